@@ -14,7 +14,7 @@ use crate::server::{self, Server};
 /// development build was measured to take, and some 2 % more.
 const MOST: Allocated = Allocated {
     count: 156,
-    bytes: 54_100,
+    bytes: 54_700,
 };
 
 /// Calls before the first that counts: pools and caches are full then.
