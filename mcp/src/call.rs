@@ -4,7 +4,6 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
-mod named;
 mod native;
 mod round_trips;
 mod runtime;
@@ -34,7 +33,7 @@ use crate::result::{self, Structure};
 use crate::revision::Revision;
 use crate::search::{self, Asked};
 use crate::strict::{self, Malformed};
-pub(crate) use named::new_session;
+pub(crate) use native::new_session;
 use round_trips::Called;
 pub(crate) use round_trips::RoundTrips;
 use runtime::CallRuntime;
@@ -176,7 +175,7 @@ impl Incoming<'_> {
             Some(cancellation) => request.cancellation(cancellation.clone()),
             None => request,
         };
-        let mut request = match named::named(request, &context.meta, self.session) {
+        let mut request = match native::named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };

@@ -1,12 +1,9 @@
 //! The tools that clients see: names, descriptions, schemas, annotations. The host
 //! decides which tools may be called; this module only shows them.
 
-mod annotations;
 mod describe;
-mod icons;
 mod names;
 mod order;
-mod problem;
 mod schemas;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,8 +20,8 @@ use toolward_host::{
     CallError, ErrorClass, ErrorCode, Host, ToolFacts, WithheldReason, WithheldTool,
 };
 
+pub use names::NameProblem;
 pub(crate) use order::Order;
-pub use problem::NameProblem;
 
 use crate::principal::Principal;
 use crate::result::Structure;
@@ -272,7 +269,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     named.sort();
     let count = infos.len();
     let mut infos: Vec<Option<ToolFacts>> = infos.into_iter().map(Some).collect();
-    let mut icons = icons::Room::default();
+    let mut icons = describe::IconRoom::default();
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived) in named {
         let Some(info) = infos.get_mut(arrived).and_then(Option::take) else {

@@ -2,14 +2,11 @@
 //! URIs that clients know. Nothing here runs, fetches or opens anything.
 
 mod arguments;
-mod complete;
 mod decide;
-mod error;
 mod gather;
 mod prompt;
 mod provenance;
 mod resource;
-mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -29,9 +26,8 @@ use toolward_policy::Policy;
 use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
-pub use decide::{DocumentVerdict, Hidden, Kind, verdicts};
-pub use error::DocumentsError;
-pub use suggest::suggest;
+pub use decide::{DocumentVerdict, Hidden, Kind, suggest, verdicts};
+pub use gather::DocumentsError;
 
 use arguments::Means;
 use gather::Gathered;

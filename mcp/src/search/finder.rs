@@ -9,8 +9,7 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_support::search::{Document, Index};
 
-use super::deferred::{AGENT_TOOL, DeferredTool};
-use super::schemas::{MAX_MATCHES, MAX_NAMES};
+use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
