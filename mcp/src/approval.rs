@@ -75,7 +75,7 @@ impl ClientApprover {
         approved.map(|decided| decided.call)
     }
 
-    /// The approval that has to be asked for before the call is made again.
+    /// The approval to ask for before the call is made again.
     pub(crate) fn pending(&self) -> Option<(PendingApproval, InputRequest)> {
         self.state().pending.take()
     }

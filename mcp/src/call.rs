@@ -62,7 +62,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// The fault of a name that is no tool's. It suggests only what this principal may use.
+    /// The fault of an unknown name. It suggests only what this principal may use.
     async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
         let hint = near.map(|near| format!("; did you mean {near:?}?"));
@@ -196,7 +196,7 @@ impl Incoming<'_> {
             target: &tool.target,
             native: &native,
         };
-        // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
+        // Pinned in place: the future is large, and a function that takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(
             &client,
             self.runtime(),
@@ -206,7 +206,7 @@ impl Incoming<'_> {
             &parameters
         ));
         let finished = match forwarder {
-            // Large, and only for clients that want to be told something on the way.
+            // Large, and only for clients that want messages on the way.
             Some(forwarder) => Box::pin(forwarder.during(call)).await,
             None => call.await,
         };

@@ -38,7 +38,7 @@ pub(crate) struct Listed {
     pub(crate) publisher: String,
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
     pub(crate) bundle: String,
-    /// What `tools/list` says of it.
+    /// Its entry in `tools/list`.
     pub(crate) tool: rmcp::model::Tool,
     /// How its value is sent.
     pub(crate) structure: Structure,
@@ -160,7 +160,7 @@ pub(crate) struct Catalogue {
     by_id: HashMap<String, Vec<Place>>,
 }
 
-/// Where a tool stands in a catalogue.
+/// The place of a tool in a catalogue.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Listed(usize),
@@ -238,7 +238,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     let mut infos: Vec<ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
     let withheld: Vec<WithheldTool> = host.withheld().collect();
-    // Those that are not loaded come last: they take no name from one that runs.
+    // Tools that are not loaded come last: they take no name from a tool that runs.
     let claims = infos.iter().map(|info| order.claim(info));
     let claims: Vec<_> = claims
         .chain(withheld.iter().map(names::Claim::of))

@@ -132,12 +132,12 @@ impl Documents {
         seen.map(|template| &template.listed)
     }
 
-    /// Whether its prompts are listed as those of another moment.
+    /// Whether its prompts are listed as they were at another moment.
     pub(crate) fn lists_prompts_as(&self, other: &Self) -> bool {
         self.listed_prompts().eq(other.listed_prompts())
     }
 
-    /// Whether its resources and templates are listed as those of another moment.
+    /// Whether its resources and templates are listed as they were at another moment.
     pub(crate) fn lists_resources_as(&self, other: &Self) -> bool {
         self.listed_resources().eq(other.listed_resources())
             && self.listed_templates().eq(other.listed_templates())

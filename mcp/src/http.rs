@@ -42,11 +42,11 @@ pub const PATH: &str = "/mcp";
 /// The same path as some clients and proxies write it.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
-/// The path of the liveness check. It needs no token, and tells nothing else.
+/// The path of the liveness check. It needs no token, and reveals nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
 
 /// The path of the readiness check, for proxies: 200, or 503 once the server drains. It
-/// needs no token, and tells nothing else.
+/// needs no token, and reveals nothing else.
 pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
@@ -152,7 +152,7 @@ pub struct HttpLimits {
     /// How long a connection may stay without a valid token once half of the
     /// connections, of all or of its address, are taken.
     pub newcomer_within: Duration,
-    /// Requests of one principal at once, unless its token says otherwise. A further one
+    /// Requests of one principal at once, unless its token sets another number. A further one
     /// gets status 429.
     pub requests: usize,
     /// Streams of one principal at once on which it listens for what changes.

@@ -96,7 +96,7 @@ impl Streams {
     }
 }
 
-/// A separate descriptor for a stream, without changing those of other processes. A pipe is non-blocking. A terminal
+/// A separate descriptor for a stream, without changing the descriptors of other processes. A pipe is non-blocking. A terminal
 /// blocks, even if another process has made it non-blocking.
 fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
@@ -124,7 +124,7 @@ pub trait Handler: ServerHandler {
     }
 }
 
-/// How long calls may go on once the server is told to end.
+/// How long calls may run on once the server is to end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
 /// Serves the client at `streams` with this handler, made by

@@ -18,7 +18,7 @@ const MAX_URL_CHARS: usize = 2000;
 const MAX_ARGUMENT_CHARS: usize = 6000;
 const MAX_MESSAGE_CHARS: usize = 16_000;
 
-/// The choices, as they are shown and as they come back.
+/// The choices, shown and answered in the same words.
 pub(crate) const ONCE: &str = "allow this call";
 pub(crate) const SESSION: &str = "allow it for this session";
 pub(crate) const NO: &str = "deny";
@@ -131,7 +131,7 @@ fn barred(value: &Value, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Where a driver sends requests, as it says itself. The host keeps it short.
+/// Where a driver sends requests, by its own declaration. The host keeps it short.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "no host".to_owned(),

@@ -33,7 +33,7 @@ pub(crate) struct CallRuntime<'a> {
 impl CallRuntime<'_> {
     pub(crate) async fn call(self, request: Request) -> Reply {
         let host = self.host.clone();
-        // Its future is large, and would be moved with those that it is part of.
+        // Its future is large, and would be moved with the futures around it.
         let mut call = Box::pin(async move { host.call(request).await });
         let Some(long_calls) = self.long_calls else {
             return call.await;

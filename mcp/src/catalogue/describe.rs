@@ -87,7 +87,7 @@ pub(super) fn listed(
     }
 }
 
-/// A driver, with its cost where it says one, and what it is used without.
+/// A driver, with its cost if it declares one, and what it is used without.
 fn driver(driver: &DriverFacts) -> Value {
     let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
     let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);

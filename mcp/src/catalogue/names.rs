@@ -16,7 +16,7 @@ use toolward_support::report::codes;
 const SERVER_TOOLS: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
 /// The prefix of names that are reserved for the server.
 const SERVER_PREFIX: &str = "toolward";
-/// Clients prefix names with `mcp__SERVER__`, and treat a name that begins like this as
+/// Clients prefix names with `mcp__SERVER__`, and treat a name with this prefix as
 /// prefixed.
 const CLIENT_PREFIX: &str = "mcp";
 /// The prefix of a name that would be reserved otherwise.

@@ -1,6 +1,6 @@
-//! The arguments of a prompt: those that a client gives, and those that the
-//! person behind it is asked for. An answer becomes an argument and nothing
-//! else, so no state goes out with a question, and none has to be sealed.
+//! The arguments of a prompt: a client gives some, and the person behind it is asked
+//! for the rest. An answer becomes an argument and nothing else, so a question carries no
+//! state that would need sealing. Also what a client can offer while a person fills one in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) struct Means {
 pub(super) enum Filled {
     /// Nothing is missing.
     All(Values),
-    /// The client has to be asked first.
+    /// The client is asked first.
     Ask(InputRequiredResult),
 }
 
@@ -121,7 +121,7 @@ pub(super) async fn complete(
     }
 }
 
-/// The required arguments that are not there, or empty as a form leaves them.
+/// The required arguments that are missing, or empty as a form leaves them.
 fn missing<'p>(prompt: &'p ServedPrompt, values: &Values) -> Vec<&'p Argument> {
     let required = prompt.prompt.arguments.iter().filter(|one| one.required);
     required
@@ -236,7 +236,7 @@ impl Documents {
         Ok(CompleteResult::new(info))
     }
 
-    /// The URIs that an argument of a prompt can be: those of its own bundle.
+    /// The URIs that an argument of a prompt can be: only its bundle's.
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
         let own = self
             .seen_resources()
@@ -256,8 +256,8 @@ fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
         .any(|message| matches!(&message.part, Part::Chosen { argument, .. } if argument == name))
 }
 
-/// The values that what was typed fits: first those that begin with it, then
-/// those that hold it, in the author's order.
+/// The values that contain the typed text, in the author's order. Values that start with it
+/// come first.
 fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(bool, &str)> = values

@@ -63,7 +63,7 @@ pub(super) async fn read(
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // Before a byte is read, and before the client is told to continue.
+    // Before a byte is read, and before the client may continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
         return Err(Rejection::TooLarge(limits.body));
     }

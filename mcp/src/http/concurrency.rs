@@ -11,7 +11,7 @@ use super::responses::Rejection;
 /// Held while a request or stream is served.
 pub(super) type Permit = OwnedSemaphorePermit;
 
-/// The permits of one principal. One principal never takes those of another.
+/// The permits of one principal. No other principal takes them.
 #[derive(Debug)]
 pub(super) struct PrincipalPermits {
     requests: Arc<Semaphore>,

@@ -1,4 +1,4 @@
-//! Sessions of the protocol's session era. Each belongs to the principal that began it,
+//! Sessions of the protocol's session era. Each belongs to the principal that started it,
 //! and does not exist for others. A call whose client disconnected is cancelled.
 
 mod session;

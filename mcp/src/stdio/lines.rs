@@ -119,7 +119,7 @@ fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<CallToolRequestParams
     from.deserialize_map(Object)
 }
 
-/// The call that a line is; `None` if it is anything else, or nothing that can be read. The line has to be JSON: a
+/// The call that a line is; `None` if it is anything else, or nothing that can be read. The line must be JSON: a
 /// member that is skipped is not looked at.
 pub(super) fn read_call(line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
     let message: Message = serde_json::from_slice(line).ok()?;

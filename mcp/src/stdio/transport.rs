@@ -343,7 +343,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 let id = Some(response.id.clone());
                 return Some(Incoming::error(malformed.of_message(), id));
             }
-            // An error fails its request whatever it holds.
+            // An error of any content fails its request.
             JsonRpcMessage::Error(_) => return Some(message),
             JsonRpcMessage::Notification(_) => {
                 tracing::debug!(

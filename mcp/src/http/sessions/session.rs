@@ -42,7 +42,7 @@ struct Used {
     last: Instant,
     /// Streams that are open, calls' own included.
     streams: usize,
-    /// Calls that run, by the number of the request that began them.
+    /// Calls that run, by the number of their request.
     calls: HashMap<u64, Call>,
     /// Calls that were cancelled, and may still be answered.
     cancelled: CancelledIds,
@@ -55,7 +55,7 @@ struct Call {
     cancellation: SharedCancellation,
     /// Streams on which its client waits.
     watchers: usize,
-    /// Changes whenever a client begins to wait.
+    /// Changes whenever a client starts to wait.
     turn: u64,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn random_id() -> io::Result<String> {
 }
 
 impl Session {
-    /// A session that has just begun.
+    /// A new session.
     pub(super) fn new(
         id: SessionId,
         owner: Arc<str>,
@@ -128,7 +128,7 @@ impl Session {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// A call begins, and its client waits for it. The error says why its id is refused: an answer finds its way by it.
+    /// A call starts, and its client waits for it. The error is why its id is refused: an answer finds its way by it.
     pub(super) fn begin(
         &self,
         number: u64,
@@ -289,7 +289,7 @@ impl WatchedStream {
         }
     }
 
-    /// The stream of a call that has begun, or whose client came back.
+    /// The stream of a call that has started, or whose client came back.
     pub(super) fn of_call(
         session: &Arc<Session>,
         number: u64,

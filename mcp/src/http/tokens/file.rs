@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// that user stored and approved.
 const RESERVED_NAME: &str = "local";
 
-/// The file as it is written.
+/// The file's text form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {

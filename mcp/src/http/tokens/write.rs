@@ -64,7 +64,7 @@ impl Entry {
 /// Adds an entry to a file of hashed tokens, which is made if it isn't there.
 ///
 /// # Errors
-/// A file that a server would not read, or one that has an entry of this name.
+/// A file that a server would not read, or that has an entry of this name.
 pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
     let unusable = |source: std::io::Error| unusable(path, source);
     // Replaces the target of a link, not the link.
