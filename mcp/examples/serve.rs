@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let access = Authentication::Required(Arc::new(Tokens::single(hash, alice)));
     let listener = TcpListener::bind(address)?;
-    // Each request says whom it comes from: the connection has no principal of its own.
+    // Each request names its principal: the connection has none.
     let connection = move || service.connection(None);
     http::serve(listener, connection, Settings::new(access), shutdown).await?;
     Ok(())

@@ -1,7 +1,6 @@
 //! Approval through a client: whether this client may ask a person at all, what an
 //! approval covers, and how a call that waits for one is resumed.
 
-mod decision;
 mod not_asked;
 pub(crate) mod prompt;
 
@@ -22,9 +21,9 @@ use toolward_state::{
 
 use crate::client::{Client, Era, Person, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
-use decision::close;
-pub(crate) use decision::{ApprovalDecision, Decided, DecidedBy, PendingApproval, decision};
 use not_asked::NotAsked;
+use prompt::close;
+pub(crate) use prompt::{ApprovalDecision, Decided, DecidedBy, PendingApproval, decision};
 
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
@@ -76,7 +75,7 @@ impl ClientApprover {
         approved.map(|decided| decided.call)
     }
 
-    /// The approval that has to be asked for before the call is made again.
+    /// The approval to ask for before the call is made again.
     pub(crate) fn pending(&self) -> Option<(PendingApproval, InputRequest)> {
         self.state().pending.take()
     }

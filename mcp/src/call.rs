@@ -4,7 +4,6 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
-mod named;
 mod native;
 mod round_trips;
 mod runtime;
@@ -34,7 +33,7 @@ use crate::result::{self, Structure};
 use crate::revision::Revision;
 use crate::search::{self, Asked};
 use crate::strict::{self, Malformed};
-pub(crate) use named::new_session;
+pub(crate) use native::new_session;
 use round_trips::Called;
 pub(crate) use round_trips::RoundTrips;
 use runtime::CallRuntime;
@@ -63,7 +62,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// The fault of a name that is no tool's. It suggests only what this principal may use.
+    /// The fault of an unknown name. It suggests only what this principal may use.
     async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
         let hint = near.map(|near| format!("; did you mean {near:?}?"));
@@ -176,7 +175,7 @@ impl Incoming<'_> {
             Some(cancellation) => request.cancellation(cancellation.clone()),
             None => request,
         };
-        let mut request = match named::named(request, &context.meta, self.session) {
+        let mut request = match native::named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
@@ -197,7 +196,7 @@ impl Incoming<'_> {
             target: &tool.target,
             native: &native,
         };
-        // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
+        // Pinned in place: the future is large, and a function that takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(
             &client,
             self.runtime(),
@@ -207,7 +206,7 @@ impl Incoming<'_> {
             &parameters
         ));
         let finished = match forwarder {
-            // Large, and only for clients that want to be told something on the way.
+            // Large, and only for clients that want messages on the way.
             Some(forwarder) => Box::pin(forwarder.during(call)).await,
             None => call.await,
         };

@@ -1,12 +1,9 @@
 //! The tools that clients see: names, descriptions, schemas, annotations. The host
 //! decides which tools may be called; this module only shows them.
 
-mod annotations;
 mod describe;
-mod icons;
 mod names;
 mod order;
-mod problem;
 mod schemas;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,8 +20,8 @@ use toolward_host::{
     CallError, ErrorClass, ErrorCode, Host, ToolFacts, WithheldReason, WithheldTool,
 };
 
+pub use names::NameProblem;
 pub(crate) use order::Order;
-pub use problem::NameProblem;
 
 use crate::principal::Principal;
 use crate::result::Structure;
@@ -41,7 +38,7 @@ pub(crate) struct Listed {
     pub(crate) publisher: String,
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
     pub(crate) bundle: String,
-    /// What `tools/list` says of it.
+    /// Its entry in `tools/list`.
     pub(crate) tool: rmcp::model::Tool,
     /// How its value is sent.
     pub(crate) structure: Structure,
@@ -163,7 +160,7 @@ pub(crate) struct Catalogue {
     by_id: HashMap<String, Vec<Place>>,
 }
 
-/// Where a tool stands in a catalogue.
+/// The place of a tool in a catalogue.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Listed(usize),
@@ -241,7 +238,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     let mut infos: Vec<ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
     let withheld: Vec<WithheldTool> = host.withheld().collect();
-    // Those that are not loaded come last: they take no name from one that runs.
+    // Tools that are not loaded come last: they take no name from a tool that runs.
     let claims = infos.iter().map(|info| order.claim(info));
     let claims: Vec<_> = claims
         .chain(withheld.iter().map(names::Claim::of))
@@ -272,7 +269,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     named.sort();
     let count = infos.len();
     let mut infos: Vec<Option<ToolFacts>> = infos.into_iter().map(Some).collect();
-    let mut icons = icons::Room::default();
+    let mut icons = describe::IconRoom::default();
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived) in named {
         let Some(info) = infos.get_mut(arrived).and_then(Option::take) else {

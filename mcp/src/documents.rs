@@ -2,14 +2,11 @@
 //! URIs that clients know. Nothing here runs, fetches or opens anything.
 
 mod arguments;
-mod complete;
 mod decide;
-mod error;
 mod gather;
 mod prompt;
 mod provenance;
 mod resource;
-mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -29,9 +26,8 @@ use toolward_policy::Policy;
 use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
-pub use decide::{DocumentVerdict, Hidden, Kind, verdicts};
-pub use error::DocumentsError;
-pub use suggest::suggest;
+pub use decide::{DocumentVerdict, Hidden, Kind, suggest, verdicts};
+pub use gather::DocumentsError;
 
 use arguments::Means;
 use gather::Gathered;
@@ -136,12 +132,12 @@ impl Documents {
         seen.map(|template| &template.listed)
     }
 
-    /// Whether its prompts are listed as those of another moment.
+    /// Whether its prompts are listed as they were at another moment.
     pub(crate) fn lists_prompts_as(&self, other: &Self) -> bool {
         self.listed_prompts().eq(other.listed_prompts())
     }
 
-    /// Whether its resources and templates are listed as those of another moment.
+    /// Whether its resources and templates are listed as they were at another moment.
     pub(crate) fn lists_resources_as(&self, other: &Self) -> bool {
         self.listed_resources().eq(other.listed_resources())
             && self.listed_templates().eq(other.listed_templates())

@@ -133,7 +133,7 @@ impl ServerFeatures {
         }
     }
 
-    /// The name that a wrong one may mean, of those that `principal` may use.
+    /// The name that a wrong one may mean, among the tools that `principal` may use.
     pub(crate) fn near(&self, name: &str, principal: &Principal) -> Option<&str> {
         if self.finder.is_some() {
             // What is not listed is found by its tools.
@@ -144,7 +144,7 @@ impl ServerFeatures {
         tool_names::near(name, own.map(|tool| tool.name.as_str()))
     }
 
-    /// The tools that a principal is shown: its own, or those that find them.
+    /// The tools that a principal is shown: its own, or the tools that find them.
     pub(crate) fn tools(&self, principal: &Principal) -> Vec<Tool> {
         match &self.finder {
             Some(_) => crate::search::tools(),

@@ -1,18 +1,14 @@
 //! MCP over streamable HTTP: who may connect, who a request comes from, and how
 //! many, how large and how slow requests may be. It does not interpret messages.
 
-mod authenticate;
 mod batch;
 mod body;
 mod concurrency;
 mod connection;
 mod connections;
 mod cors;
-mod error;
 mod guard;
 mod host_header;
-mod limits;
-mod memory_budget;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod responses;
@@ -21,18 +17,22 @@ mod sessions;
 pub mod tokens;
 mod tolerance;
 
-pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
-pub use error::HttpError;
-pub use limits::HttpLimits;
 pub use responses::REJECTIONS;
 pub use serving::{Ended, bind, check, serve};
 pub(crate) use sessions::calling;
 
 use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 use toolward_host::SharedState;
+use toolward_support::report::codes;
 
 use crate::principal::Principal;
 
@@ -42,11 +42,11 @@ pub const PATH: &str = "/mcp";
 /// The same path as some clients and proxies write it.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
-/// The path of the liveness check. It needs no token, and tells nothing else.
+/// The path of the liveness check. It needs no token, and reveals nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
 
 /// The path of the readiness check, for proxies: 200, or 503 once the server drains. It
-/// needs no token, and tells nothing else.
+/// needs no token, and reveals nothing else.
 pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
@@ -124,5 +124,210 @@ impl fmt::Debug for Authentication {
                 formatter.debug_tuple("Loopback").field(principal).finish()
             }
         }
+    }
+}
+
+/// Limits of the HTTP server. What a call may use is limited by the host.
+///
+/// ```
+/// let limits = toolward_mcp::http::HttpLimits {
+///     connections_per_address: 512,
+///     ..Default::default()
+/// };
+/// assert_eq!(limits.connections, 512);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// Connections at once. A further one replaces one that has not shown a valid token;
+    /// where there is none, it gets status 503 and is closed.
+    pub connections: usize,
+    /// Connections at once from one address: all of this machine's loopback addresses
+    /// count as one, and so does a /64 network of IPv6. Behind a proxy all clients
+    /// have one address: there it is as high as `connections`.
+    pub connections_per_address: usize,
+    /// Connections at once that one principal keeps for further requests. A connection
+    /// counts for the principal of its first token. Beyond them a connection is closed
+    /// after its first answer.
+    pub connections_per_principal: usize,
+    /// How long a connection may stay without a valid token once half of the
+    /// connections, of all or of its address, are taken.
+    pub newcomer_within: Duration,
+    /// Requests of one principal at once, unless its token sets another number. A further one
+    /// gets status 429.
+    pub requests: usize,
+    /// Streams of one principal at once on which it listens for what changes.
+    pub streams: usize,
+    /// Sessions of one principal at once, in the protocol's older era. The one that
+    /// was idle longest makes room; if none is idle, a new one is refused.
+    pub sessions: usize,
+    /// Sessions of all principals at once. Beyond them one that is idle makes room: one
+    /// of the principal's own, or, where it has none, of any.
+    pub sessions_in_all: usize,
+    /// How long a session may be idle: without request, call or stream.
+    pub session_idle: Duration,
+    /// Bytes of one request's body. A tool's input is limited to 1 MiB before; the
+    /// rest is room for escapes and for answers to what a tool asked.
+    pub body: usize,
+    /// Bytes of memory that requests may take together while they are parsed and
+    /// handled, estimated from their bytes and values. A quarter as much again is for
+    /// bodies that are being read, and for answers. One principal may take at most half
+    /// of what is left.
+    pub memory: usize,
+    /// How long a request's head may take, and how long a connection may be idle. Stops
+    /// clients that send one byte now and then.
+    pub head_within: Duration,
+    /// How long a request's body may take.
+    pub body_within: Duration,
+    /// How long a client may leave what is sent to it unread.
+    pub read_within: Duration,
+    /// How long a call of the session era outlives its connection, because the client may
+    /// come back for the result; then it is cancelled. In the stateless era it is
+    /// cancelled at once.
+    pub resume_within: Duration,
+    /// How long calls may take to finish when the server is shut down.
+    pub finish_within: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            connections_per_address: 256,
+            connections_per_principal: 128,
+            newcomer_within: Duration::from_secs(2),
+            requests: 32,
+            streams: 16,
+            sessions: 32,
+            sessions_in_all: 1024,
+            session_idle: Duration::from_secs(30 * 60),
+            body: crate::messages::MAX_MESSAGE_BYTES,
+            memory: 512 * 1024 * 1024,
+            head_within: Duration::from_secs(15),
+            body_within: Duration::from_secs(30),
+            read_within: Duration::from_secs(30),
+            resume_within: Duration::from_secs(5),
+            finish_within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What [`Authenticate::authenticate`] returns.
+pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Identity, Refusal>> + Send + 'a>>;
+
+/// Finds the principal of a request by its bearer token. Keep tokens secret: log none, and
+/// pass none on. [`tokens::Tokens`] is one.
+///
+/// ```
+/// use toolward_mcp::http::{Authenticate, Authenticating, Identity, Refusal};
+/// use toolward_mcp::principal::{Principal, Tools};
+///
+/// /// Asks the identity provider of a company.
+/// struct Company;
+///
+/// impl Company {
+///     async fn user_of(&self, _token: &str) -> Option<String> {
+///         None
+///     }
+/// }
+///
+/// impl Authenticate for Company {
+///     fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a> {
+///         Box::pin(async move {
+///             let token = token.ok_or(Refusal::Missing)?;
+///             let user = self.user_of(token).await.ok_or(Refusal::Unknown)?;
+///             Ok(Identity {
+///                 principal: Principal { name: user.into(), tools: Tools::All, may_approve: false },
+///                 requests: None,
+///             })
+///         })
+///     }
+/// }
+/// ```
+pub trait Authenticate: Send + Sync + 'static {
+    /// The principal of a token; `None` where the request carries none.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] where the token is missing, unknown or expired.
+    fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a>;
+
+    /// The value of `WWW-Authenticate` for a refused request (RFC 6750 section 3).
+    /// Override it for a scheme that names where to get a token.
+    fn challenge(&self, refusal: Refusal) -> HeaderValue {
+        HeaderValue::from_static(match refusal {
+            Refusal::Missing => "Bearer realm=\"toolward\"",
+            Refusal::Unknown => "Bearer realm=\"toolward\", error=\"invalid_token\"",
+            Refusal::Expired => {
+                "Bearer realm=\"toolward\", error=\"invalid_token\", error_description=\"expired\""
+            }
+        })
+    }
+}
+
+/// A principal, and how many requests it may have in flight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Who it is.
+    pub principal: Principal,
+    /// How many requests it may have in flight; `None` for the server's default.
+    pub requests: Option<usize>,
+}
+
+codes! {
+    /// Why a request has no principal.
+    pub enum Refusal {
+        /// Or it has more than one.
+        Missing = "token-missing",
+            "expected one header `Authorization: Bearer` with a token that the server's operator gives";
+        Unknown = "token-unknown", "this token is not known; ask the server's operator for one";
+        Expired = "token-expired", "this token has expired; ask the server's operator for another";
+    }
+}
+
+codes! {
+    /// Starting the server, or reading its tokens, failed.
+    #[derive(Debug)]
+    pub enum HttpError: Error {
+        Listener(source: std::io::Error) = "http-listener", "the listening socket can't be used",
+            ("the listening socket can't be used: {source}")
+            => "name an address of this machine and a port that is free";
+        OpenAddress(address: SocketAddr) = "http-open-address" ["2"], "`--no-token` on an address that other machines reach",
+            ("`{address}` can be reached from other machines, where calls without a token are refused")
+            => "serve on 127.0.0.1 or [::1], or give tokens";
+        OpenOrigin(origin: String) = "http-open-origin" ["2"], "an `--allow-origin` that can be any page, with `--no-token`",
+            ("the origin `{origin}` can be any page, and calls without a token are served")
+            => "leave out the origin, or give tokens";
+        NoHosts(address: SocketAddr) = "http-no-hosts" ["2"],
+            "clients can't name this address, and no `--allow-host` was given",
+            ("clients can't name `{address}` as their host, and no host names are allowed")
+            => "name each host by which clients reach the server: `--allow-host NAME`";
+        Name { found: String, expected: &'static str } = "http-name-invalid" ["2"],
+            "an `--allow-host` or `--allow-origin` is invalid", ("`{found}` is no {expected}")
+            => "a host is `name` or `name:port`, an origin `https://name`, `https://name:port`, \
+                `null` or `vscode-webview://*`";
+        /// `action` is `read` or `written`.
+        TokenFile { path: PathBuf, action: &'static str, source: std::io::Error } = "token-file-unusable" ["2"],
+            "the file of tokens can't be read or written",
+            ("the token file {} can't be {action}: {source}", path.display())
+            => "name a file that you may read, in a directory that is there";
+        TokenFileUnsafe { path: PathBuf, problem: String } = "token-file-unsafe" ["2"],
+            "others than its owner may read or change the file of tokens",
+            ("the token file {} {problem}", path.display())
+            => "give the file to the user who runs the server, and set its mode to 0600";
+        /// `line` from 1.
+        Tokens { problem: String, line: Option<usize> } = "token-file-invalid" ["2"], "the file of tokens is invalid",
+            ("the token file{} {problem}", line.map(|line| format!(", line {line},")).unwrap_or_default())
+            => "see the book's page on serving over HTTP for the file's form";
+        Token { problem: String } = "token-invalid" ["2"], "`mcp token` got an invalid name or tool",
+            ("the new token {problem}")
+            => "a name is up to 64 of a-z, 0-9, `-`, `_` and `.`; a tool is `id`, `id@major`, \
+                `prefix.*` or `*`";
+        TokenKnown { path: PathBuf, name: String } = "token-known" ["2"],
+            "the file of tokens has an entry of this name already",
+            ("the token file {} has a token of `{name}`", path.display())
+            => "choose another name, or remove the entry from the file if its token should no longer be \
+                valid";
+        Random(source: getrandom::Error) = "random-unavailable", "the system gives no random bytes for a token",
+            ("the system gives no random bytes: {source}");
     }
 }

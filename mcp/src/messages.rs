@@ -71,7 +71,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
         ..Scan::default()
     };
     let mut depth = 0_usize;
-    // The array or object that was opened last, if nothing stands in it so far.
+    // The array or object that was opened last, if it is empty so far.
     let mut opened = None;
     // The text that ended last, the member whose value is being read, and its start.
     let (mut last, mut member, mut start): (&[u8], &[u8], usize) = (&[], &[], 0);
@@ -138,7 +138,7 @@ pub(crate) fn is_list(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
 }
 
-/// The items of a list, as they are written. Undefined for text that is not JSON.
+/// The text of each item of a list. Undefined for text that is not JSON.
 pub(crate) fn items(text: &[u8]) -> Vec<&[u8]> {
     let mut items = Vec::new();
     let (mut depth, mut at, mut start) = (0_usize, 0_usize, 0_usize);
@@ -171,7 +171,7 @@ pub(crate) fn items(text: &[u8]) -> Vec<&[u8]> {
     items
 }
 
-/// Whether a member's name, as it is written, is this one.
+/// Whether a member's written name is this one.
 fn is(written: &[u8], name: &str) -> bool {
     // Each of its characters may be an escape of six.
     let short = written.len() <= name.len().saturating_mul(6).saturating_add(2);
@@ -207,7 +207,7 @@ impl Scan<'_> {
         self.cost = self.cost.saturating_add(bytes);
     }
 
-    /// Whether it calls a tool, as far as can be told.
+    /// Whether it seems to call a tool.
     pub(crate) fn is_call(&self) -> bool {
         self.method == Some(b"\"tools/call\"")
     }
@@ -371,7 +371,7 @@ mod tests {
         for text in [zeros, nested, long] {
             let scan = scan(text.as_bytes());
             assert!(scan.cost(scan.is_call()).is_ok(), "{text:.99}");
-            // No more than half of what is there for all.
+            // No more than half of what all share.
             assert!(scan.cost < crate::http::HttpLimits::default().memory / 2);
         }
     }

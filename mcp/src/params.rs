@@ -187,7 +187,7 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
     Ok(Some(value.to_string().into_bytes()))
 }
 
-/// What a member of the parameters has to be.
+/// What a member of the parameters must be.
 #[derive(Clone, Copy)]
 enum Expected {
     Text,

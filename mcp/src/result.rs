@@ -96,7 +96,7 @@ fn text(structured: &Value) -> String {
     text
 }
 
-/// What tells a model that a result is a recorded one.
+/// The note to a model that a result is a recorded one.
 fn replayed(replayed: &Replayed) -> ContentBlock {
     let mut text =
         "This result was replayed from a record of an earlier call; nothing ran.".to_owned();

@@ -1,7 +1,6 @@
 //! Tool search in a large catalogue: three tools of the server, with which a client
 //! finds, loads and calls the others.
 
-mod deferred;
 mod finder;
 mod reference;
 mod schemas;

@@ -16,7 +16,7 @@ pub(crate) struct UnreadResults {
     pub(crate) principal: Arc<str>,
     /// Ends the connection.
     pub(crate) end: CancellationToken,
-    /// Of all results on the connection: one that waits for another is not unread.
+    /// Of all results on the connection: a result that waits for another is not unread.
     pub(crate) progress: ReadProgress,
 }
 

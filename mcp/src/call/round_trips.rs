@@ -38,7 +38,7 @@ use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 /// The tool that is called.
 #[derive(Clone, Copy)]
 pub(crate) struct Called<'a> {
-    /// Its name over MCP, as it is listed.
+    /// Its listed name over MCP.
     pub(crate) name: &'a str,
     /// `id@major`: what the host is asked for.
     pub(crate) target: &'a str,

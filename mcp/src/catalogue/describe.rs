@@ -1,14 +1,17 @@
 //! Describes one tool as MCP's `Tool`. Texts of publishers are escaped, bounded, and
-//! labelled with the publisher.
+//! labelled with the publisher. Icons are inline, so that clients fetch nothing, and no
+//! server learns who looks at one.
 
-use rmcp::model::MetaObject;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{Icon, MetaObject, ToolAnnotations};
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_contract::tool::{CostClass, McpResult};
+use toolward_contract::tool::{CostClass, McpResult, Tool};
 use toolward_host::{DriverFacts, ToolFacts};
-use toolward_policy::{Effects, Withheld};
+use toolward_policy::{Confirmed, Effects, Hints, Withheld};
 
-use super::{Listed, annotations, icons, schemas};
+use super::{Listed, schemas};
 use crate::result::Structure;
 
 /// Characters of a title. A contract's name has at most 80; escaped, it may
@@ -30,7 +33,7 @@ pub(super) fn listed(
     info: ToolFacts,
     effects: Effects,
     result: McpResult,
-    icons: &mut icons::Room,
+    icons: &mut IconRoom,
 ) -> Listed {
     let not_given = not_given(&info.without());
     let contract = info.contract;
@@ -49,7 +52,7 @@ pub(super) fn listed(
 
     let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
         .with_title(visible_line(&contract.name, MAX_TITLE_CHARS))
-        .with_annotations(annotations::of(&contract, effects, info.confirmed));
+        .with_annotations(annotations(&contract, effects, info.confirmed));
     let structure = match &output {
         None => Structure::None,
         Some(output) if output.wrapped => Structure::Wrapped,
@@ -84,7 +87,7 @@ pub(super) fn listed(
     }
 }
 
-/// A driver, with its cost where it says one, and what it is used without.
+/// A driver, with its cost if it declares one, and what it is used without.
 fn driver(driver: &DriverFacts) -> Value {
     let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
     let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
@@ -139,5 +142,155 @@ fn carried_out_by(drivers: &[DriverFacts], publisher: &str) -> String {
     match foreign.as_slice() {
         [] => String::new(),
         names => format!(", carried out by {}", names.join(" or ")),
+    }
+}
+
+/// Bytes of all icons of a catalogue together, so that the list of tools stays small.
+const MAX_ICON_BYTES: usize = 1 << 20;
+
+/// The bytes left for icons.
+pub(super) struct IconRoom {
+    bytes: usize,
+}
+
+impl Default for IconRoom {
+    fn default() -> Self {
+        Self {
+            bytes: MAX_ICON_BYTES,
+        }
+    }
+}
+
+impl IconRoom {
+    /// The icon as a `data:` URI; `None` if it does not fit.
+    pub(super) fn take(&mut self, icon: &toolward_host::Icon) -> Option<Icon> {
+        self.bytes = self.bytes.checked_sub(icon.bytes.len())?;
+        let data = STANDARD.encode(&icon.bytes);
+        let source = format!("data:{};base64,{data}", icon.mime_type);
+        Some(Icon::new(source).with_mime_type(icon.mime_type))
+    }
+}
+
+/// The annotations of a tool. All four are always given, since clients differ in their
+/// defaults.
+pub(super) fn annotations(
+    contract: &Tool,
+    effects: Effects,
+    confirmed: Confirmed,
+) -> ToolAnnotations {
+    let hints = Hints::of(contract, effects, confirmed);
+    ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contract(more: &str) -> Tool {
+        let source = format!(
+            "---\nname: T\nid: a.tool\ndescription: Does it.\nversion: 1.0.0\n\
+             inputs: {{type: object}}\noutputs: {{type: object}}\n{more}\n---\n"
+        );
+        let parsed = Tool::parse("TOOL.md", &source, &toolward_contract::NoScope);
+        parsed.into_result().unwrap()
+    }
+
+    /// Read-only, destructive, idempotent, open world.
+    fn hints(more: &str, effects: Effects) -> [bool; 4] {
+        confirmed(more, effects, Confirmed::default())
+    }
+
+    fn confirmed(more: &str, effects: Effects, confirmed: Confirmed) -> [bool; 4] {
+        let hints = annotations(&contract(more), effects, confirmed);
+        [
+            hints.read_only_hint.unwrap(),
+            hints.destructive_hint.unwrap(),
+            hints.idempotent_hint.unwrap(),
+            hints.open_world_hint.unwrap(),
+        ]
+    }
+
+    const NOTHING: Effects = Effects {
+        writes: false,
+        network: false,
+        secrets: false,
+        risk: 0,
+        approval: toolward_policy::ApprovalClass::Auto,
+    };
+
+    #[test]
+    fn a_tool_that_only_computes_is_read_only_and_closed() {
+        assert_eq!(hints("", NOTHING), [true, false, false, false]);
+        assert_eq!(
+            hints("idempotent: true", NOTHING),
+            [true, false, true, false]
+        );
+    }
+
+    #[test]
+    fn network_opens_the_world_and_secrets_are_more_than_reading() {
+        let network = Effects {
+            network: true,
+            ..NOTHING
+        };
+        assert_eq!(hints("", network), [false, false, false, true]);
+        let secrets = Effects {
+            secrets: true,
+            ..NOTHING
+        };
+        assert_eq!(hints("", secrets), [false, false, false, false]);
+    }
+
+    #[test]
+    fn any_write_is_destructive_and_not_idempotent_whatever_the_bundle_says() {
+        let claims = "idempotent: true\nmetadata: {mcp: {annotations: {readOnlyHint: true, \
+                      destructiveHint: false, idempotentHint: true, openWorldHint: false}}}";
+        let writes = Effects {
+            writes: true,
+            network: true,
+            ..NOTHING
+        };
+        assert_eq!(hints(claims, writes), [false, true, false, true]);
+    }
+
+    #[test]
+    fn what_a_bundle_says_of_itself_can_only_make_it_more_cautious() {
+        let claims = "idempotent: true\nmetadata: {mcp: {annotations: {readOnlyHint: false, \
+                      destructiveHint: true, idempotentHint: false, openWorldHint: true}}}";
+        assert_eq!(hints(claims, NOTHING), [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_risk_level_counts_as_what_it_stands_for() {
+        let risk = |risk| hints("", Effects { risk, ..NOTHING });
+        assert_eq!(risk(1), [false, true, false, false]);
+        assert_eq!(risk(2), [false, true, false, true]);
+    }
+
+    #[test]
+    fn an_operator_confirms_what_a_bundle_says_and_nothing_else() {
+        let writes = Effects {
+            writes: true,
+            ..NOTHING
+        };
+        let all = Confirmed {
+            idempotent: true,
+            additive: true,
+        };
+        let claims = "idempotent: true\nmetadata: {mcp: {annotations: {destructiveHint: false}}}";
+        let of = |claims, effects, what| confirmed(claims, effects, what);
+        assert_eq!(of(claims, writes, all), [false, false, true, false]);
+        assert_eq!(of("", writes, all), [false, true, false, false]);
+        let one = Confirmed {
+            idempotent: true,
+            additive: false,
+        };
+        assert_eq!(of(claims, writes, one), [false, true, true, false]);
+        let irreversible = Effects { risk: 3, ..writes };
+        assert_eq!(of(claims, irreversible, all), [false, true, true, true]);
     }
 }

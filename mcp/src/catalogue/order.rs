@@ -20,7 +20,7 @@ pub(crate) struct Order {
 struct Arrived {
     /// When it was installed, as a number that later ones exceed.
     arrival: Option<u64>,
-    /// The place of its bundle among those that are served.
+    /// The place of its bundle among the served bundles.
     bundle: usize,
     /// Whether it may be called what its contract asks for.
     names_itself: bool,

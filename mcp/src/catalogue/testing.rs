@@ -82,7 +82,7 @@ fn granted(content: Content) -> Host {
     host.build().unwrap()
 }
 
-/// A contract that says nothing in particular.
+/// A contract with nothing in particular.
 pub(crate) fn plain(id: &str) -> String {
     contract(id, &format!("{NETWORK}\n{OBJECTS}"))
 }

@@ -1,20 +1,22 @@
-//! The arguments of a prompt: those that a client gives, and those that the
-//! person behind it is asked for. An answer becomes an argument and nothing
-//! else, so no state goes out with a question, and none has to be sealed.
+//! The arguments of a prompt: a client gives some, and the person behind it is asked
+//! for the rest. An answer becomes an argument and nothing else, so a question carries no
+//! state that would need sealing. Also what a client can offer while a person fills one in.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-    InputRequest, InputRequiredResult, InputResponses, JsonObject, PrimitiveSchemaDefinition,
-    StringSchema,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ElicitRequest, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult,
+    InputResponses, JsonObject, PrimitiveSchemaDefinition, Reference, StringSchema,
 };
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
+use toolward_contract::prompt::Part;
 
+use super::Documents;
 use super::prompt::ServedPrompt;
 use super::provenance::Provenance;
 use super::resource::{Values, shown};
@@ -42,7 +44,7 @@ pub(super) struct Means {
 pub(super) enum Filled {
     /// Nothing is missing.
     All(Values),
-    /// The client has to be asked first.
+    /// The client is asked first.
     Ask(InputRequiredResult),
 }
 
@@ -119,7 +121,7 @@ pub(super) async fn complete(
     }
 }
 
-/// The required arguments that are not there, or empty as a form leaves them.
+/// The required arguments that are missing, or empty as a form leaves them.
 fn missing<'p>(prompt: &'p ServedPrompt, values: &Values) -> Vec<&'p Argument> {
     let required = prompt.prompt.arguments.iter().filter(|one| one.required);
     required
@@ -190,4 +192,99 @@ fn answered(prompt: &ServedPrompt, answer: &Value, values: &mut Values) -> Resul
         }
     }
     Ok(())
+}
+
+impl Documents {
+    /// `completion/complete`.
+    ///
+    /// # Errors
+    /// No such prompt, template or argument.
+    pub(crate) fn complete(
+        &self,
+        params: &CompleteRequestParams,
+    ) -> Result<CompleteResult, ErrorData> {
+        let name = &params.argument.name;
+        let typed = &params.argument.value;
+        let found = match &params.r#ref {
+            Reference::Prompt(reference) => self.found_prompt(&reference.name).and_then(|prompt| {
+                let argument = find(&prompt.prompt.arguments, name)?;
+                Some(match argument.values.is_empty() && chooses(prompt, name) {
+                    true => matching(self.uris(prompt), typed),
+                    false => matching(argument.values.iter().map(String::as_str), typed),
+                })
+            }),
+            Reference::Resource(reference) => {
+                let template = self.found_template(&reference.uri);
+                template.and_then(|template| {
+                    let argument = find(&template.arguments, name)?;
+                    Some(matching(argument.values.iter().map(String::as_str), typed))
+                })
+            }
+            _ => None,
+        };
+        let Some(mut values) = found else {
+            return Err(ErrorData::invalid_params(
+                "there is no such argument to complete",
+                Some(json!({ "argument": shown(name) })),
+            ));
+        };
+        let total = u32::try_from(values.len()).ok();
+        let more = values.len() > CompletionInfo::MAX_VALUES;
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let info = CompletionInfo::with_pagination(values, total, more);
+        let info = info.map_err(|message| ErrorData::internal_error(message, None))?;
+        Ok(CompleteResult::new(info))
+    }
+
+    /// The URIs that an argument of a prompt can be: only its bundle's.
+    fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
+        let own = self
+            .seen_resources()
+            .filter(|resource| *resource.provenance == *prompt.provenance);
+        own.map(|resource| resource.uri.as_str())
+    }
+}
+
+fn find<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a Argument> {
+    arguments.iter().find(|argument| argument.name == name)
+}
+
+/// Whether an argument is the URI of a resource to embed.
+fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
+    let mut messages = prompt.prompt.messages.iter();
+    messages
+        .any(|message| matches!(&message.part, Part::Chosen { argument, .. } if argument == name))
+}
+
+/// The values that contain the typed text, in the author's order. Values that start with it
+/// come first.
+fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Vec<String> {
+    let typed = typed.to_lowercase();
+    let mut found: Vec<(bool, &str)> = values
+        .filter_map(|value| {
+            let at = value.to_lowercase().find(&typed)?;
+            Some((at != 0, value))
+        })
+        .collect();
+    found.sort_by_key(|(inside, _)| *inside);
+    found
+        .into_iter()
+        .map(|(_, value)| value.to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matching;
+
+    #[test]
+    fn values_that_begin_with_what_is_typed_come_first() {
+        let values = ["a park", "Paris", "rome", "parma"];
+        assert_eq!(
+            matching(values.into_iter(), "par"),
+            ["Paris", "parma", "a park"]
+        );
+        assert_eq!(matching(values.into_iter(), "").len(), 4);
+        assert!(matching(values.into_iter(), "x").is_empty());
+    }
 }

@@ -7,12 +7,13 @@ use toolward_bundle::content::Content;
 use toolward_bundle::shown::PromptEntry;
 use toolward_contract::prompt::Part;
 use toolward_policy::Policy;
+use toolward_support::report::codes;
 
 use super::decide::{self, Entry};
 use super::prompt::ServedPrompt;
 use super::provenance::Provenance;
 use super::resource::{ServedResource, ServedTemplate};
-use super::{All, Documents, DocumentsError};
+use super::{All, Documents};
 use crate::principal::Tools;
 
 /// The documents of the bundles so far.
@@ -163,5 +164,29 @@ fn clash(
         name: name.to_owned(),
         first: first.0.place(first.1),
         second: second.0.place(second.1),
+    }
+}
+
+codes! {
+    /// Why documents, or the features of a host, can't be served together.
+    ///
+    /// ```
+    /// use toolward_mcp::DocumentsError;
+    ///
+    /// fn explain(error: &DocumentsError) -> String {
+    ///     match error {
+    ///         DocumentsError::Clash { name, .. } => format!("two documents are called {name}"),
+    ///         _ => format!("{error} ({}): {}", error.code(), error.hint().unwrap_or_default()),
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum DocumentsError: Error {
+        /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but printable ASCII. `first` and
+        /// `second` are a file, its bundle and publisher.
+        Clash { kind: &'static str, name: String, first: String, second: String } = "document-clash" ["2"],
+            "two prompts or resources would have one name or URI",
+            ("the {kind} {name:?} is in {first} and in {second}")
+            => "take it from the [[document]] of one of them, or serve one bundle less";
     }
 }

@@ -1,4 +1,4 @@
-//! A prompt as it is served, and the messages that it gives.
+//! A served prompt, and the messages that it gives.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ impl ServedPrompt {
         }))
     }
 
-    /// Every file is there: a prompt that lacks one is not served.
+    /// No file is missing: a prompt that lacks one is not served.
     fn file(&self, path: &str) -> Result<&ServedResource, ErrorData> {
         let file = self.embedded.get(path);
         file.map(Arc::as_ref)
@@ -196,7 +196,7 @@ fn too_large(what: &str, limit: usize) -> ErrorData {
     )
 }
 
-/// The author's text. What the caller gives stays as it is.
+/// The author's text. What the caller gives is not changed.
 fn sanitised(text: &str) -> Cow<'_, str> {
     if text
         .chars()

@@ -51,7 +51,7 @@ impl Provenance {
     }
 
     /// The host's own URI of a file of the bundle. The publisher's name is one
-    /// segment whatever it holds, so no two bundles have one URI.
+    /// segment with any content, so no two bundles have one URI.
     pub(super) fn uri(&self, path: &str) -> String {
         let mut uri = String::from("toolward://");
         for byte in self.publisher.bytes() {
@@ -65,7 +65,7 @@ impl Provenance {
         format!("{uri}/{}/{path}", self.bundle)
     }
 
-    /// What an error says about a file of the bundle.
+    /// How an error names a file of the bundle.
     pub(super) fn place(&self, path: &str) -> String {
         let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
         format!("{path} of {} by {publisher}", self.bundle)

@@ -1,4 +1,4 @@
-//! Resources and templates as they are served, and what reading one gives.
+//! Served resources and templates, and what reading one gives.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

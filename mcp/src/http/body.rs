@@ -19,9 +19,9 @@ use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{Cancellation, SharedCancellation, UnreadResult};
 
+use super::HttpLimits;
+use super::concurrency;
 use super::concurrency::Permit;
-use super::limits::HttpLimits;
-use super::memory_budget;
 use super::responses::Rejection;
 use crate::unread::UnreadResults;
 
@@ -58,12 +58,12 @@ pub(super) async fn read(
     headers: &HeaderMap,
     mut body: Body,
     limits: &HttpLimits,
-    held: &mut memory_budget::HeldMemory,
+    held: &mut concurrency::HeldMemory,
 ) -> Result<Bytes, Rejection> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // Before a byte is read, and before the client is told to continue.
+    // Before a byte is read, and before the client may continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
         return Err(Rejection::TooLarge(limits.body));
     }

@@ -30,7 +30,7 @@ const HEADERS: [&str; 11] = [
     "tracestate",
 ];
 
-/// The headers that repeat arguments of a tool begin so.
+/// The prefix of headers that repeat arguments of a tool.
 const PARAMETER_PREFIX: &str = "mcp-param-";
 
 /// The headers of answers that a page may read.

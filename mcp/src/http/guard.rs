@@ -22,10 +22,10 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{Cancellation, ReadProgress, SharedCancellation, SharedState};
 
 use super::body::{ClientGuard, Kind, PermitBody};
+use super::concurrency::MemoryBudget;
 use super::concurrency::{Concurrency, PrincipalPermits};
 use super::connections::Place;
 use super::host_header::{AllowedNames, single};
-use super::memory_budget::MemoryBudget;
 use super::responses::Rejection;
 use super::sessions::{Caller, Sessions};
 use super::{

@@ -132,7 +132,7 @@ pub(super) struct AllowedNames {
 }
 
 impl AllowedNames {
-    /// The names of an address, and those that the settings add.
+    /// The names of an address, and the names that the settings add.
     pub(super) fn new(address: SocketAddr, settings: &Settings) -> Result<Self, HttpError> {
         let ip = address.ip().to_canonical();
         let named = |host: &str| Name {
@@ -198,7 +198,7 @@ impl AllowedNames {
             Some(origin) => {
                 let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
                 let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
-                // The server shows no page, so that only clients which are no page send its own origin.
+                // The server shows no page, so its own origin comes only from clients that are not pages.
                 let own = Name::parse(host).is_some_and(|name| origin.is_of(&name.host, self.port));
                 if here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())

@@ -1,5 +1,5 @@
 //! Serves one page of text for Prometheus: the same checks of names and tokens, and the same kinds of limits, as the
-//! server of messages, on a listener of its own. What the page says is the caller's.
+//! server of messages, on a separate listener. The caller writes the page.
 
 use std::fmt;
 use std::sync::Arc;

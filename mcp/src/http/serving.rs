@@ -17,11 +17,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::concurrency::Concurrency;
+use super::concurrency::MemoryBudget;
 use super::connection::ConnectionServer;
 use super::connections::Connections;
 use super::guard::{Guard, routes};
 use super::host_header::AllowedNames;
-use super::memory_budget::MemoryBudget;
 use super::sessions::Sessions;
 use super::{Authentication, HttpError, HttpLimits, Settings};
 

@@ -1,8 +1,7 @@
-//! Sessions of the protocol's session era. Each belongs to the principal that began it,
+//! Sessions of the protocol's session era. Each belongs to the principal that started it,
 //! and does not exist for others. A call whose client disconnected is cancelled.
 
 mod session;
-mod watched_stream;
 
 use std::collections::HashMap;
 use std::io;
@@ -28,8 +27,7 @@ use toolward_host::{Cancellation, SharedCancellation};
 use super::HttpLimits;
 use crate::principal::Principal;
 use crate::revision::Revision;
-use session::Session;
-use watched_stream::WatchedStream;
+use session::{Session, WatchedStream};
 
 tokio::task_local! {
     /// The caller of the request that is being handled. A task-local, since rmcp does

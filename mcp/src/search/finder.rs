@@ -9,8 +9,7 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_support::search::{Document, Index};
 
-use super::deferred::{AGENT_TOOL, DeferredTool};
-use super::schemas::{MAX_MATCHES, MAX_NAMES};
+use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
@@ -68,7 +67,7 @@ pub(crate) enum Asked<'a> {
     Failed(Box<CallError>),
     /// A call of another tool is refused.
     Refused(Box<Refused<'a>>),
-    /// Another tool has to be called.
+    /// Another tool is called.
     Call { tool: &'a Listed, input: JsonObject },
     /// There is no tool with that name.
     Unknown,
@@ -116,7 +115,7 @@ struct Call {
 }
 
 impl Finder {
-    /// Makes the index of what is listed. `host` says which drivers are ready.
+    /// Makes the index of what is listed. `host` knows which drivers are ready.
     pub(crate) fn new(host: Host, catalogue: &Catalogue) -> Self {
         let documents = catalogue.listed.iter().map(|tool| Document {
             name: &tool.name,

@@ -28,7 +28,7 @@ fn key() -> Option<&'static [u8; 32]> {
     key.as_ref()
 }
 
-/// The reference to a tool as it is now, for one principal.
+/// The reference to a tool in its present form, for one principal.
 pub(super) fn make(listed: &Listed, principal: &Principal) -> Option<String> {
     let tag = tag(listed, principal)?;
     Some(format!("{}{SEPARATOR}{tag}", listed.name))
@@ -42,7 +42,7 @@ pub(super) fn name(reference: &str) -> &str {
         .map_or(reference, |(name, _)| name)
 }
 
-/// Whether a reference was made for this tool as it is now, and this principal.
+/// Whether a reference was made for the present form of this tool, and this principal.
 pub(super) fn holds(reference: &str, listed: &Listed, principal: &Principal) -> bool {
     let given = reference.split_once(SEPARATOR).map(|(_, given)| given);
     given.is_some() && given == tag(listed, principal).as_deref()

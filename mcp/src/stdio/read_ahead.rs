@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// Reading pauses when this many calls are open for each processor.
 const BATCH_PER_PROCESSOR: usize = 32;
-/// Reading goes on when this many of them have ended. The rest keeps the processor busy meanwhile.
+/// Reading resumes when this many of them have ended. The rest keeps the processor busy meanwhile.
 const ENDED_PER_PROCESSOR: usize = 24;
 /// The largest batch, and the batch after a pause that timed out. Some more than run together, by the default limits of
 /// the host.
@@ -23,7 +23,7 @@ const MAX_BATCH_PROCESSORS: usize = MAX_BATCH / BATCH_PER_PROCESSOR;
 const SLOW_CALLS_DECAY: usize = 4;
 /// How often a pause looks for an idle processor while no call ends.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// How long reading pauses at most. Whoever cancels a call, or answers what one asks, has to be heard.
+/// How long reading pauses at most. A client that cancels a call, or answers a question, must be heard.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The threads that calls run on.
@@ -59,7 +59,7 @@ impl CallThreads {
         }
     }
 
-    /// Remembers how often threads have parked. To be called when reading goes on: only a thread that parks later can
+    /// Remembers how often threads have parked. To be called when reading resumes: only a thread that parks later can
     /// have run what is read now.
     fn remember_parks(&mut self) {
         self.parks_at_last_read = self.parks();
@@ -98,7 +98,7 @@ pub(super) struct ReadAhead {
     waiting: Option<Pause>,
 }
 
-/// A pause that has begun.
+/// A pause that has started.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     /// It ends when no more calls than these are open, without the slow ones.

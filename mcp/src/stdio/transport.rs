@@ -22,8 +22,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{CallError, Cancellation, ErrorClass, SharedCancellation};
 
 use super::batches::{Batches, Collected};
-use super::call_message;
-use super::lines::{Line, Lines};
+use super::lines::{self, Line, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
@@ -273,7 +272,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         let checked = strict::check(&line);
         // Only of what is known to be JSON: the reader skips members that it does not know.
         let call = match &checked {
-            Ok(Checked::Json) if is_call => call_message::read(&line),
+            Ok(Checked::Json) if is_call => lines::read_call(&line),
             _ => None,
         };
         let malformed = checked.err();
@@ -344,7 +343,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 let id = Some(response.id.clone());
                 return Some(Incoming::error(malformed.of_message(), id));
             }
-            // An error fails its request whatever it holds.
+            // An error of any content fails its request.
             JsonRpcMessage::Error(_) => return Some(message),
             JsonRpcMessage::Notification(_) => {
                 tracing::debug!(

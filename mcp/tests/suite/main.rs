@@ -18,7 +18,6 @@ mod flood;
 mod limits;
 mod names;
 mod sessions;
-mod shutdown;
 mod tokens;
 mod tolerance;
 mod vanishing;

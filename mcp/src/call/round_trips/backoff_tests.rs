@@ -30,7 +30,7 @@ async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
     );
     assert_eq!(code(&reply), "toolward:approval_denied");
 
-    // Another input does not help: the person said what they think of the tool.
+    // Another input does not help: the person has refused the tool.
     let other = Sent::new("notes.write", json!({"do": "echo", "value": 8}));
     for call in [&call, &other] {
         let reply = ended(call.to(&round_trips, &alice, &host).await);
@@ -193,7 +193,7 @@ async fn a_driver_that_gives_up_a_question_pauses_nobody_elses_use_of_the_tool()
     assert_eq!(asked(), 2);
 }
 
-/// A client that says that it can ask, and can't.
+/// A client that claims that it can ask, and can't.
 #[derive(Default)]
 struct Failing(AtomicUsize);
 
@@ -240,7 +240,7 @@ async fn after_a_no_a_client_of_the_session_era_is_not_asked_either() {
     assert_eq!(person.asked().len(), 1);
 }
 
-/// A person who looks at the question and says nothing.
+/// A person who looks at the question and does not answer.
 #[derive(Default)]
 struct Looking {
     asked: AtomicUsize,

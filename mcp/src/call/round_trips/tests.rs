@@ -219,7 +219,7 @@ async fn what_is_asked_again_is_asked_thrice_and_within_the_time_of_the_first_qu
     assert_eq!(refused.0, Fault::INVALID_PARAMS);
     assert_eq!(refused.1["code"], "toolward:answers_missing");
     assert!(keys.expiries().is_empty());
-    // It was used up, whatever comes with it now.
+    // It was used up, with any answer.
     let late = call.answering(&asked, yes());
     let refused = fault(late.to(&round_trips, &alice, &host).await);
     assert_eq!(refused.1["code"], "toolward:state_spent");

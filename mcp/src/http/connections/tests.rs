@@ -18,7 +18,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Whether a connection was told to leave.
+/// Whether a connection was asked to leave.
 fn left(counted: &mut Counted) -> bool {
     counted.left.try_recv().is_ok()
 }

@@ -1,18 +1,23 @@
-//! One session: who it belongs to, the calls that run in it, and when it was used.
+//! One session: who it belongs to, the calls that run in it, its streams, and when it was used.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_util::Stream;
+use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    ErrorData, RequestId,
+    ErrorData, JsonRpcMessage, RequestId,
 };
-use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
-
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio_util::sync::CancellationToken;
 use toolward_host::{Cancellation, SharedCancellation};
 
 use crate::request_ids::{self, CancelledIds};
@@ -37,7 +42,7 @@ struct Used {
     last: Instant,
     /// Streams that are open, calls' own included.
     streams: usize,
-    /// Calls that run, by the number of the request that began them.
+    /// Calls that run, by the number of their request.
     calls: HashMap<u64, Call>,
     /// Calls that were cancelled, and may still be answered.
     cancelled: CancelledIds,
@@ -50,7 +55,7 @@ struct Call {
     cancellation: SharedCancellation,
     /// Streams on which its client waits.
     watchers: usize,
-    /// Changes whenever a client begins to wait.
+    /// Changes whenever a client starts to wait.
     turn: u64,
 }
 
@@ -66,7 +71,7 @@ pub(super) fn random_id() -> io::Result<String> {
 }
 
 impl Session {
-    /// A session that has just begun.
+    /// A new session.
     pub(super) fn new(
         id: SessionId,
         owner: Arc<str>,
@@ -123,7 +128,7 @@ impl Session {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// A call begins, and its client waits for it. The error says why its id is refused: an answer finds its way by it.
+    /// A call starts, and its client waits for it. The error is why its id is refused: an answer finds its way by it.
     pub(super) fn begin(
         &self,
         number: u64,
@@ -255,5 +260,108 @@ impl Session {
             })
             .await;
         });
+    }
+}
+
+/// A stream of messages to a client.
+pub(super) struct WatchedStream {
+    session: Arc<Session>,
+    /// The call that it is of; `None` for a stream on which the client listens.
+    number: Option<u64>,
+    messages: Receiver<ServerSseMessage>,
+    closing: Option<std::sync::Mutex<BoxFuture<'static, ()>>>,
+}
+
+impl WatchedStream {
+    /// The answer to a request that is refused, and nothing else.
+    pub(super) fn refused(session: &Arc<Session>, request: RequestId, error: ErrorData) -> Self {
+        let id = Some(request).filter(|id| !request_ids::is_too_long(id));
+        let answer = ServerSseMessage::from_message(JsonRpcMessage::error(error, id));
+        let (sender, messages) = channel(1);
+        // There is room for one.
+        let _ = sender.try_send(answer);
+        session.open(None);
+        Self {
+            session: Arc::clone(session),
+            number: None,
+            messages,
+            closing: None,
+        }
+    }
+
+    /// The stream of a call that has started, or whose client came back.
+    pub(super) fn of_call(
+        session: &Arc<Session>,
+        number: u64,
+        messages: Receiver<ServerSseMessage>,
+    ) -> Self {
+        session.open(Some(number));
+        Self {
+            session: Arc::clone(session),
+            number: Some(number),
+            messages,
+            closing: None,
+        }
+    }
+
+    /// A stream on which the client listens, until it or the server closes.
+    pub(super) fn listening(
+        session: &Arc<Session>,
+        messages: Receiver<ServerSseMessage>,
+        closing: CancellationToken,
+    ) -> Self {
+        session.open(None);
+        Self {
+            session: Arc::clone(session),
+            number: None,
+            messages,
+            closing: Some(std::sync::Mutex::new(closing.cancelled_owned().boxed())),
+        }
+    }
+
+    fn closing(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(closing) = &mut self.closing else {
+            return false;
+        };
+        let closing = closing
+            .get_mut()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if closing.poll_unpin(context).is_pending() {
+            return false;
+        }
+        self.messages.close();
+        self.closing = None;
+        true
+    }
+}
+
+impl Stream for WatchedStream {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let _ = self.closing(context);
+        let polled = self.messages.poll_recv(context);
+        if let (Poll::Ready(Some(message)), Some(number)) = (&polled, self.number)
+            && let Some(answered) = answers(message)
+            && self.session.ends(number, answered)
+        {
+            self.session.delivered(number);
+        }
+        polled
+    }
+}
+
+/// The request that a message answers.
+fn answers(message: &ServerSseMessage) -> Option<&RequestId> {
+    match message.message.as_deref()? {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+impl Drop for WatchedStream {
+    fn drop(&mut self) {
+        self.session.close(self.number);
     }
 }

@@ -256,7 +256,7 @@ fn what_a_principal_may_not_use_is_not_there_for_it() {
 #[test]
 fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
     let fixture = fixture();
-    // What a client is told where tools are listed, and each call reaches the host.
+    // What a client learns where tools are listed, and each call reaches the host.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

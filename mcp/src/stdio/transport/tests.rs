@@ -80,7 +80,7 @@ impl Both {
 
     async fn is_refused(&mut self, id: impl Into<Value>, number: i64, code: &str) -> Value {
         let told = self.told().await;
-        // The member is there also where it is null.
+        // The member is present also where it is null.
         assert_eq!(told.get("id"), Some(&id.into()), "{told}");
         assert_eq!(told["error"]["code"], number, "{told}");
         assert_eq!(told["error"]["data"]["code"], code, "{told}");
@@ -205,7 +205,7 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
     both.say(&odd(r#""id":78.0"#)).await;
     both.say(&odd(r#""\u0069d":79"#)).await;
     both.say(&odd(r#""id":1.5"#)).await;
-    // A notification is answered by nobody.
+    // A notification has no answer.
     let notification = call(1, 30_000)
         .replace(r#""id":1,"#, "")
         .replace("tools/call", "x");
@@ -334,7 +334,7 @@ async fn while_answers_wait_to_be_read_nothing_more_is_read() {
     let text = "x".repeat(1 << 20);
     for id in 1..=20 {
         let error = ErrorData::internal_error(text.clone(), None);
-        // Nobody waits until it is read.
+        // No one waits until it is read.
         drop(
             both.server
                 .send(Outgoing::error(error, Some(RequestId::Number(id)))),
@@ -372,7 +372,7 @@ async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
     both.takes_nothing().await;
     both.is_refused(2, -32600, "json-duplicate-key").await;
     both.is_refused(3, -32602, "json-integer-range").await;
-    // An answer that says two things is none: the question has failed.
+    // An answer with two meanings is none: the question has failed.
     let said = r#"{"action":"decline","action":"accept","content":{"decision":"allow this call"}}"#;
     both.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{said}}}"#))
         .await;
