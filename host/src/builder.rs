@@ -10,12 +10,12 @@ use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
-use toolward_policy::{Machine, Policy};
+use toolward_policy::{Limits, Machine, Policy};
 use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
-use crate::api::listener::CallListener;
+use crate::api::facts::CallListener;
 use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::executor::{Executor, MakeExecutor};
@@ -26,7 +26,6 @@ use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::tape::Tape;
 use crate::workspace::{self, Mapping, Workspaces};
-use toolward_policy::Limits;
 
 impl Host {
     /// Starts to build a host.

@@ -2,11 +2,9 @@
 //! may serve it. A snapshot: built once, then only read.
 
 mod brought;
-mod driver;
 mod icon;
 mod routes;
 mod tool_facts;
-mod unserved;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,11 +24,9 @@ use crate::shared_state::SharedState;
 use brought::Brought;
 pub(crate) use brought::BundledTool;
 
-pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
-pub(crate) use routes::Route;
-pub use tool_facts::{DriverFacts, ToolFacts};
-pub use unserved::{Unserved, UnservedDriver};
+pub(crate) use routes::{LoadedDriver, Route};
+pub use tool_facts::{DriverFacts, ToolFacts, Unserved, UnservedDriver};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {

@@ -6,7 +6,6 @@ mod artifact;
 mod artifact_signature;
 pub mod broker;
 mod cache;
-mod cost;
 mod error;
 mod limits;
 mod worker;
@@ -22,9 +21,8 @@ use wasmtime::component::Component;
 
 pub use broker::{Broker, BrokerBuilder, BrokerCommand};
 pub use cache::Cache;
-pub use cost::{Ahead, CompileCost};
 pub use error::{CompileError, CompileReason};
-pub use limits::CompileLimits;
+pub use limits::{Ahead, CompileCost, CompileLimits};
 
 use self::artifact_signature::Claim;
 use crate::sandbox::engine::{EngineProfile, Ready, compiling_engine};

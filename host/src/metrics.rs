@@ -12,11 +12,9 @@ use serde_json::json;
 use toolward_contract::driver::DriverKind;
 use toolward_policy::LimitName;
 
-pub use page::{MetricsPage, Sample};
-
-use crate::api::facts::CallFacts;
-use crate::api::listener::CallListener;
+use crate::api::facts::{CallFacts, CallListener};
 use crate::host::Host;
+pub use page::{MetricsPage, Sample};
 
 /// Tools that are counted one by one, over all hosts; calls of others count as those of `other`. Bounds the page, and
 /// the memory of a server that is given other bundles again and again.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, getrlimit};
 use toolward_policy::{LimitName, Limits};
 
-use super::sum::Sum;
+use super::gate::Sum;
 use super::{Gate, Path};
 use crate::exceeded::Exceeded;
 

@@ -18,7 +18,7 @@ use toolward_policy::{LimitName, Limits};
 pub use self::reader::ReadProgress;
 use self::reader::Reader;
 use super::Gate;
-use super::sum::{Full, Share, Sum};
+use super::gate::{Full, Share, Sum};
 use crate::api::result::CallError;
 use crate::exceeded::Exceeded;
 

@@ -1,7 +1,6 @@
 //! The approval request that a person sees before a call runs, and their verdict. The
 //! stage that asks is [`crate::pipeline::approve`].
 
-mod keys;
 mod verdict;
 
 use std::future::Future;
@@ -9,9 +8,8 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-pub use keys::ApprovalKeys;
 pub(crate) use verdict::Marks;
-pub use verdict::{ApprovalScope, Remembered, Verdict};
+pub use verdict::{ApprovalKeys, ApprovalScope, Remembered, Verdict};
 
 /// A request for a person's approval of one call. Its texts come from bundles and
 /// callers and are untrusted: show them through [`toolward_bundle::text::visible`].

@@ -21,6 +21,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolward_signing::Digest;
+use toolward_support::helper;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -29,19 +30,15 @@ use self::link::{Link, Made};
 use self::permits::Permits;
 use super::artifact_signature::Claim;
 use super::cache::{Cache, Shelf};
-use super::cost::{Ahead, CompileCost};
 use super::error::CompileError;
-use super::limits::CompileLimits;
+use super::limits::{Ahead, CompileCost, CompileLimits};
+pub use super::worker::run_worker;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
 use crate::memory::finds_written_pages;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::engine_hash::EngineHash;
-use crate::sandbox::memory_layout::MemoryLayout;
-use toolward_support::helper;
-
-pub use super::worker::run_worker;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::{EngineHash, compiling_engine};
 pub use serve::run_broker;
 
 /// How often a component is asked for: another process may remove its artifact, to make

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
-
-use super::cost::microseconds;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::worker_profile;
 use toolward_support::helper::connection;
+
+use super::limits::microseconds;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::compiling_engine;
 
 /// What the answer begins with.
 pub(super) const COMPILED: u8 = b'+';

@@ -5,7 +5,6 @@
 //! The stages return what they found. The host writes it down as they go, since a future that is dropped returns
 //! nothing.
 
-mod approval;
 mod ended;
 mod told;
 
@@ -17,8 +16,7 @@ use toolward_ledger::record::Invocation;
 use uuid::Uuid;
 
 use crate::api::event::CallEventKind;
-use crate::api::facts::{CallFacts, CallStage, Tried};
-use crate::api::listener::CallListener;
+use crate::api::facts::{CallFacts, CallListener, CallStage, Tried};
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorCode, Origin};
 use crate::api::violations::RecordedViolations;

@@ -11,9 +11,8 @@ use toolward_ledger::record::{
 };
 use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
-use super::Recording;
-use super::names::{RecordedRoute, RecordedTool};
 use super::payloads::{RecordedBody, RecordedPayloads, detail};
+use super::{RecordedRoute, RecordedTool, Recording};
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
 use crate::catalogue::{Route, ToolEntry};

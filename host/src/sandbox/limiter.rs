@@ -8,8 +8,8 @@ use toolward_bundle::component::MAX_CORE_INSTANCES;
 use toolward_policy::LimitName;
 use wasmtime::ResourceLimiter;
 
+use super::MemoryLayout;
 use super::held::Held;
-use super::memory_layout::MemoryLayout;
 use crate::admission::MemoryLease;
 use crate::exceeded::Exceeded;
 

@@ -5,7 +5,7 @@ use toolward_contract::json::weight;
 use super::call_hook::HOST_CALL_BYTES;
 use super::files::{FILE_STREAM, LISTING, OPEN_FILE};
 use super::held::{CHUNK, HANDLE};
-use super::http::cost::{EXCHANGE, FIELD, OUTGOING_BODY};
+use super::http::view::{EXCHANGE, FIELD, OUTGOING_BODY};
 use super::limiter::{ELEMENT, LIFTED};
 use crate::imports::PROGRESS_REPORT_BYTES;
 

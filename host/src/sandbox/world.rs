@@ -10,8 +10,8 @@ use toolward_contract::driver::World as Target;
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
 
-use super::insecure_seed::InsecureSeed;
 use super::limiter::ResultSize;
+use super::state::InsecureSeed;
 use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
 use crate::api::limits::CallLimits;
 use crate::invocation::{DriverEnd, Invocation};

@@ -6,13 +6,13 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
+use toolward_support::helper::frames::{Body, frame, head};
 
 use super::super::artifact_signature::SIGNATURE;
-use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
-use crate::sandbox::engine_hash::EngineHash;
-use toolward_support::helper::frames::{Body, frame, head};
+use crate::compile::limits::{COST_BYTES, CompileCost};
+use crate::sandbox::engine::EngineHash;
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 4;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::super::cost::CompileCost;
 use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds, TIME_BYTES};
-use crate::sandbox::memory_layout::MemoryLayout;
+use crate::compile::limits::CompileCost;
+use crate::sandbox::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

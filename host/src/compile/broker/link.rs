@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
+use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
 
 use super::super::artifact_signature::{Claim, SIGNATURE};
-use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::super::limits::CompileLimits;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
-use crate::sandbox::engine_hash::EngineHash;
-use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
+use crate::compile::limits::CompileCost;
+use crate::sandbox::engine::EngineHash;
 
 /// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
 const BEGINNING: Duration = Duration::from_secs(30);

@@ -11,20 +11,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use toolward_confine::broker_profile;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
+use toolward_support::helper::connection;
 
 use super::super::artifact_signature::Claim;
 use super::super::cache::{self, Cache};
-use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::engine_hash::EngineHash;
-use crate::sandbox::memory_layout::MemoryLayout;
-use toolward_confine::broker_profile;
-use toolward_support::helper::connection;
+use crate::compile::limits::CompileCost;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::{EngineHash, compiling_engine};
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean
 /// that a guest has taken it over.

@@ -1,5 +1,5 @@
 //! A guest's path, resolved: its workspace, the access that is granted there, and the
-//! operations on it. All of them block: run them with [`super::threads`].
+//! operations on it. All of them block: run them with [`super`].
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -11,12 +11,10 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::errors::Fail;
 use super::file::OpenFile;
 use super::path::{VirtualPath, makeable};
-use super::plan::Mount;
-use super::rules::{Access, not_linked};
-use super::{OPEN_FILE, Shared};
+use super::plan::{Access, Mount, not_linked};
+use super::{Fail, OPEN_FILE, Shared};
 
 /// How often an open is tried again when the file was swapped meanwhile.
 const TRIES: usize = 16;

@@ -1,12 +1,10 @@
 //! The view as a guest uses it, over real directories: what is refused is
 //! asserted by what did not happen there.
 
-mod component;
 mod escapes;
 mod grants;
 mod limits;
 mod operations;
-mod plans;
 
 use std::path::PathBuf;
 use std::sync::Arc;
