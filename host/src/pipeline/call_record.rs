@@ -91,7 +91,7 @@ impl<'a> CallRecord<'a> {
                     |id| Invocation::from_bytes(id.into_bytes()),
                 );
                 let tape = services.tape.as_ref();
-                let ledger = tape.map(|tape| tape.ledger());
+                let ledger = tape.map(|tape| tape.ledger);
                 Box::new(CallRows::new(recording, id, request.rerun_of, ledger))
             }),
             named: None,

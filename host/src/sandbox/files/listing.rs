@@ -66,11 +66,6 @@ impl Listing {
 }
 
 impl Source {
-    /// Which directory it is.
-    pub(super) fn place(&self) -> &ResolvedPath {
-        &self.place
-    }
-
     /// Reads a part. Without a source the directory has no more. Blocks.
     pub(super) fn read(mut self) -> Result<(Option<Self>, Vec<DirectoryEntry>), Fail> {
         let mut entries = Vec::new();
@@ -148,7 +143,7 @@ impl HostDirectoryEntryStream for View<'_> {
             let Some(source) = listing.take_source() else {
                 return Ok(None);
             };
-            let (path, shared) = (source.place().path.clone(), source.place().shared.clone());
+            let (path, shared) = (source.place.path.clone(), source.place.shared.clone());
             let (source, entries) = run_blocking(shared.threads(), move || source.read())
                 .await
                 .map_err(|fail| fail.raise(path.as_str(), &shared.violations))?;
