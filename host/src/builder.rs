@@ -140,7 +140,7 @@ impl HostBuilder {
 
     /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not recorded ends with
     /// [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). What is recorded passes today's policy, schemas, limits
-    /// and redaction; nobody is asked for approval. Default: none.
+    /// and redaction; no one is asked for approval. Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
         self.tape = Some(tape.clone());
         self
@@ -164,7 +164,7 @@ impl HostBuilder {
         self
     }
 
-    /// Protects a directory from workspaces: none may contain it, be it, or lie in it.
+    /// Protects a directory from workspaces: none may contain it, be it, or be inside it.
     /// For configuration, trust, state, caches and keys. `what` describes it in
     /// messages.
     pub fn protect(mut self, what: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
@@ -203,7 +203,7 @@ impl HostBuilder {
     }
 
     /// Shares withdrawals, admission and engine with the hosts of the same
-    /// `shared_state`, which this one replaces. Default: a state of its own.
+    /// `shared_state`, which this one replaces. Default: a separate state.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
         self.shared_state = shared_state.clone();
         self

@@ -255,7 +255,7 @@ impl Catalogue {
         withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))
     }
 
-    /// The tools that are known and not served: those of bundles that are not loaded, and those that were withdrawn.
+    /// The tools that are known and not served: of bundles that are not loaded, or that were withdrawn.
     pub(crate) fn withheld(&self) -> impl Iterator<Item = WithheldTool> {
         let loaded = |tool: &WithheldTool| self.tools.contains_key(&tool.major_id());
         let withheld = self.withheld.iter().filter(move |tool| !loaded(tool));

@@ -134,7 +134,7 @@ impl CompileBackend {
     }
 
     /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
-    /// where the engine doesn't load it, [`Self::load`] tells why.
+    /// where the engine doesn't load it, [`Self::load`] returns the reason.
     pub(crate) fn load_small(
         &self,
         ready: &Ready,

@@ -100,7 +100,7 @@ pub struct Spent {
 pub struct Asked {
     /// The invocation's id, which it keeps.
     pub invocation: String,
-    /// Who called; nobody else may resume it.
+    /// Who called; no one else may resume it.
     pub principal: String,
     /// The tool as `id@version`.
     pub tool: String,
@@ -172,7 +172,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Principals with an open form: bounds the memory that this takes.
 const MAX_PRINCIPALS: usize = 4096;
 
-/// Invocations by their principals, and when each form closes.
+/// The open forms of drivers of `kind: form`, one for each principal, so that a caller can't wear a person down with
+/// parallel calls: invocations by their principals, and when each form closes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenForms {
     open: Mutex<HashMap<String, (String, Instant)>>,

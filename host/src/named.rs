@@ -19,7 +19,7 @@ pub(crate) use kept::{KeptReply, ReplySource};
 use name::custom;
 pub(crate) use name::{CallName, Named, NamedFacts};
 
-/// A call with this id was started before, and its reply is not there.
+/// A call with this id was started before, and its reply is missing.
 pub(crate) fn already_run() -> CallError {
     CallError::new(
         ErrorCode::ALREADY_RUN,

@@ -36,7 +36,7 @@ pub(crate) struct Recording {
     pub(crate) policy: Option<Hash>,
 }
 
-/// What happens to an approval.
+/// What happens to an approval. Its row has no word of the question or of the input.
 #[derive(Clone, Copy)]
 pub(crate) enum ApprovalStep<'a> {
     /// A person is asked.
@@ -166,7 +166,7 @@ pub(crate) struct RecordedRoute {
     /// `None` where a name is not of a record's form.
     pub(crate) part: Option<Part<Id>>,
     pub(crate) rules: Vec<Rule>,
-    /// The rule for which a person is asked, where a rule says it.
+    /// The rule for which a person is asked, if it is a rule.
     pub(crate) asks: Option<Rule>,
 }
 

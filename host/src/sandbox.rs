@@ -28,7 +28,7 @@ pub(crate) mod world;
 pub(crate) use crate::exceeded::{DeadlinePassed, Exceeded};
 pub(crate) use state::{AttemptLimits, State};
 
-/// How linear memories lie in the address space. Compiled code depends on it.
+/// How linear memories are placed in the address space. Compiled code depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryLayout {
     /// A pool in which each memory has 4 GiB, so that code needs no bounds checks.

@@ -1,4 +1,4 @@
-//! One gate: the places of calls that run and wait, and what these calls hold.
+//! One gate: the places of calls that run and wait, and the sums of what calls hold.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl Gate {
         }
     }
 
-    /// A place among those that wait, for a call that is going to enter: refused where the call would be.
+    /// A place in the queue, for a call that is going to enter: refused where the call would be.
     pub(super) fn reserve(&self) -> Result<CallPlace, CallError> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
@@ -149,7 +149,7 @@ pub(super) struct Sum {
 #[derive(Debug, Default)]
 pub(super) struct Held(AtomicU64);
 
-/// There is no room.
+/// No room is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) exceeded: Exceeded,

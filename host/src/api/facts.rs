@@ -68,7 +68,7 @@ pub struct CallFacts {
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
-    /// The same by kind, without those of nested calls; empty if the call was cancelled.
+    /// The same by kind, without nested calls; empty if the call was cancelled.
     #[serde(skip)]
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// On whose behalf it was made.
@@ -104,14 +104,14 @@ pub struct CallFacts {
     /// Whether a driver that was picked changes something itself.
     #[serde(skip)]
     pub mutating: bool,
-    /// Whether a person approved it who was asked about this call; `false` also if nobody answered. `None` if
-    /// no question about it ended with it: an earlier answer covers it, nobody can be asked, or the answer is to come.
+    /// Whether a person approved it who was asked about this call; `false` also if no one answered. `None` if
+    /// no question about it ended with it: an earlier answer covers it, no one can be asked, or the answer is to come.
     #[serde(skip)]
     pub approval: Option<bool>,
     /// Bytes that the last driver returned.
     #[serde(skip)]
     pub output_bytes: u64,
-    /// When it began, in microseconds since 1970 by the system's clock.
+    /// When it started, in microseconds since 1970 by the system's clock.
     #[serde(skip)]
     pub started: u64,
 }
@@ -209,7 +209,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// A call that whoever passes calls on to a host has refused itself, for [`Host::refused`](crate::Host::refused):
-/// the name is no tool's for this principal, the tool has to be loaded first, or the arguments can't be made an input.
+/// the name is no tool's for this principal, the tool must be loaded first, or the arguments can't be made an input.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedCall<'a> {
     /// On whose behalf it was made.
@@ -269,7 +269,7 @@ pub const CALL_LOG: &str = "toolward_host::calls";
 /// # }
 /// ```
 pub trait CallListener: Send + Sync {
-    /// A call begins. [`CallListener::finished`] is called for each of them.
+    /// A call starts. [`CallListener::finished`] is called for each of them.
     fn began(&self) {}
 
     /// A driver of this kind is started for a call, first or once more.

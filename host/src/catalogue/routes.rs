@@ -1,5 +1,5 @@
 //! The ways to carry out a contract, best first, each with what was decided
-//! about it.
+//! about it; the drivers behind them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Route {
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
     pub(crate) decision: Decision,
-    /// What the operator gives to calls that bring no context of their own.
+    /// What the operator gives to calls that bring no context.
     pub(crate) contexts: Contexts,
     /// What its sandboxes get; `None` where the decision denies it.
     pub(crate) access: Option<Arc<Access>>,
@@ -39,7 +39,7 @@ pub(crate) struct Route {
     pub(crate) takes_over: bool,
     /// Whether calls fall from and to it although another driver may have changed what they change.
     pub(crate) repeats: bool,
-    /// Routes of one number stand in their order for their ids alone.
+    /// Routes of one number are in their order for their ids alone.
     pub(crate) tie: usize,
     /// What a call costs, as its publishers say.
     pub(crate) cost: Cost,

@@ -1,4 +1,5 @@
-//! What a host knows of a tool: lists over MCP, records, policy reviews and the command show it.
+//! What a host knows of a tool, also why no driver serves it: lists over MCP, records, policy reviews and the command
+//! show it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,9 +44,9 @@ pub struct ToolFacts {
     /// Why drivers of the same publisher can't serve it.
     pub unserved: Unserved,
     /// The effects of a call by any driver that policy lets run, nested calls included;
-    /// `None` if there is no such driver, so that no call can run.
+    /// `None` without such a driver, so that no call can run.
     pub effects: Option<Effects>,
-    /// Why calls without a context of their own can't run, if the contract requires one
+    /// Why calls without a context can't run, if the contract requires one
     /// and the operator gives none.
     pub context: Option<ContextLack>,
     /// Which claims of the contract the operator confirms.
@@ -77,7 +78,7 @@ impl DriverFacts {
         self.decision.grant().is_some()
     }
 
-    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
     #[must_use]
     pub fn without(&self) -> &[Withheld] {
         match &self.decision {
@@ -120,7 +121,7 @@ impl ToolFacts {
         denial.map(|denial| denial.narrower_lines())
     }
 
-    /// The hosts and workspaces that it declares and is served without, because a rule says `partial`: those of every
+    /// The hosts and workspaces that it declares and is served without, because a rule has `partial`: of every
     /// driver that policy lets run.
     #[must_use]
     pub fn without(&self) -> Vec<&Withheld> {
@@ -167,7 +168,7 @@ const MAX_NAMED: usize = 32;
 /// Longest text of one reason in an error, in bytes: it quotes the driver's document.
 const MAX_TEXT_BYTES: usize = 200;
 
-/// Why drivers of the contract's own publisher do not serve it. Callers are not told about other publishers' drivers.
+/// Why drivers of the contract's own publisher do not serve it. Callers learn nothing of other publishers' drivers.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Unserved {
@@ -177,7 +178,7 @@ pub struct Unserved {
     pub only_region: bool,
 }
 
-/// A driver that says it implements a contract, and does not serve it.
+/// A driver that declares a contract, and does not serve it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UnservedDriver {
@@ -240,7 +241,7 @@ impl Unserved {
     }
 }
 
-/// A reason in words. What a driver's document says of itself may be long.
+/// A reason in words. The document's text may be long.
 fn text(reason: &Rejection) -> String {
     let mut text = reason.to_string();
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));

@@ -1,4 +1,4 @@
-//! Compiling in processes of its own. A *broker*, started before this process
+//! Compiling in separate processes. A *broker*, started before this process
 //! has anything to do with guests and before it confines itself, alone writes
 //! the cache and alone has the key that signs artifacts. For each component it
 //! starts a *worker*, a process under limits and without files or network. This
@@ -168,7 +168,7 @@ impl BrokerBuilder {
     /// [`HostError::Cache`] when the cache directory can't be used safely,
     /// [`HostError::Broker`] when its path can't be made absolute.
     pub fn open(self) -> Result<Broker, HostError> {
-        // A process that confines itself once its helpers are there can't open `/proc/self/pagemap` any more, and an
+        // A process that confines itself once its helpers run can't open `/proc/self/pagemap` any more, and an
         // engine that is made later asks for it.
         finds_written_pages();
         // The broker has another working directory.

@@ -46,7 +46,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The most bytes of compiled drivers, unless [`Self::limit`] says otherwise: 4 GiB.
+    /// The most bytes of compiled drivers, unless [`Self::limit`] sets another limit: 4 GiB.
     /// Without a limit each release of each driver would stay for good.
     pub const DEFAULT_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -108,8 +108,8 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically in place of what is there, and makes room for it. Returns whether it was
-    /// kept: with its signature it may not be larger than the whole cache.
+    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it. Returns whether
+    /// it was kept: with its signature it may not be larger than the whole cache.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
@@ -295,7 +295,7 @@ const PRIVATE: &str = "key.pem";
 const MAX_PEM_BYTES: u64 = 4096;
 
 /// The key that signs artifacts. At the first use it is made, and its public half
-/// written.
+/// written. It is in a separate directory, which a confinement can leave out.
 fn signing_key(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
     Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;

@@ -1,4 +1,4 @@
-//! What compiling one component may cost.
+//! What compiling costs, and what it may cost, for one component and for several together.
 
 use std::time::Duration;
 

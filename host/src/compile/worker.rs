@@ -1,4 +1,4 @@
-//! The process that compiles one component and ends: under limits of its own,
+//! The process that compiles one component and ends: under separate limits,
 //! without files, network or other programs. It reads its limits and then the
 //! component from standard input, which is a socket, and answers there.
 
@@ -14,7 +14,7 @@ use super::limits::microseconds;
 use crate::sandbox::MemoryLayout;
 use crate::sandbox::engine::compiling_engine;
 
-/// What the answer begins with.
+/// How the answer starts.
 pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';

@@ -43,7 +43,7 @@ pub(crate) struct CallRecord<'a> {
     answer_recorded: bool,
     /// Whether it was decided that the call may run.
     decided: bool,
-    /// Whether it has been told that the call waits for a slot.
+    /// Whether it was reported that the call waits for a slot.
     queued: bool,
     /// Set if the call ends with questions.
     yielded: bool,
@@ -157,7 +157,7 @@ impl<'a> CallRecord<'a> {
         facts.origin = source.origin;
     }
 
-    /// Whether it has to be recorded that the call is about to run.
+    /// Whether it must be recorded that the call is about to run.
     pub(crate) fn must_start(&self) -> bool {
         let has_name = self.named.is_some();
         (self.rows.as_ref()).is_some_and(|rows| rows.must_start(&self.parties, has_name))

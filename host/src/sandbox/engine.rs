@@ -203,7 +203,7 @@ fn code_config(layout: MemoryLayout) -> Config {
     config
 }
 
-/// Everything that compiled code depends on beside the component: compiler
+/// Everything that compiled code depends on except the component: compiler
 /// version, target, CPU features, settings and the version of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EngineHash([u8; 32]);

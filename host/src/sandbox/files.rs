@@ -1,7 +1,7 @@
 //! Files: what a guest sees of the workspaces it was granted.
 //!
 //! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as
-//! text ([`path`]), compared with the grant ([`rules`], [`plan`]), and opened beneath
+//! text ([`path`]), compared with the grant ([`plan`]), and opened beneath
 //! the workspace's directory and through no link ([`resolve_beneath`]). Only files and
 //! directories exist: no links, devices, FIFOs or sockets. A descriptor of a directory
 //! is a path and not an inode: access is decided by the path at each step, so that
@@ -95,7 +95,9 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     Ok(())
 }
 
-/// Runs `work`, and waits for it.
+/// Runs blocking `work` on a thread for it, and waits for it: the deadline can end a guest that waits for a disk. Few
+/// run at once, so that other guests find a thread. Queued work is dropped with its future; started work runs to its
+/// end.
 async fn run_blocking<R: Send + 'static>(
     threads: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
@@ -135,7 +137,7 @@ struct Shared {
 /// Bytes that one operation reads or writes at most.
 const CHUNK: usize = 64 << 10;
 
-/// What a file takes that is open, beside its path.
+/// What an open file takes, apart from its path.
 pub(crate) const OPEN_FILE: u64 = 512;
 
 /// What a stream of a file takes: what it has read or is to write, at most.
@@ -156,7 +158,8 @@ impl Shared {
     }
 }
 
-/// Why an operation was not done.
+/// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a limit that ends the
+/// call.
 #[derive(Debug)]
 enum Fail {
     /// Nothing out of the way.

@@ -1,4 +1,4 @@
-//! The page of the book that says what everything costs says what the code counts.
+//! The page of the book about the cost of everything agrees with what the code counts.
 
 use toolward_contract::json::weight;
 
@@ -19,7 +19,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// The cells of the row that begins with `what`.
+/// The cells of the row that starts with `what`.
 fn row(what: &str) -> Vec<&'static str> {
     let row = PAGE
         .lines()

@@ -79,7 +79,7 @@ impl PreparedCall<'_> {
     }
 }
 
-/// What one attempt used and said, however it ended.
+/// What one attempt used and wrote, however it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
@@ -109,7 +109,7 @@ pub(crate) enum AttemptOutcome {
     Exceeded(Exceeded),
     /// Policy ends the call at its first violation.
     Violation(Violation),
-    /// The guest trapped; the text says how.
+    /// The guest trapped; the text describes how.
     Trapped(String),
     /// The engine panicked; the text is the panic's.
     Panicked(String),

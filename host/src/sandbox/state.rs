@@ -128,7 +128,7 @@ impl State {
         let open = match self.table.push(()) {
             Ok(next) => {
                 let number = next.rep();
-                // What was pushed is there.
+                // It was just pushed.
                 let _ = self.table.delete(next);
                 u64::from(number)
             }
@@ -181,7 +181,8 @@ fn wasi(stdout: &Capture, stderr: &Capture) -> WasiCtx {
     wasi.build()
 }
 
-/// The seed of one instance: the same each time that it asks.
+/// The seed of one instance: the same each time that it asks. Many guests in Rust ask WASI for nothing else, once for
+/// their hash maps, and wasmtime-wasi would make two generators for each call to answer it.
 #[derive(Debug, Default)]
 pub(super) struct InsecureSeed(Option<(u64, u64)>);
 

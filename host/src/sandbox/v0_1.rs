@@ -1,5 +1,5 @@
-//! The world `toolward:driver/driver@0.1.0`: its bindings, and the host's side of its
-//! imports. The only module that knows this version.
+//! The world `toolward:driver/driver@0.1.0`: its bindings, the call of its handler, and the
+//! host's side of its imports. The only module that knows this version.
 
 mod convert;
 

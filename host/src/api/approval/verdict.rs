@@ -1,4 +1,4 @@
-//! What an approver says: that a person is being asked, and what came of it.
+//! The answer of an approver: that a person is being asked, and what came of it; the keys under which it is kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ pub enum Verdict {
     Approved,
     /// A person was asked now, and approved this call and later ones like it.
     ApprovedFor(Remembered),
-    /// A person approved it earlier. Nobody is asked now.
+    /// A person approved it earlier. No one is asked now.
     Remembered(Remembered),
     /// A person was asked by an earlier call, which ended with [`Verdict::Later`], and this call brings the answer.
     Answered {
@@ -42,7 +42,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it says that a person was asked about the call that it is for, and while that was made.
+    /// Whether it states that a person was asked about the call that it is for, and while that was made.
     pub(crate) fn is_asked_now(&self) -> bool {
         match self {
             Self::Approved
@@ -86,7 +86,7 @@ impl ApprovalScope {
     }
 }
 
-/// What an approver says of a request before its verdict. Clones share it.
+/// What an approver reports of a request before its verdict. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks(Arc<Marked>);
 

@@ -71,7 +71,7 @@ pub(super) enum Answer {
     NotKept(String),
     /// A worker compiles it now.
     Begun { id: u64 },
-    /// The artifact lies in the cache.
+    /// The artifact is in the cache.
     Cached { id: u64, spent: CompileCost },
     /// The artifact, where no cache keeps it.
     Artifact {
@@ -80,7 +80,7 @@ pub(super) enum Answer {
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
     },
-    /// There is no artifact.
+    /// Without an artifact.
     Refused {
         id: u64,
         spent: CompileCost,

@@ -1,6 +1,6 @@
 //! The broker's own process: takes components from the host, has each compiled
 //! by a worker, signs and stores the result. The host may be taken over by a
-//! guest after the start, so nothing that it says is trusted.
+//! guest after the start, so none of its messages is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -285,7 +285,7 @@ impl Serving {
             let id = task.id;
             let begun = || self.answer(&Answer::Begun { id });
             let not_kept = |problem| self.answer(&Answer::NotKept(problem));
-            // Whoever waits is answered, and the thread goes on.
+            // All that wait are answered, and the thread continues.
             let made = catch_unwind(AssertUnwindSafe(|| self.maker.make(&task, begun, not_kept)));
             let answer = made.unwrap_or_else(|_| unavailable(id, "it failed over the component"));
             self.queue().open.remove(&id);

@@ -38,7 +38,7 @@ struct Artifact {
     bytes: u64,
 }
 
-/// What lies in the cache.
+/// What is in the cache.
 #[derive(Debug, Default)]
 struct Found {
     entries: usize,

@@ -1,4 +1,4 @@
-//! What readers of events are told of a call, at each step of its record.
+//! What readers of events get of a call at each step of its record, and what is recorded of a person's approval.
 
 use toolward_ledger::Pending;
 
@@ -17,7 +17,7 @@ impl CallRecord<'_> {
             .tell(&self.facts, &self.parties.scope.native, kind);
     }
 
-    /// Tells what a guest reports; `None` while there are no readers of events.
+    /// Tells what a guest reports; `None` without readers of events.
     pub(crate) fn progress(&mut self) -> Option<ProgressEvents> {
         self.events
             .progress(&self.facts, &self.parties.scope.native)
@@ -101,7 +101,7 @@ impl CallRecord<'_> {
 }
 
 impl CallRecord<'_> {
-    /// Has a person asked, and records that they are once the approver says so, and what came of it.
+    /// Has a person asked, and records that they are once the approver reports it, and what came of it.
     pub(crate) async fn asks(
         &mut self,
         approver: &dyn Approver,

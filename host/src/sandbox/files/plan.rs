@@ -154,7 +154,7 @@ pub(super) enum Access {
     Write,
 }
 
-/// The patterns of one workspace that are granted.
+/// The patterns of one workspace that are granted: what they state about a path, and which files never change.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<Rule>);
 

@@ -56,7 +56,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of what is there. Anything but a file or directory (a symbolic
+    /// The kind of what exists. Anything but a file or directory (a symbolic
     /// link, FIFO, socket or device) is refused.
     pub(super) fn of(metadata: &Metadata) -> Result<Self, Fail> {
         let file_type = metadata.file_type();
@@ -76,7 +76,7 @@ impl ResolvedPath {
         self.path.below(&self.mount.path).unwrap_or_default()
     }
 
-    /// What is there, opened for nothing; only what the guest may know of.
+    /// What exists, opened for nothing; only what the guest may know of.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
             // A file on a path that the guest may only traverse: does not exist for it.

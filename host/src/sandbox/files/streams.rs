@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Whether a write may begin; the last one's error, once.
+    /// Whether a write may start; the last one's error, once.
     fn idle(&mut self) -> StreamResult<bool> {
         match std::mem::replace(&mut self.state, Writing::Ended) {
             Writing::Idle => {

@@ -39,7 +39,7 @@ fn none() -> OpenFlags {
 const READ: DescriptorFlags = DescriptorFlags::READ;
 
 /// A guest with the grants `(pattern, write)` of one workspace `/w`, which lies
-/// beside a file that it must not reach.
+/// next to a file that it must not reach.
 struct Guest {
     tree: tempfile::TempDir,
     ctx: Ctx,

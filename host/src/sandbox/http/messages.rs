@@ -1,4 +1,4 @@
-//! Requests and responses, counted by their fields, texts and bodies.
+//! Header maps, requests and responses, counted by their fields, texts and bodies.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -278,12 +278,12 @@ impl HostResponseOutparam for View<'_> {
 }
 
 impl View<'_> {
-    /// Counts a header map that got a handle of its own.
+    /// Counts a header map that got a separate handle.
     pub(super) fn counted(&mut self, fields: Fields) -> Result<Fields> {
         self.counted_as(0, fields)
     }
 
-    /// Counts a header map with a handle of its own that is a copy of one that counts
+    /// Counts a header map with a separate handle, copied from one that counts
     /// `bytes`: it has arrays of the same size, even with fewer fields.
     pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
         let own = fields_cost(self.http.table.get(&fields)?);

@@ -125,7 +125,7 @@ impl types::HostRequestOptions for View<'_> {
     }
 }
 
-/// One field of a header map beside the text of its name and value: its places in
+/// One field of a header map without the text of its name and value: its places in
 /// the map's three arrays, which are up to half empty, and two allocations each
 /// for name and value. Meant to be more than they take.
 pub(crate) const FIELD: u64 = 256;

@@ -1,4 +1,5 @@
-//! What holds for every type, and for every value of it.
+//! What holds for every type, and for every value of it. The table of types in `docs/src/importing.md` is written a
+//! second time here: as JSON values, without limits, and in ways of writing that mean the same.
 
 mod generators;
 
