@@ -1,4 +1,4 @@
-//! A program that has drivers compiled by processes of its own, and confines
+//! A program that has drivers compiled by separate processes, and confines
 //! itself before it runs any.
 //!
 //! `cargo run -p toolward-host --example confined`

@@ -5,20 +5,17 @@
 mod files;
 mod gate;
 mod memory;
-mod sum;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use tokio::sync::OwnedSemaphorePermit;
-use toolward_policy::LimitName;
+use toolward_policy::{LimitName, Limits};
 use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
 
-use crate::api::principal::LOCAL;
+use crate::api::LOCAL;
 use crate::api::result::CallError;
-use toolward_policy::Limits;
-
 use files::CallFiles;
 pub(crate) use files::OpenFile;
 pub(crate) use gate::Gate;

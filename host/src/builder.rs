@@ -10,12 +10,12 @@ use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
-use toolward_policy::{Machine, Policy};
+use toolward_policy::{Limits, Machine, Policy};
 use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
-use crate::api::listener::CallListener;
+use crate::api::facts::CallListener;
 use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::executor::{Executor, MakeExecutor};
@@ -26,7 +26,6 @@ use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::tape::Tape;
 use crate::workspace::{self, Mapping, Workspaces};
-use toolward_policy::Limits;
 
 impl Host {
     /// Starts to build a host.
@@ -141,7 +140,7 @@ impl HostBuilder {
 
     /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not recorded ends with
     /// [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). What is recorded passes today's policy, schemas, limits
-    /// and redaction; nobody is asked for approval. Default: none.
+    /// and redaction; no one is asked for approval. Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
         self.tape = Some(tape.clone());
         self
@@ -165,7 +164,7 @@ impl HostBuilder {
         self
     }
 
-    /// Protects a directory from workspaces: none may contain it, be it, or lie in it.
+    /// Protects a directory from workspaces: none may contain it, be it, or be inside it.
     /// For configuration, trust, state, caches and keys. `what` describes it in
     /// messages.
     pub fn protect(mut self, what: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
@@ -204,7 +203,7 @@ impl HostBuilder {
     }
 
     /// Shares withdrawals, admission and engine with the hosts of the same
-    /// `shared_state`, which this one replaces. Default: a state of its own.
+    /// `shared_state`, which this one replaces. Default: a separate state.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
         self.shared_state = shared_state.clone();
         self

@@ -2,11 +2,9 @@
 //! may serve it. A snapshot: built once, then only read.
 
 mod brought;
-mod driver;
 mod icon;
 mod routes;
 mod tool_facts;
-mod unserved;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,11 +24,9 @@ use crate::shared_state::SharedState;
 use brought::Brought;
 pub(crate) use brought::BundledTool;
 
-pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
-pub(crate) use routes::Route;
-pub use tool_facts::{DriverFacts, ToolFacts};
-pub use unserved::{Unserved, UnservedDriver};
+pub(crate) use routes::{LoadedDriver, Route};
+pub use tool_facts::{DriverFacts, ToolFacts, Unserved, UnservedDriver};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
@@ -259,7 +255,7 @@ impl Catalogue {
         withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))
     }
 
-    /// The tools that are known and not served: those of bundles that are not loaded, and those that were withdrawn.
+    /// The tools that are known and not served: of bundles that are not loaded, or that were withdrawn.
     pub(crate) fn withheld(&self) -> impl Iterator<Item = WithheldTool> {
         let loaded = |tool: &WithheldTool| self.tools.contains_key(&tool.major_id());
         let withheld = self.withheld.iter().filter(move |tool| !loaded(tool));

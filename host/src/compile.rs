@@ -6,7 +6,6 @@ mod artifact;
 mod artifact_signature;
 pub mod broker;
 mod cache;
-mod cost;
 mod error;
 mod limits;
 mod worker;
@@ -22,9 +21,8 @@ use wasmtime::component::Component;
 
 pub use broker::{Broker, BrokerBuilder, BrokerCommand};
 pub use cache::Cache;
-pub use cost::{Ahead, CompileCost};
 pub use error::{CompileError, CompileReason};
-pub use limits::CompileLimits;
+pub use limits::{Ahead, CompileCost, CompileLimits};
 
 use self::artifact_signature::Claim;
 use crate::sandbox::engine::{EngineProfile, Ready, compiling_engine};
@@ -136,7 +134,7 @@ impl CompileBackend {
     }
 
     /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
-    /// where the engine doesn't load it, [`Self::load`] tells why.
+    /// where the engine doesn't load it, [`Self::load`] returns the reason.
     pub(crate) fn load_small(
         &self,
         ready: &Ready,

@@ -1,7 +1,7 @@
 //! Passes events of calls to their readers. Bounded: a reader that lags loses the oldest
 //! events and hears how many, and delays no call.
 //!
-//! Each principal that has a reader has a ring of its own, so that the reader can neither
+//! Each principal that has a reader has a separate ring, so that the reader can neither
 //! be crowded out by the events of others nor count them.
 
 use std::collections::HashMap;

@@ -120,7 +120,7 @@ mod tests {
         assert!(!health.is_failing_at("eve", now));
         health.failed_at("cyd", now);
         assert!(health.is_failing_at("eve", now));
-        // A call that worked takes back what its principal said.
+        // A call that worked takes back its principal's report.
         health.worked("bob");
         assert!(!health.is_failing_at("eve", now));
         assert!(health.is_failing_at("ada", now) && !health.is_failing_at("bob", now));

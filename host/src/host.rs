@@ -14,12 +14,11 @@ use tracing::Instrument;
 use crate::admission::Admission;
 use crate::api::error::HostError;
 use crate::api::event::EventFilter;
-use crate::api::refused::RefusedCall;
+use crate::api::facts::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::api::withheld::WithheldTool;
-use crate::catalogue::Catalogue;
-use crate::catalogue::ToolFacts;
+use crate::catalogue::{Catalogue, ToolFacts};
 use crate::compile::CompileBackend;
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
@@ -153,7 +152,7 @@ impl Host {
 
     /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools
     /// disappear from [`Host::tools`]; new calls of its tools or by its drivers, and
-    /// those that wait for a person or a slot, end with
+    /// calls that wait for a person or a slot, end with
     /// [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and `reason`. Running
     /// calls finish. Holds for all hosts of the same [`SharedState`]. Returns false if
     /// no such bundle was served.
@@ -167,7 +166,7 @@ impl Host {
     }
 
     /// Reads what happens to calls from now on, nested ones included, also to those of hosts
-    /// of the same [`SharedState`]. A reader that lags loses events, is told how many, and
+    /// of the same [`SharedState`]. A reader that lags loses events, gets their number, and
     /// delays no call. Without a reader a call costs an atomic load for each event.
     ///
     /// ```
@@ -239,7 +238,7 @@ impl Host {
     }
 
     /// Records a call that ended before it got here, as calls are that this host refuses: with a row in the ledger,
-    /// events, and a word to each listener. Whoever passes calls on for others says so of each that it answers itself.
+    /// events, and a word to each listener. Whoever passes calls on for others reports each that it answers itself.
     ///
     /// The row is queued: this waits only while the queue is full. Where a principal's refusals are many, they are
     /// counted together.
@@ -256,7 +255,7 @@ impl Host {
         record.end(&Err(call.error.clone())).await;
     }
 
-    /// Gives up the questions of a call that nobody will resume. Until then, or for ten
+    /// Gives up the questions of a call that no one will resume. Until then, or for ten
     /// minutes, no other driver of `kind: form` asks anything of the same principal.
     pub fn give_up(&self, asked: &Asked) {
         self.inner.forms.close(&asked.principal, &asked.invocation);

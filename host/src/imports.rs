@@ -4,7 +4,6 @@
 mod buckets;
 mod budget;
 mod host;
-mod reports;
 mod secrets;
 mod tools;
 
@@ -19,10 +18,9 @@ pub use toolward_state::{BoxFuture, BucketOperation, BucketReply};
 
 pub(crate) use self::buckets::{BucketCounters, BucketLimits, CallBuckets};
 pub(crate) use self::budget::CallBudget;
-pub(crate) use self::host::HostImports;
 #[cfg(test)]
 pub(crate) use self::host::PROGRESS_REPORT_BYTES;
-pub(crate) use self::reports::Reports;
+pub(crate) use self::host::{HostImports, Reports};
 pub(crate) use self::secrets::{CallSecrets, StoredSecrets};
 pub(crate) use self::tools::{CallTools, NestedCall, NestedCalls, SlotCell};
 use crate::api::observer::Progress;
@@ -111,7 +109,7 @@ pub enum SecretReply {
     Stored,
 }
 
-/// Why there is no secret.
+/// Why it got no secret.
 #[derive(Debug)]
 pub enum SecretError {
     /// It is not granted.

@@ -68,7 +68,7 @@ pub enum QuestionReply {
 pub enum CallEnd<O = DriverOutput, Q = InputRequest, E = CallError> {
     /// With an output.
     Done(O),
-    /// With questions that have to be answered first.
+    /// With questions that must be answered first.
     Asks(Q),
     /// With an error.
     Failed(E),
@@ -90,7 +90,7 @@ pub struct DriverOutput {
     pub structured: String,
     /// Blocks for people and models.
     pub content: Vec<Block>,
-    /// Bytes of the blocks beside their content, in the world's own types. They count
+    /// Bytes of the blocks apart from their content, in the world's own types. They count
     /// as memory of the call.
     pub lifted_bytes: u64,
 }

@@ -33,7 +33,14 @@ mod builder;
 mod call_id;
 mod catalogue;
 pub mod compile;
-pub mod confine;
+/// Confines a process that runs guests, so that a guest that escapes the engine reaches little. What a host needs of
+/// the profiles of `toolward-confine`.
+pub mod confine {
+    pub use toolward_confine::{
+        ALLOWED_CALLS, ConfineError, Confined, Confinement, FilesConfined, Group, Network, Part,
+        State, SystemCalls, only_files, outlook, outlook_with,
+    };
+}
 mod cores;
 pub mod digest;
 mod elicitation;
@@ -62,6 +69,7 @@ mod validation_pool;
 mod workspace;
 
 pub use admission::ReadProgress;
+pub use api::LOCAL;
 pub use api::approval::{
     ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
     ShownRequest, Verdict,
@@ -69,11 +77,8 @@ pub use api::approval::{
 pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
-pub use api::facts::{CallFacts, CallStage, Tried};
-pub use api::listener::{CALL_LOG, CallListener};
+pub use api::facts::{CALL_LOG, CallFacts, CallListener, CallStage, RefusedCall, Tried};
 pub use api::observer::{Compiling, Observer, Progress};
-pub use api::principal::LOCAL;
-pub use api::refused::RefusedCall;
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,

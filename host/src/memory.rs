@@ -44,7 +44,7 @@ pub fn release() {
 )]
 fn trim() {
     // SAFETY: takes a number and touches only free memory, under the allocator's own
-    // locks. Its result only says whether memory was returned.
+    // locks. Its result only tells whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
 }
 

@@ -1,5 +1,5 @@
 //! Counts calls for Prometheus: a [`CallListener`] without locks, and a page of the text format. Nothing is counted
-//! by principal, and no text of a caller, a driver or a server is a label: tools are those of the catalogue.
+//! by principal, and no text of a caller, a driver or a server is a label: tools are named as in the catalogue.
 
 mod page;
 
@@ -12,13 +12,11 @@ use serde_json::json;
 use toolward_contract::driver::DriverKind;
 use toolward_policy::LimitName;
 
+use crate::api::facts::{CallFacts, CallListener};
+use crate::host::Host;
 pub use page::{MetricsPage, Sample};
 
-use crate::api::facts::CallFacts;
-use crate::api::listener::CallListener;
-use crate::host::Host;
-
-/// Tools that are counted one by one, over all hosts; calls of others count as those of `other`. Bounds the page, and
+/// Tools that are counted one by one, over all hosts; calls of others count as calls of `other`. Bounds the page, and
 /// the memory of a server that is given other bundles again and again.
 const MAX_TOOLS: usize = 1000;
 

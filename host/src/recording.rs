@@ -4,20 +4,27 @@
 //! What a record may say of tools, drivers and rules is made ready with the catalogue; what callers and tools wrote
 //! is payload, without sensitive values.
 
-mod approvals;
-mod names;
 mod payloads;
 mod rows;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use toolward_ledger::Recorder;
-use toolward_ledger::record::Hash;
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool as Contract;
+use toolward_ledger::record::{
+    Action, Answer, Approval, ApprovalEvent, Code, Event, Hash, Id, Number, Part, Rejected, Rule,
+    Tool, Word,
+};
+use toolward_ledger::{Durability, Pending, Recorder};
+use toolward_policy::{AskReason, Decision, RuleId, RuleKind, ToolRoutes};
+use toolward_signing::Digest;
 
-pub(crate) use approvals::ApprovalStep;
-pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
+use crate::api::approval::{ApprovalScope, Remembered};
+use crate::api::result::ErrorCode;
 pub(crate) use payloads::Keeping;
 pub use payloads::has_hidden;
+use rows::entry;
 pub(crate) use rows::{CallRows, Parties, RecordedEnd, micros, recorded_id};
 
 /// Where a host's calls are recorded.
@@ -27,4 +34,205 @@ pub(crate) struct Recording {
     pub(crate) waits_for_end: bool,
     /// The digest of the policy.
     pub(crate) policy: Option<Hash>,
+}
+
+/// What happens to an approval. Its row has no word of the question or of the input.
+#[derive(Clone, Copy)]
+pub(crate) enum ApprovalStep<'a> {
+    /// A person is asked.
+    Asked,
+    /// They approved the call, or what is kept of it covers more.
+    Approved(Option<&'a Remembered>),
+    /// They denied it.
+    Denied,
+    /// What they approved is kept.
+    Remembered(&'a Remembered),
+    /// Another answer of theirs ended the question.
+    Revoked,
+    /// What was kept has run out; without it, the time for an answer has.
+    Expired(Option<&'a Remembered>),
+}
+
+impl CallRows<'_> {
+    /// Records it. Returns what to wait for while the queue is full.
+    pub(crate) fn approval(&mut self, call: &Parties, said: ApprovalStep<'_>) -> Pending<()> {
+        let (event, answer, kept) = match said {
+            ApprovalStep::Asked => (ApprovalEvent::Asked, None, None),
+            ApprovalStep::Approved(kept) => {
+                let answer = Some(Answer::Approved);
+                (ApprovalEvent::Answered, answer, kept)
+            }
+            ApprovalStep::Denied => (ApprovalEvent::Answered, Some(Answer::Denied), None),
+            ApprovalStep::Remembered(kept) => (ApprovalEvent::Remembered, None, Some(kept)),
+            ApprovalStep::Revoked => (ApprovalEvent::Revoked, None, None),
+            ApprovalStep::Expired(kept) => (ApprovalEvent::Expired, None, kept),
+        };
+        // An approval that ran out was about another call.
+        self.asked |= !matches!(said, ApprovalStep::Expired(Some(_)));
+        let covers = match (kept, answer) {
+            (Some(kept), _) => Some(kept.scope),
+            (None, Some(Answer::Approved)) => Some(ApprovalScope::Call),
+            (None, _) => None,
+        };
+        let (tool, route) = (call.recorded_tool(), call.recorded_route());
+        let approval = Approval {
+            answer,
+            event,
+            invocation: Some(self.id),
+            person: None,
+            rule: route.and_then(|route| route.asks.clone()),
+            scope: covers.and_then(|scope| Word::parse(scope.as_str()).ok()),
+            tool: tool
+                .and_then(|tool| tool.part.as_ref())
+                .map(|part| part.id.clone()),
+            until: match event {
+                ApprovalEvent::Answered => None,
+                _ => kept.and_then(|kept| kept.until).map(since_1970),
+            },
+        };
+        let entry = entry(Event::Approval(approval), &call.scope);
+        self.recording.recorder.append(entry, Durability::Queued)
+    }
+
+    /// The question reached no person, though it may have been sent.
+    pub(crate) fn reached_nobody(&mut self) {
+        self.asked = false;
+    }
+
+    /// An earlier answer covers the call. One about this very call makes it a call that a person was asked about.
+    pub(crate) fn remembers(&mut self, earlier: &Remembered) {
+        self.asked |= earlier.scope == ApprovalScope::Call;
+    }
+}
+
+fn since_1970(at: SystemTime) -> Number {
+    micros(
+        at.duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}
+
+/// The publisher of an unsigned bundle under work. No publisher of a trust store has an underscore in its name.
+const UNSIGNED: &str = "dev_unsigned";
+
+/// What records say of a tool.
+pub(crate) struct RecordedTool {
+    /// `None` where a name is not of a record's form.
+    pub(crate) part: Option<Part<Tool>>,
+    pub(crate) surface: Option<Hash>,
+    pub(crate) mutates: Vec<Action>,
+    /// The drivers that can't serve it.
+    pub(crate) unserved: Vec<Rejected>,
+    /// Declarations that are not of a record's form.
+    pub(crate) unfit: Vec<String>,
+}
+
+impl RecordedTool {
+    /// `surface` is the digest of the bundle's surface.
+    pub(crate) fn of(
+        (contract, bundle, publisher): (&Contract, &str, &str),
+        surface: Option<Digest>,
+        planned: &ToolRoutes<'_>,
+    ) -> Self {
+        let full_id = format!("{}@{}", contract.id, contract.version);
+        let mut mutates = Vec::new();
+        let mut unfit = Vec::new();
+        for capability in &contract.mutates {
+            let name = capability.to_string();
+            match Action::parse(&name) {
+                Ok(action) => mutates.push(action),
+                Err(_) => unfit.push(name),
+            }
+        }
+        let unserved = planned.rejected.iter().filter_map(|rejected| {
+            let why = rejected.reasons.first()?.code();
+            Some(Rejected {
+                driver: Id::parse(rejected.implementation.driver.id.as_str()).ok()?,
+                why: Code::parse(why).ok()?,
+            })
+        });
+        Self {
+            part: part(Tool::parse(&full_id).ok(), bundle, publisher),
+            surface: surface.map(|digest| hash(digest.as_bytes())),
+            mutates,
+            unserved: unserved.collect(),
+            unfit,
+        }
+    }
+}
+
+/// What records say of a driver that may serve a tool.
+pub(crate) struct RecordedRoute {
+    /// `None` where a name is not of a record's form.
+    pub(crate) part: Option<Part<Id>>,
+    pub(crate) rules: Vec<Rule>,
+    /// The rule for which a person is asked, if it is a rule.
+    pub(crate) asks: Option<Rule>,
+}
+
+impl RecordedRoute {
+    pub(crate) fn of(
+        planned: &toolward_policy::Route<'_>,
+        (driver, bundle, publisher): (&Driver, &str, &str),
+    ) -> Self {
+        let id = Id::parse(driver.id.as_str()).ok();
+        let rules = match &planned.decision {
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                let mut all: Vec<Rule> = Vec::new();
+                for rule in allowed.rules.iter().chain(&allowed.preapproved) {
+                    all.extend(rule_name(rule).filter(|rule| !all.contains(rule)));
+                }
+                all
+            }
+            Decision::Deny(denial) => denial.denied_by.iter().filter_map(rule_name).collect(),
+        };
+        let asks = match &planned.decision {
+            Decision::Ask(_, reasons) => reasons.iter().find_map(|reason| match reason {
+                AskReason::Rule(rule) => rule_name(rule),
+                _ => None,
+            }),
+            Decision::Allow(_) | Decision::Deny(_) => None,
+        };
+        Self {
+            part: part(id, bundle, publisher),
+            rules,
+            asks,
+        }
+    }
+
+    /// This driver, and why it does not take a call.
+    pub(crate) fn rejected(&self, why: &ErrorCode) -> Option<Rejected> {
+        Some(Rejected {
+            driver: self.part.as_ref()?.id.clone(),
+            why: Code::parse(why.as_str()).ok()?,
+        })
+    }
+}
+
+fn part<N>(id: Option<N>, bundle: &str, publisher: &str) -> Option<Part<N>> {
+    Some(Part {
+        bundle: Hash::parse(bundle)?,
+        id: id?,
+        publisher: publisher_id(publisher)?,
+    })
+}
+
+/// A publisher as records name it: `dev:DIR` without the directory, `key:ID` with an underscore.
+pub(crate) fn publisher_id(publisher: &str) -> Option<Id> {
+    if publisher.starts_with("dev:") {
+        return Id::parse(UNSIGNED).ok();
+    }
+    Id::parse(&publisher.replace(':', "_")).ok()
+}
+
+fn rule_name(rule: &RuleId) -> Option<Rule> {
+    let kind = match rule.kind {
+        RuleKind::Grant => "grant",
+        RuleKind::Deny => "deny",
+    };
+    Rule::parse(&format!("{kind}:{}", rule.number)).ok()
+}
+
+fn hash(bytes: &[u8; 32]) -> Hash {
+    toolward_ledger::record::Hex(*bytes)
 }

@@ -33,7 +33,7 @@ struct Hidden {
 }
 
 impl Redactor {
-    /// A redactor for these values, each with its name, and those of `known`; `None` if that adds nothing.
+    /// A redactor for these values, each with its name, and the values of `known`; `None` if that adds nothing.
     pub(crate) fn with<'v>(
         known: Option<&Self>,
         values: impl IntoIterator<Item = (&'v str, SecretValue)>,
@@ -299,12 +299,12 @@ impl Redactor {
 struct Search<'a> {
     bytes: &'a [u8],
     value: &'a [u8],
-    /// Where the next one begins.
+    /// Where the next one starts.
     at: Option<usize>,
 }
 
 impl<'a> Search<'a> {
-    /// `None` where there is no occurrence.
+    /// `None` without an occurrence.
     fn new(bytes: &'a [u8], value: &'a [u8]) -> Option<Self> {
         let at = Some(memmem::find(bytes, value)?);
         Some(Self { bytes, value, at })
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(shown, b"[secret]");
         let whole = b"nothing of it".to_vec();
         assert_eq!(redactor.end_of_text(whole.clone(), true), whole);
-        // It begins there.
+        // It starts there.
         let whole = b"22 of hunter22".to_vec();
         assert_eq!(redactor.end_of_text(whole, false), b"22 of [secret]");
     }

@@ -4,21 +4,17 @@
 
 pub(crate) mod access;
 mod amplifier;
-pub(crate) mod call_chain;
 mod call_hook;
 pub(crate) mod call_scope;
 pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod engine;
-pub(crate) mod engine_hash;
 pub(crate) mod files;
 pub(crate) mod held;
 pub(crate) mod http;
-mod insecure_seed;
 pub(crate) mod keyvalue;
 pub(crate) mod limiter;
-pub(crate) mod memory_layout;
 #[cfg(test)]
 mod memory_page;
 pub(crate) mod run;
@@ -31,3 +27,13 @@ pub(crate) mod world;
 
 pub(crate) use crate::exceeded::{DeadlinePassed, Exceeded};
 pub(crate) use state::{AttemptLimits, State};
+
+/// How linear memories are placed in the address space. Compiled code depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemoryLayout {
+    /// A pool in which each memory has 4 GiB, so that code needs no bounds checks.
+    Pooled,
+    /// Each memory takes what it uses: for processes without address space for the pool,
+    /// as under `ulimit -v` or on kernels with 39 bits. Code checks bounds.
+    Compact,
+}

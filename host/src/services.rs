@@ -4,17 +4,16 @@
 use std::sync::Arc;
 
 use toolward_egress::Transport;
-use toolward_policy::{Machine, Policy};
+use toolward_policy::{Limits, Machine, Policy};
 use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
-use crate::api::listener::CallListener;
+use crate::api::facts::CallListener;
 use crate::events::EventHub;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::tape::Tape;
 use crate::workspace::Workspaces;
-use toolward_policy::Limits;
 
 /// Everything beyond bundles that calls depend on.
 pub(crate) struct Services {

@@ -182,7 +182,7 @@ impl SharedState {
     }
 
     /// Counts a result of `bytes` for `principal` in the memory of all calls (`memory_total`), until what is returned
-    /// is dropped. `None` if there is no room and this result has to go. If there is none later and the client has made
+    /// is dropped. `None` if all room is taken and this result must go. If there is none later and the client has made
     /// no `progress` for two seconds, `end` may be called: it should end the connection.
     #[must_use]
     pub fn unread(

@@ -12,7 +12,7 @@ use toolward_ledger::tree::leaf_hash;
 
 use crate::api::result::shortened;
 
-/// Recorded inputs that are compared with one that none of them is equal to.
+/// Recorded inputs that are compared with an input that equals none of them.
 const MAX_COMPARED: usize = 32;
 /// Differences that are named.
 const MAX_DIFFERENCES: usize = 8;
@@ -22,7 +22,8 @@ const MAX_DIFFERENCES: usize = 8;
 #[derive(Clone)]
 pub struct Tape {
     calls: Arc<Mutex<Calls>>,
-    ledger: Hex<16>,
+    /// The ledger that it is from: the digits of its origin.
+    pub(crate) ledger: Hex<16>,
     loose: bool,
 }
 
@@ -120,7 +121,7 @@ impl Tape {
         }
     }
 
-    /// Answers a call whose input was not recorded with the next recorded call of the tool, and says what differs.
+    /// Answers a call whose input was not recorded with the next recorded call of the tool, and returns what differs.
     #[must_use]
     pub fn loose(mut self) -> Self {
         self.loose = true;
@@ -140,11 +141,6 @@ impl Tape {
     pub fn answers(&self, principal: &str) -> bool {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.keys().any(|(name, _)| name == principal)
-    }
-
-    /// The ledger that it is from: the digits of its origin.
-    pub(crate) fn ledger(&self) -> Hex<16> {
-        self.ledger
     }
 
     /// Takes the next recorded call of this principal with this tool and input.

@@ -106,7 +106,7 @@ impl ValidationPool {
     }
 }
 
-/// A gate of this process: its threads are no other's.
+/// A gate of this process alone, as its threads are.
 fn gate(running: u32, waiting: u32) -> Arc<Gate> {
     let limits = PlaceLimits { running, waiting };
     Gate::new(LimitName::LongChecks, limits, places_of_process(limits))

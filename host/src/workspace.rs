@@ -26,7 +26,7 @@ pub(crate) struct Mapping<'a> {
     pub(crate) path: &'a str,
     /// The host directory that it stands for.
     pub(crate) directory: &'a Path,
-    /// Whether it may overlap another that says so, too.
+    /// Whether it may overlap another that allows it, too.
     pub(crate) shared: bool,
 }
 

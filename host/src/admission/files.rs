@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, getrlimit};
 use toolward_policy::{LimitName, Limits};
 
-use super::sum::Sum;
+use super::gate::Sum;
 use super::{Gate, Path};
 use crate::exceeded::Exceeded;
 
@@ -26,7 +26,7 @@ fn default_total() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
 }
 
-/// The right to hold one file open among those of all calls; given back when dropped.
+/// The right to hold one file open, counted over all calls; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     files: Arc<CallFiles>,

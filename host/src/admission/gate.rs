@@ -1,14 +1,15 @@
-//! One gate: the places of calls that run and wait, and what these calls hold.
+//! One gate: the places of calls that run and wait, and the sums of what calls hold.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolward_policy::LimitName;
+use toolward_policy::{LimitName, Limits};
 use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, StateError};
 
-use super::sum::Held;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::exceeded::Exceeded;
 
 /// The retry-after of a call that found the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -71,7 +72,7 @@ impl Gate {
         }
     }
 
-    /// A place among those that wait, for a call that is going to enter: refused where the call would be.
+    /// A place in the queue, for a call that is going to enter: refused where the call would be.
     pub(super) fn reserve(&self) -> Result<CallPlace, CallError> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
@@ -132,4 +133,113 @@ pub(super) fn full(
         })
         .with_hint(hint)
         .with_retry_after(RETRY_AFTER)
+}
+
+/// The sum over all calls of one admission.
+#[derive(Debug)]
+pub(super) struct Sum {
+    name: LimitName,
+    pub(super) allowed: u64,
+    principal_share: u64,
+    publisher_share: u64,
+    used: Held,
+}
+
+/// What one principal or publisher holds.
+#[derive(Debug, Default)]
+pub(super) struct Held(AtomicU64);
+
+/// No room is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full {
+    pub(super) exceeded: Exceeded,
+    pub(super) share: Share,
+}
+
+/// Whose part is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    Principal,
+    Publisher,
+    All,
+}
+
+impl Held {
+    pub(super) fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn give_back(&self, amount: u64) {
+        self.0.fetch_sub(amount, Ordering::SeqCst);
+    }
+}
+
+impl Sum {
+    /// A share is at least `call`, which one call may need: with very many slots, the part of one principal would
+    /// be too small for any.
+    pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
+        let concurrency = u128::from(limits.concurrency.max(1));
+        let share = |calls: u32| {
+            let share = u128::from(allowed).saturating_mul(u128::from(calls)) / concurrency;
+            u64::try_from(share)
+                .unwrap_or(u64::MAX)
+                .max(call)
+                .min(allowed)
+        };
+        Self {
+            name,
+            allowed,
+            principal_share: share(limits.concurrency_per_principal),
+            publisher_share: share(limits.concurrency_per_publisher),
+            used: Held::default(),
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.now()
+    }
+
+    /// Takes an amount, up to `overdraft` beyond shares and sum.
+    pub(super) fn take(
+        &self,
+        principal: &Held,
+        publisher: Option<&Held>,
+        amount: u64,
+        overdraft: u64,
+    ) -> Result<(), Full> {
+        let own = [
+            Some((principal, self.principal_share, Share::Principal)),
+            publisher.map(|publisher| (publisher, self.publisher_share, Share::Publisher)),
+        ];
+        let all = (&self.used, self.allowed, Share::All);
+        let parts = own.into_iter().flatten().chain([all]);
+        for (number, (held, allowed, share)) in parts.clone().enumerate() {
+            let taken = self.add(held, amount, allowed.saturating_add(overdraft), share);
+            if taken.is_err() {
+                (parts.take(number)).for_each(|(held, ..)| held.give_back(amount));
+                return taken;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn give_back(&self, principal: &Held, publisher: Option<&Held>, amount: u64) {
+        for held in [Some(principal), publisher, Some(&self.used)] {
+            held.into_iter().for_each(|held| held.give_back(amount));
+        }
+    }
+
+    /// The error of what had to make room.
+    pub(super) fn exceeded(&self) -> Exceeded {
+        Exceeded::new(self.name, self.used().max(self.allowed), self.allowed)
+    }
+
+    fn add(&self, held: &Held, amount: u64, allowed: u64, share: Share) -> Result<(), Full> {
+        let sum = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
+        let added = held.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, sum);
+        added.map(drop).map_err(|used| Full {
+            exceeded: Exceeded::new(self.name, used.saturating_add(amount), allowed),
+            share,
+        })
+    }
 }

@@ -18,7 +18,7 @@ use toolward_policy::{LimitName, Limits};
 pub use self::reader::ReadProgress;
 use self::reader::Reader;
 use super::Gate;
-use super::sum::{Full, Share, Sum};
+use super::gate::{Full, Share, Sum};
 use crate::api::result::CallError;
 use crate::exceeded::Exceeded;
 
@@ -96,7 +96,7 @@ impl CallMemory {
     }
 
     /// Counts a result of `bytes` until it has been written to its client, whose connection
-    /// `end` ends. `None` if there is no room and this connection has to end.
+    /// `end` ends. `None` if all room is taken and this connection must end.
     pub(super) fn unread(
         self: &Arc<Self>,
         principal: &Arc<Gate>,
@@ -205,7 +205,7 @@ pub(crate) struct MemoryLease {
     /// `None` for a result.
     publisher: Option<Arc<Gate>>,
     bytes: AtomicU64,
-    /// Its place among those that have grown; 0 if it has not.
+    /// Its place among the calls that have grown; 0 if it has not.
     growth: AtomicU64,
     ended: AtomicBool,
     waker: AtomicWaker,
@@ -257,7 +257,7 @@ impl MemoryLease {
     ///
     /// # Errors
     ///
-    /// If there is no room, and this is the call that has to end.
+    /// If all room is taken, and this is the call that must end.
     pub(crate) fn cover(self: &Arc<Self>, used: u64, limit: u64) -> Result<u64, Exceeded> {
         let covered = self.bytes.load(Ordering::Relaxed);
         if used <= covered {

@@ -1,7 +1,6 @@
 //! The approval request that a person sees before a call runs, and their verdict. The
 //! stage that asks is [`crate::pipeline::approve`].
 
-mod keys;
 mod verdict;
 
 use std::future::Future;
@@ -9,9 +8,8 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-pub use keys::ApprovalKeys;
 pub(crate) use verdict::Marks;
-pub use verdict::{ApprovalScope, Remembered, Verdict};
+pub use verdict::{ApprovalKeys, ApprovalScope, Remembered, Verdict};
 
 /// A request for a person's approval of one call. Its texts come from bundles and
 /// callers and are untrusted: show them through [`toolward_bundle::text::visible`].
@@ -61,7 +59,7 @@ pub struct ApprovalRequest {
     pub reasons: Vec<String>,
     /// What a call costs, where it is expensive.
     pub cost: Option<String>,
-    /// Whether a person has to be asked each time: the verdict must not be remembered.
+    /// Whether a person must be asked each time: the verdict must not be remembered.
     pub each_time: bool,
     /// Whether `preapproved` in a grant of the policy could stand for the person's answer.
     pub can_be_preapproved: bool,
@@ -77,7 +75,7 @@ pub struct ApprovalRequest {
     pub called_by: Vec<String>,
     /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
     pub called_by_bundles: Vec<String>,
-    /// What the approver says of it before the verdict.
+    /// What the approver reports of it before the verdict.
     pub(crate) marks: Marks,
 }
 
@@ -152,7 +150,7 @@ pub struct Chained {
     /// Who published the drivers that may carry it out, each once.
     pub driver_publishers: Vec<String>,
     /// BLAKE3 of the manifests of the bundles that carry it out, 64 hex digits each:
-    /// the contract's first, then those of its drivers.
+    /// the contract's first, then its drivers'.
     pub bundles: Vec<String>,
     /// What it changes: `changes workspace:/notes`.
     pub effects: Vec<String>,

@@ -1,4 +1,4 @@
-//! Events of calls: what a host tells while a call goes through its stages. They hold ids,
+//! Events of calls: what a host reports while a call goes through its stages. They hold ids,
 //! codes and numbers, and nothing that a caller, a driver or a server wrote but the ids of [`Native`].
 
 use std::fmt;
@@ -88,7 +88,7 @@ pub enum CallEventKind {
     ResultCreated {
         /// Bytes that the driver returned; 0 without an output.
         bytes: u64,
-        /// Why the call was cancelled, if it was: there is no output then.
+        /// Why the call was cancelled, if it was: it has no output then.
         canceled: Option<Cancellation>,
     },
     /// Bytes of the result are in the ledger, on the disk.
@@ -219,7 +219,7 @@ impl EventFilter {
     }
 
     /// The events of one principal. Take its name from the authentication of the reader,
-    /// never from what the reader says.
+    /// never from what the reader sends.
     #[must_use]
     pub fn principal(name: &str) -> Self {
         Self(Some(PrincipalId::of(name)))

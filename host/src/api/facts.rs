@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use toolward_contract::driver::DriverKind;
+use toolward_ledger::record::Native;
 use toolward_policy::LimitName;
 
 use crate::api::cancellation::Cancellation;
-use crate::api::result::{ErrorClass, ErrorCode, Origin};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
 use crate::api::violations::{Violation, ViolationKind};
 use crate::tape::Replayed;
 
@@ -66,7 +68,7 @@ pub struct CallFacts {
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
-    /// The same by kind, without those of nested calls; empty if the call was cancelled.
+    /// The same by kind, without nested calls; empty if the call was cancelled.
     #[serde(skip)]
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// On whose behalf it was made.
@@ -102,14 +104,14 @@ pub struct CallFacts {
     /// Whether a driver that was picked changes something itself.
     #[serde(skip)]
     pub mutating: bool,
-    /// Whether a person approved it who was asked about this call; `false` also if nobody answered. `None` if
-    /// no question about it ended with it: an earlier answer covers it, nobody can be asked, or the answer is to come.
+    /// Whether a person approved it who was asked about this call; `false` also if no one answered. `None` if
+    /// no question about it ended with it: an earlier answer covers it, no one can be asked, or the answer is to come.
     #[serde(skip)]
     pub approval: Option<bool>,
     /// Bytes that the last driver returned.
     #[serde(skip)]
     pub output_bytes: u64,
-    /// When it began, in microseconds since 1970 by the system's clock.
+    /// When it started, in microseconds since 1970 by the system's clock.
     #[serde(skip)]
     pub started: u64,
 }
@@ -204,4 +206,77 @@ fn is_recorded(recorded: &Option<bool>) -> bool {
 )]
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// A call that whoever passes calls on to a host has refused itself, for [`Host::refused`](crate::Host::refused):
+/// the name is no tool's for this principal, the tool must be loaded first, or the arguments can't be made an input.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedCall<'a> {
+    /// On whose behalf it was made.
+    pub principal: &'a str,
+    /// What its caller called the tool: any text. It gets into no record and no event, only into a payload.
+    pub name: &'a str,
+    /// The tool that was meant, by a name of the host; `None` where the principal is not to learn that there is one.
+    pub tool: Option<&'a str>,
+    /// What its caller's protocol calls it.
+    pub native: &'a Native,
+    /// With what it ended.
+    pub error: &'a CallError,
+}
+
+impl RefusedCall<'_> {
+    /// The stage in which a host would have ended it.
+    pub(crate) fn stage(&self, is_found: bool) -> CallStage {
+        match self.error.class {
+            _ if !is_found => CallStage::Resolve,
+            ErrorClass::PolicyBlocked | ErrorClass::PermissionDenied => CallStage::Authorise,
+            _ => CallStage::Validate,
+        }
+    }
+}
+
+/// The target of log lines of calls, by which a filter of `tracing` names them. A call that ends logs one line of
+/// level `INFO`: ids of what is loaded, codes, numbers, and a random id for the principal.
+pub const CALL_LOG: &str = "toolward_host::calls";
+
+/// Is called exactly once for each call that ends: successful, failed, refused and
+/// cancelled ones, and nested ones.
+///
+/// Runs on the task that drives the call; for a cancelled call, while its future is
+/// dropped. Return quickly, and do slow work elsewhere.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use toolward_host::{CallFacts, CallListener, CallStage, Host};
+///
+/// /// Counts the calls that failed before their drivers ran.
+/// #[derive(Default)]
+/// struct Refused(AtomicUsize);
+///
+/// impl CallListener for Refused {
+///     fn finished(&self, call: &CallFacts) {
+///         if call.error.is_some() && call.stage < CallStage::Run {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), toolward_host::HostError> {
+/// let refused = Arc::new(Refused::default());
+/// let host = Host::builder().listener(refused.clone()).build()?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait CallListener: Send + Sync {
+    /// A call starts. [`CallListener::finished`] is called for each of them.
+    fn began(&self) {}
+
+    /// A driver of this kind is started for a call, first or once more.
+    fn driver_started(&self, kind: &DriverKind) {
+        let _ = kind;
+    }
+
+    /// A call has ended.
+    fn finished(&self, call: &CallFacts);
 }

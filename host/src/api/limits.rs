@@ -7,7 +7,7 @@ use std::time::Duration;
 use toolward_contract::driver::DriverLimits;
 use toolward_policy::Limits;
 
-/// The limits of one call: those of [`Limits`] after contract and driver have
+/// The limits of one call: [`Limits`] after contract and driver have
 /// asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallLimits {

@@ -196,7 +196,7 @@ impl Request {
         self
     }
 
-    /// Resumes a call that asked, with the answers. The rest of the request has to be
+    /// Resumes a call that asked, with the answers. The rest of the request must be
     /// unchanged.
     #[must_use]
     pub fn resume(mut self, resume: Resume) -> Self {
@@ -209,7 +209,7 @@ impl Request {
     /// tokio runtime drops the instance. Until then the call counts towards
     /// [`Limits::concurrency`](crate::Limits::concurrency): the next call may wait, or be refused where nothing waits.
     ///
-    /// Only drivers of `kind: component` have an instance; those of tools that the call's tool calls are not kept.
+    /// Only drivers of `kind: component` have an instance; instances of nested calls are not kept.
     /// Default: the instance is dropped first.
     #[must_use]
     pub fn answer_first(mut self) -> Self {

@@ -86,7 +86,7 @@ impl std::error::Error for EndsCall {}
 
 /// Redacts secrets in a text.
 pub(crate) trait RedactText: fmt::Debug + Send + Sync {
-    /// The redacted text; `None` if there are no secrets.
+    /// The redacted text; `None` without secrets.
     fn redacted(&self, text: &str) -> Option<String>;
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct RecordedViolations {
     pub(crate) first: Vec<Violation>,
     /// The number of all violations.
     pub(crate) total: u64,
-    /// The number of each kind, without those of nested calls.
+    /// The number of each kind, without nested calls.
     pub(crate) own: BTreeMap<ViolationKind, u64>,
 }
 
@@ -154,7 +154,7 @@ impl Violations {
         }))
     }
 
-    /// Records one. An error says that policy ends the call: raise it as a trap.
+    /// Records one. An error means that policy ends the call: raise it as a trap.
     pub(crate) fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
         let secrets = self.0.secrets.as_ref();
         let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
@@ -181,7 +181,7 @@ impl Violations {
         }
     }
 
-    /// The violation that ends the call, where policy says so and there was one:
+    /// The violation that ends the call, if there was one and policy ends calls for it:
     /// what a guest does may be refused on another task.
     pub(crate) fn ends(&self) -> Option<Violation> {
         if !self.0.ends.load(Ordering::Acquire) {

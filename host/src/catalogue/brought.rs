@@ -11,9 +11,8 @@ use toolward_policy::{Contract, DuplicateId, Implementation};
 use toolward_signing::Digest;
 use toolward_state::Withdrawal;
 
-use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
-use super::routes::Reached;
+use super::routes::{LoadedDriver, Reached};
 use crate::api::error::HostError;
 use crate::executor::Executors;
 use crate::shared_state::SharedState;

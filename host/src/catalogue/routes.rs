@@ -1,19 +1,23 @@
 //! The ways to carry out a contract, best first, each with what was decided
-//! about it.
+//! about it; the drivers behind them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolward_bundle::content::DriverEntry;
 use toolward_contract::capability::Capability;
-use toolward_contract::driver::{Cost, Implements};
+use toolward_contract::driver::{Cost, Driver, Implements};
 use toolward_contract::tool::{Retry, Tool};
 use toolward_policy::{
     ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
 };
+use toolward_state::Withdrawal;
 
-use super::driver::LoadedDriver;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
 use crate::api::limits::CallLimits;
+use crate::api::violations::Reported;
+use crate::executor::{DriverSource, Executor, Executors, Features};
+use crate::health::Health;
 use crate::recording::RecordedRoute;
 use crate::sandbox::access::Access;
 use crate::services::Services;
@@ -25,7 +29,7 @@ pub(crate) struct Route {
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
     pub(crate) decision: Decision,
-    /// What the operator gives to calls that bring no context of their own.
+    /// What the operator gives to calls that bring no context.
     pub(crate) contexts: Contexts,
     /// What its sandboxes get; `None` where the decision denies it.
     pub(crate) access: Option<Arc<Access>>,
@@ -35,7 +39,7 @@ pub(crate) struct Route {
     pub(crate) takes_over: bool,
     /// Whether calls fall from and to it although another driver may have changed what they change.
     pub(crate) repeats: bool,
-    /// Routes of one number stand in their order for their ids alone.
+    /// Routes of one number are in their order for their ids alone.
     pub(crate) tie: usize,
     /// What a call costs, as its publishers say.
     pub(crate) cost: Cost,
@@ -201,4 +205,57 @@ pub(super) struct Reached<'c> {
 fn publishers(drivers: &[Arc<LoadedDriver>]) -> Vec<String> {
     let all: BTreeSet<&str> = drivers.iter().map(|driver| &*driver.publisher).collect();
     all.into_iter().map(str::to_owned).collect()
+}
+
+/// The driver of a bundle.
+pub(crate) struct LoadedDriver {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) bundle: Arc<str>,
+    pub(crate) publisher: Arc<str>,
+    /// `driver.id`, shared with the metadata of each call.
+    pub(crate) id: Arc<str>,
+    pub(crate) withdrawal: Arc<Withdrawal>,
+    /// `None` for a kind that this host does not run: no route has such a driver.
+    pub(crate) executor: Option<Arc<dyn Executor>>,
+    pub(crate) reported: Reported,
+    pub(crate) health: Health,
+}
+
+impl LoadedDriver {
+    pub(super) fn new(
+        entry: DriverEntry,
+        bundle: &str,
+        publisher: &str,
+        withdrawal: &Arc<Withdrawal>,
+        executors: &Executors,
+    ) -> Self {
+        let publisher: Arc<str> = publisher.into();
+        let source = DriverSource {
+            driver: entry.driver.clone(),
+            publisher: publisher.clone(),
+            component: entry.component,
+        };
+        Self {
+            id: entry.driver.id.as_str().into(),
+            driver: entry.driver,
+            bundle: bundle.into(),
+            publisher,
+            withdrawal: withdrawal.clone(),
+            executor: executors.executor(source),
+            reported: Reported::default(),
+            health: Health::default(),
+        }
+    }
+
+    /// What the stages have to know of its executor.
+    pub(crate) fn features(&self) -> Features {
+        let executor = self.executor.as_ref();
+        executor.map_or_else(Features::default, |executor| executor.features())
+    }
+
+    /// Whether a call of it need not wait until it is prepared.
+    pub(crate) fn is_ready(&self) -> bool {
+        let executor = self.executor.as_ref();
+        executor.is_none_or(|executor| executor.is_ready())
+    }
 }

@@ -1,12 +1,15 @@
-//! What a host knows of a tool: lists over MCP, records, policy reviews and the command show it.
+//! What a host knows of a tool, also why no driver serves it: lists over MCP, records, policy reviews and the command
+//! show it.
 
+use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use toolward_contract::driver::Cost;
-use toolward_policy::{Confirmed, ContextLack, Decision, Effects, Withheld};
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects, Rejection, ToolRoutes, Withheld};
 
 use crate::api::result::Reply;
-use crate::catalogue::{Icon, ToolEntry, Unserved};
+use crate::catalogue::{Icon, ToolEntry};
 
 /// A tool of a host.
 ///
@@ -41,9 +44,9 @@ pub struct ToolFacts {
     /// Why drivers of the same publisher can't serve it.
     pub unserved: Unserved,
     /// The effects of a call by any driver that policy lets run, nested calls included;
-    /// `None` if there is no such driver, so that no call can run.
+    /// `None` without such a driver, so that no call can run.
     pub effects: Option<Effects>,
-    /// Why calls without a context of their own can't run, if the contract requires one
+    /// Why calls without a context can't run, if the contract requires one
     /// and the operator gives none.
     pub context: Option<ContextLack>,
     /// Which claims of the contract the operator confirms.
@@ -75,7 +78,7 @@ impl DriverFacts {
         self.decision.grant().is_some()
     }
 
-    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
     #[must_use]
     pub fn without(&self) -> &[Withheld] {
         match &self.decision {
@@ -118,7 +121,7 @@ impl ToolFacts {
         denial.map(|denial| denial.narrower_lines())
     }
 
-    /// The hosts and workspaces that it declares and is served without, because a rule says `partial`: those of every
+    /// The hosts and workspaces that it declares and is served without, because a rule has `partial`: of every
     /// driver that policy lets run.
     #[must_use]
     pub fn without(&self) -> Vec<&Withheld> {
@@ -157,4 +160,90 @@ impl ToolFacts {
             icon: entry.icon.clone(),
         }
     }
+}
+
+/// How many drivers an error names. Each of them may hold [`MAX_TEXT_BYTES`] for each reason.
+const MAX_NAMED: usize = 32;
+
+/// Longest text of one reason in an error, in bytes: it quotes the driver's document.
+const MAX_TEXT_BYTES: usize = 200;
+
+/// Why drivers of the contract's own publisher do not serve it. Callers learn nothing of other publishers' drivers.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Unserved {
+    /// Those drivers, by id.
+    pub drivers: Vec<UnservedDriver>,
+    /// Whether no driver serves the contract, and only the region that the policy asks for is in the way.
+    pub only_region: bool,
+}
+
+/// A driver that declares a contract, and does not serve it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UnservedDriver {
+    /// Its id.
+    pub id: String,
+    /// Who published it.
+    pub publisher: String,
+    /// Every reason; at least one.
+    pub reasons: Vec<Rejection>,
+}
+
+impl fmt::Display for UnservedDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reasons: Vec<String> = self.reasons.iter().map(text).collect();
+        write!(f, "the driver `{}`: {}", self.id, reasons.join("; "))
+    }
+}
+
+impl Unserved {
+    pub(super) fn of(planned: &ToolRoutes<'_>) -> Self {
+        let own = planned
+            .rejected
+            .iter()
+            .filter(|rejected| rejected.implementation.publisher == planned.contract.publisher);
+        let drivers = own.map(|rejected| UnservedDriver {
+            id: rejected.implementation.driver.id.to_string(),
+            publisher: rejected.implementation.publisher.to_owned(),
+            reasons: rejected.reasons.clone(),
+        });
+        Self {
+            drivers: drivers.collect(),
+            only_region: planned.lacks_only_region(),
+        }
+    }
+
+    /// The drivers with their reasons, as an error's cause has them; `None` if there are none.
+    pub(crate) fn cause(&self) -> Option<Value> {
+        if self.drivers.is_empty() {
+            return None;
+        }
+        let rejected: Vec<Value> = self
+            .drivers
+            .iter()
+            .take(MAX_NAMED)
+            .map(|driver| {
+                let reasons = driver.reasons.iter();
+                let reasons = reasons.map(|one| json!({ "code": one.code(), "text": text(one) }));
+                json!({
+                    "driver": driver.id,
+                    "publisher": driver.publisher,
+                    "reasons": reasons.collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        let more = self.drivers.len().saturating_sub(MAX_NAMED);
+        Some(match more {
+            0 => json!({ "rejected": rejected }),
+            more => json!({ "rejected": rejected, "more": more }),
+        })
+    }
+}
+
+/// A reason in words. The document's text may be long.
+fn text(reason: &Rejection) -> String {
+    let mut text = reason.to_string();
+    text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+    text
 }

@@ -1,5 +1,5 @@
 //! Deserialises precompiled code: the one place where a forged byte would run as native
-//! code. Each function says which check makes its input trustworthy.
+//! code. Each function names the check that makes its input trustworthy.
 #![expect(
     unsafe_code,
     reason = "deserialising native code; each block names its check"

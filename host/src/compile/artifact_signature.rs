@@ -6,7 +6,7 @@ use toolward_signing::Digest;
 use toolward_signing::envelope::pae;
 use toolward_signing::key::{PublicKey, SigningKey};
 
-use crate::sandbox::engine_hash::EngineHash;
+use crate::sandbox::engine::EngineHash;
 
 /// Keeps these signatures apart from all others that a key could make.
 const PAYLOAD_TYPE: &str = "application/vnd.toolward.artefact.v1";

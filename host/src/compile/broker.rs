@@ -1,4 +1,4 @@
-//! Compiling in processes of its own. A *broker*, started before this process
+//! Compiling in separate processes. A *broker*, started before this process
 //! has anything to do with guests and before it confines itself, alone writes
 //! the cache and alone has the key that signs artifacts. For each component it
 //! starts a *worker*, a process under limits and without files or network. This
@@ -21,6 +21,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolward_signing::Digest;
+use toolward_support::helper;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -29,19 +30,15 @@ use self::link::{Link, Made};
 use self::permits::Permits;
 use super::artifact_signature::Claim;
 use super::cache::{Cache, Shelf};
-use super::cost::{Ahead, CompileCost};
 use super::error::CompileError;
-use super::limits::CompileLimits;
+use super::limits::{Ahead, CompileCost, CompileLimits};
+pub use super::worker::run_worker;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
 use crate::memory::finds_written_pages;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::engine_hash::EngineHash;
-use crate::sandbox::memory_layout::MemoryLayout;
-use toolward_support::helper;
-
-pub use super::worker::run_worker;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::{EngineHash, compiling_engine};
 pub use serve::run_broker;
 
 /// How often a component is asked for: another process may remove its artifact, to make
@@ -171,7 +168,7 @@ impl BrokerBuilder {
     /// [`HostError::Cache`] when the cache directory can't be used safely,
     /// [`HostError::Broker`] when its path can't be made absolute.
     pub fn open(self) -> Result<Broker, HostError> {
-        // A process that confines itself once its helpers are there can't open `/proc/self/pagemap` any more, and an
+        // A process that confines itself once its helpers run can't open `/proc/self/pagemap` any more, and an
         // engine that is made later asks for it.
         finds_written_pages();
         // The broker has another working directory.

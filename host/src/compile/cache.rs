@@ -2,7 +2,6 @@
 //! are named by component and engine, and end with a signature by a key that only the
 //! compiling process reads. A file is mapped only if its signature verifies.
 
-mod keys;
 mod room;
 
 use std::fs::{DirBuilder, File};
@@ -11,6 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::secrecy::ExposeSecret;
 use toolward_support::files::{Folder, Links, Protection};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -46,7 +46,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The most bytes of compiled drivers, unless [`Self::limit`] says otherwise: 4 GiB.
+    /// The most bytes of compiled drivers, unless [`Self::limit`] sets another limit: 4 GiB.
     /// Without a limit each release of each driver would stay for good.
     pub const DEFAULT_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -60,7 +60,7 @@ impl Cache {
     /// there could run code as this user.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
         let directory = usable(directory.into())?;
-        let key = keys::signing(&directory).map_err(|error| HostError::Cache {
+        let key = signing_key(&directory).map_err(|error| HostError::Cache {
             directory: directory.clone(),
             source: Box::new(Unusable::Key(error)),
         })?;
@@ -108,8 +108,8 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically in place of what is there, and makes room for it. Returns whether it was
-    /// kept: with its signature it may not be larger than the whole cache.
+    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it. Returns whether
+    /// it was kept: with its signature it may not be larger than the whole cache.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
@@ -179,7 +179,7 @@ impl Shelf {
 
     /// The key of this cache; `None` until one has been made.
     pub(super) fn public_key(&self) -> Option<PublicKey> {
-        keys::public(&self.directory).ok()
+        public_key(&self.directory).ok()
     }
 
     /// See [`Cache::get`].
@@ -287,14 +287,58 @@ fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
     Ok(directory)
 }
 
+const PUBLIC: &str = "public-key.pem";
+const PRIVATE_DIRECTORY: &str = "private";
+const PRIVATE: &str = "key.pem";
+
+/// No PEM file of a key is larger.
+const MAX_PEM_BYTES: u64 = 4096;
+
+/// The key that signs artifacts. At the first use it is made, and its public half
+/// written. It is in a separate directory, which a confinement can leave out.
+fn signing_key(directory: &Path) -> io::Result<SigningKey> {
+    let private = directory.join(PRIVATE_DIRECTORY);
+    Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;
+    let path = private.join(PRIVATE);
+    if !path.try_exists()? {
+        let key = SigningKey::generate().map_err(io::Error::other)?;
+        let pem = key.to_pem().map_err(io::Error::other)?;
+        // Two processes may race here: the first file stays, and both read it.
+        match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let pem = zeroize::Zeroizing::new(read_pem(&path, Protection::Private)?);
+    let key = SigningKey::from_pem(&pem, None).map_err(io::Error::other)?;
+    if public_key(directory).ok().as_ref() != Some(&key.public()) {
+        let pem = key.public().to_pem().map_err(io::Error::other)?;
+        toolward_support::files::replace(&directory.join(PUBLIC), pem.as_bytes(), 0o400)?;
+    }
+    Ok(key)
+}
+
+/// The key that verifies artifacts.
+fn public_key(directory: &Path) -> io::Result<PublicKey> {
+    let pem = read_pem(&directory.join(PUBLIC), Protection::Own)?;
+    PublicKey::from_pem(&pem).map_err(io::Error::other)
+}
+
+fn read_pem(path: &Path, protection: Protection) -> io::Result<String> {
+    let bytes = toolward_support::files::open(path, protection, Links::Refuse)
+        .and_then(|file| toolward_support::files::read(file, path, MAX_PEM_BYTES))
+        .map_err(|error| error.problem)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
 #[cfg(test)]
 mod tests {
     use toolward_signing::Digest;
 
     use super::*;
+    use crate::sandbox::MemoryLayout;
+    use crate::sandbox::engine::EngineHash;
     use crate::sandbox::engine::compiling_engine;
-    use crate::sandbox::engine_hash::EngineHash;
-    use crate::sandbox::memory_layout::MemoryLayout;
 
     #[test]
     fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {

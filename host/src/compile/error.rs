@@ -43,7 +43,7 @@ pub struct CompileError {
 pub(super) const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CompileError {
-    /// An error with this reason; `message` says what happened, for people.
+    /// An error with this reason; `message` describes what happened, for people.
     pub fn new(reason: CompileReason, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));

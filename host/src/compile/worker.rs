@@ -1,4 +1,4 @@
-//! The process that compiles one component and ends: under limits of its own,
+//! The process that compiles one component and ends: under separate limits,
 //! without files, network or other programs. It reads its limits and then the
 //! component from standard input, which is a socket, and answers there.
 
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
-
-use super::cost::microseconds;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::worker_profile;
 use toolward_support::helper::connection;
 
-/// What the answer begins with.
+use super::limits::microseconds;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::compiling_engine;
+
+/// How the answer starts.
 pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';

@@ -168,7 +168,7 @@ fn accept(request: InputRequest) -> Result<CheckedQuestions, String> {
     })
 }
 
-/// Keys appear in messages and beside the keys of the host's own questions.
+/// Keys appear in messages and next to the keys of the host's own questions.
 fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)

@@ -49,7 +49,7 @@ impl Host {
                 record.enter(CallStage::Approve);
                 let asks = granted.asks();
                 let approved = match asks {
-                    // No part of the future of a call that nobody is asked about.
+                    // No part of the future of a call about which no one is asked.
                     true => Box::pin(self.approved(granted, record)).await?,
                     false => {
                         record.answer_unused().await;

@@ -14,8 +14,7 @@ use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::Answerable;
 use crate::invocation::ToolCall;
 use crate::sandbox::access::Access;
-use crate::sandbox::call_chain::{CallChain, Caller};
-use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::call_scope::{CallChain, CallScope, Caller};
 
 /// The host as a sandbox sees it: runs nested calls.
 pub(crate) trait CallTools: Send + Sync {

@@ -27,7 +27,7 @@ impl MetricsPage {
         self.text
     }
 
-    /// Adds a metric without labels. `name` has to be one of Prometheus (`[a-zA-Z_:][a-zA-Z0-9_:]*`) that the page does
+    /// Adds a metric without labels. `name` must be one of Prometheus (`[a-zA-Z_:][a-zA-Z0-9_:]*`) that the page does
     /// not have yet, and `help` one line without a backslash.
     pub fn add(&mut self, name: &str, help: &str, sample: Sample) {
         let (kind, value) = match sample {

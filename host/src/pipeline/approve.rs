@@ -46,7 +46,7 @@ pub(crate) struct NeededApproval {
     request: ApprovalRequest,
 }
 
-/// A call that nobody is asked about: it needs no approval, a caller's approval covers it, or it is answered from a
+/// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
 /// record.
 pub(crate) fn unasked(granted: Granted<RoutedCall>) -> Approved<RoutedCall> {
     let (call, _) = granted.into_parts();
@@ -54,7 +54,7 @@ pub(crate) fn unasked(granted: Granted<RoutedCall>) -> Approved<RoutedCall> {
     Approved { call, covered }
 }
 
-/// Logs what a call costs that nobody is asked about, if that is much.
+/// Logs the cost of a call about which no one is asked, if it is high.
 pub(crate) fn log_cost(call: &RoutedCall) {
     if let Some(cost) = expensive(std::iter::once(&call.route)) {
         let (tool, driver) = (&*call.tool.major_id, &call.route.driver.driver.id);

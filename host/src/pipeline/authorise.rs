@@ -1,5 +1,5 @@
 //! The stage that applies a decision to a call: from here on a call has a grant,
-//! or an error that says what it lacks.
+//! or an error that names what it lacks.
 
 use std::sync::Arc;
 

@@ -5,7 +5,6 @@
 //! The stages return what they found. The host writes it down as they go, since a future that is dropped returns
 //! nothing.
 
-mod approval;
 mod ended;
 mod told;
 
@@ -17,8 +16,7 @@ use toolward_ledger::record::Invocation;
 use uuid::Uuid;
 
 use crate::api::event::CallEventKind;
-use crate::api::facts::{CallFacts, CallStage, Tried};
-use crate::api::listener::CallListener;
+use crate::api::facts::{CallFacts, CallListener, CallStage, Tried};
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorCode, Origin};
 use crate::api::violations::RecordedViolations;
@@ -45,7 +43,7 @@ pub(crate) struct CallRecord<'a> {
     answer_recorded: bool,
     /// Whether it was decided that the call may run.
     decided: bool,
-    /// Whether it has been told that the call waits for a slot.
+    /// Whether it was reported that the call waits for a slot.
     queued: bool,
     /// Set if the call ends with questions.
     yielded: bool,
@@ -93,7 +91,7 @@ impl<'a> CallRecord<'a> {
                     |id| Invocation::from_bytes(id.into_bytes()),
                 );
                 let tape = services.tape.as_ref();
-                let ledger = tape.map(|tape| tape.ledger());
+                let ledger = tape.map(|tape| tape.ledger);
                 Box::new(CallRows::new(recording, id, request.rerun_of, ledger))
             }),
             named: None,
@@ -159,7 +157,7 @@ impl<'a> CallRecord<'a> {
         facts.origin = source.origin;
     }
 
-    /// Whether it has to be recorded that the call is about to run.
+    /// Whether it must be recorded that the call is about to run.
     pub(crate) fn must_start(&self) -> bool {
         let has_name = self.named.is_some();
         (self.rows.as_ref()).is_some_and(|rows| rows.must_start(&self.parties, has_name))

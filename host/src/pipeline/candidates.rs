@@ -52,7 +52,7 @@ struct Skipped<'a> {
 struct Unsupported<'a> {
     driver: &'a str,
     input: &'a str,
-    /// The one of the driver's entry file, which nobody runs.
+    /// The one of the driver's entry file, which is not run.
     transform: Option<&'a str>,
 }
 
@@ -238,7 +238,7 @@ fn unsupported(one: Unsupported<'_>) -> CallError {
     .with_hint(format!("leave out `{input}`"))
 }
 
-/// Whether a call of a tool by this route needs an approval of its own.
+/// Whether a call of a tool by this route needs a separate approval.
 pub(super) fn asks(route: &Route, scope: &CallScope, tool: &str) -> bool {
     let question = route.question.as_ref();
     // The approval of a calling tool named this tool, too.

@@ -122,7 +122,7 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     Ok(pins)
 }
 
-/// The error of a tool without a driver; `unserved` says why the drivers for it can't
+/// The error of a tool without a driver; `unserved` has the reasons why the drivers for it can't
 /// serve it.
 pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
     let drivers = unserved.drivers.as_slice();
@@ -170,7 +170,7 @@ pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallEr
     reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
 }
 
-/// The tool that is meant, or a few of those that there are.
+/// The tool that is meant, or a few of the existing tools.
 fn known(catalogue: &Catalogue, name: &str) -> String {
     let ids = catalogue.tools().map(|tool| &*tool.major_id);
     tool_names::hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())

@@ -13,8 +13,7 @@ use toolward_policy::ContextText;
 
 use crate::api::limits::CallLimits;
 use crate::api::request::{Input, Request};
-use crate::api::result::shortened;
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
 use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::{self, CallIdentity};
 use crate::extensions::Extensions;

@@ -223,7 +223,7 @@ pub(crate) fn detail(
         add("tool", json!(name));
     }
     if let Some(error) = error {
-        // An input that does not match its schema may be quoted, and says nothing of what in it is sensitive.
+        // An input that does not match its schema may be quoted, and does not show what in it is sensitive.
         let quotes = match (tool, kept) {
             (Some(tool), None) => is_sensitive(tool),
             (Some(tool), Some(_)) => tool.contract.outputs.has_sensitive(),

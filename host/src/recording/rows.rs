@@ -11,9 +11,8 @@ use toolward_ledger::record::{
 };
 use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
-use super::Recording;
-use super::names::{RecordedRoute, RecordedTool};
 use super::payloads::{RecordedBody, RecordedPayloads, detail};
+use super::{RecordedRoute, RecordedTool, Recording};
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
 use crate::catalogue::{Route, ToolEntry};
@@ -54,7 +53,7 @@ pub(crate) struct CallRows<'a> {
     rerun_of: Option<Invocation>,
     /// Whether a driver was started.
     dispatched: bool,
-    /// When the attempt began that runs.
+    /// When the attempt started that runs.
     begun: Option<Instant>,
     attempts: Vec<Attempt>,
 }
@@ -120,7 +119,7 @@ impl<'a> CallRows<'a> {
         }
     }
 
-    /// Whether it has to be recorded that the call starts. Calls that change nothing, and those that were recorded for
+    /// Whether it must be recorded that the call starts. Calls that change nothing, and those that were recorded for
     /// an earlier driver, need no row.
     ///
     /// A call with an id of its caller needs one also where only the tools that it calls change something: the row is
@@ -130,7 +129,7 @@ impl<'a> CallRows<'a> {
         !self.started && call.route.as_ref().is_some_and(starts)
     }
 
-    /// Waits until it is on the disk that the call starts, where it [has to be](Self::must_start).
+    /// Waits until it is on the disk that the call starts, if it [must be](Self::must_start).
     pub(crate) async fn start(
         &mut self,
         call: &Parties,
@@ -257,12 +256,12 @@ impl<'a> CallRows<'a> {
         })
     }
 
-    /// Whether the end belongs to a row that says that the call started.
+    /// Whether the end belongs to a row of the call's start.
     pub(crate) fn is_started(&self) -> bool {
         self.started
     }
 
-    /// Whether a row says that the call started, and it did.
+    /// Whether the call started, and a row states it.
     pub(crate) fn has_run(&self) -> bool {
         self.started && self.dispatched
     }

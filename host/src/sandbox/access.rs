@@ -67,7 +67,7 @@ impl Access {
 }
 
 /// The directories of a grant. A missing one becomes an error of the tool's calls,
-/// which tells the operator to create it.
+/// which advises the operator to create it.
 fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, CallError> {
     if grant.workspaces().is_empty() {
         return Ok(None);

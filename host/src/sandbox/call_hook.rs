@@ -26,7 +26,7 @@ use crate::api::violations::EndsCall;
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
 /// A guest that only enters the engine yields after this time. It loses fuel by that, so the
-/// time is longer than those that do so now and then take.
+/// time is longer than the ones that do so now and then take.
 const MAX_ENGINE_TURN: Duration = Duration::from_millis(50);
 
 /// Fuel left to a guest that is made to yield: enough to return to its code, and less

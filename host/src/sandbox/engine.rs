@@ -1,23 +1,21 @@
 //! The engine's settings: which parts of WebAssembly exist for a guest, how
 //! instances are pooled, and how a running guest is interrupted.
 
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
+use toolward_policy::Limits;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, ModuleVersionStrategy,
     PoolingAllocationConfig,
 };
 
-use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
-
-use super::engine_hash::EngineHash;
 use super::limiter::{MEMORIES, TABLES};
-use super::memory_layout::MemoryLayout;
-use super::{State, world};
+use super::{MemoryLayout, State, world};
 use crate::api::error::HostError;
-use toolward_policy::Limits;
 
 /// Fuel between two yields: well below a millisecond of work; at this interval the
 /// yields have no measurable cost.
@@ -203,4 +201,43 @@ fn code_config(layout: MemoryLayout) -> Config {
     // The strategy only fails for strings over 255 bytes.
     let _ = config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()));
     config
+}
+
+/// Everything that compiled code depends on except the component: compiler
+/// version, target, CPU features, settings and the version of this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EngineHash([u8; 32]);
+
+impl EngineHash {
+    pub(crate) fn of(engine: &Engine) -> Self {
+        struct Blake3(blake3::Hasher);
+        impl Hasher for Blake3 {
+            fn write(&mut self, bytes: &[u8]) {
+                self.0.update(bytes);
+            }
+            fn finish(&self) -> u64 {
+                0
+            }
+        }
+        let mut hasher = Blake3(blake3::Hasher::new());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        Self(*hasher.0.finalize().as_bytes())
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// 32 hexadecimal digits of it, for a file's name; the signature covers it
+    /// whole.
+    pub(crate) fn short(&self) -> String {
+        let mut hex = blake3::Hash::from_bytes(self.0).to_hex().to_string();
+        hex.truncate(32);
+        hex
+    }
 }

@@ -78,7 +78,7 @@ impl Held {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Gives back all that is held with a handle, and says how much it was.
+    /// Gives back all that is held with a handle, and returns how much it was.
     pub(crate) fn free(&mut self, number: u32) -> u64 {
         let own = usize::try_from(number)
             .ok()
@@ -147,7 +147,7 @@ impl Shared {
     }
 }
 
-/// What a chunk of a body takes beside its bytes.
+/// What a chunk of a body takes apart from its bytes.
 pub(crate) const CHUNK: u64 = 128;
 
 /// A part of what a call holds; given back when dropped.

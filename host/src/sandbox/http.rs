@@ -2,8 +2,6 @@
 //! route, and what these refuse is recorded. What handles hold is counted ([`view`]).
 
 mod bodies;
-pub(crate) mod cost;
-mod fields;
 mod messages;
 pub(crate) mod view;
 

@@ -8,8 +8,8 @@ use toolward_bundle::component::MAX_CORE_INSTANCES;
 use toolward_policy::LimitName;
 use wasmtime::ResourceLimiter;
 
+use super::MemoryLayout;
 use super::held::Held;
-use super::memory_layout::MemoryLayout;
 use crate::admission::MemoryLease;
 use crate::exceeded::Exceeded;
 
@@ -26,7 +26,7 @@ pub(crate) const TABLES: u32 = 16;
 /// 48 bytes each and two allocations.
 pub(crate) const LIFTED: u64 = 3;
 
-/// What a memory that moves when it grows may copy uncounted: both copies are there for milliseconds.
+/// What a memory that moves when it grows may copy uncounted: both copies exist for milliseconds.
 const UNCOUNTED_COPY_BYTES: u64 = 32 << 20;
 
 /// Bytes that a guest may always pass, so that it can log and return an error when
@@ -204,7 +204,7 @@ impl Limiter {
         self
     }
 
-    /// How its memories lie in the address space.
+    /// How its memories are placed in the address space.
     pub(crate) fn lay_out(&mut self, layout: MemoryLayout) {
         self.memory.moves = layout == MemoryLayout::Compact;
     }

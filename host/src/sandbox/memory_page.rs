@@ -1,11 +1,11 @@
-//! The page of the book that says what everything costs says what the code counts.
+//! The page of the book about the cost of everything agrees with what the code counts.
 
 use toolward_contract::json::weight;
 
 use super::call_hook::HOST_CALL_BYTES;
 use super::files::{FILE_STREAM, LISTING, OPEN_FILE};
 use super::held::{CHUNK, HANDLE};
-use super::http::cost::{EXCHANGE, FIELD, OUTGOING_BODY};
+use super::http::view::{EXCHANGE, FIELD, OUTGOING_BODY};
 use super::limiter::{ELEMENT, LIFTED};
 use crate::imports::PROGRESS_REPORT_BYTES;
 
@@ -19,7 +19,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// The cells of the row that begins with `what`.
+/// The cells of the row that starts with `what`.
 fn row(what: &str) -> Vec<&'static str> {
     let row = PAGE
         .lines()

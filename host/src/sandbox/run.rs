@@ -17,13 +17,11 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
 use super::context::CallContext;
-use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::limiter::ResultSize;
-use super::memory_layout::MemoryLayout;
 use super::turns::{Polls, Spender, Turn};
 use super::world::{World, WorldCall};
-use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
+use super::{AttemptLimits, DeadlinePassed, Exceeded, MemoryLayout, State, deadline};
 use crate::admission::MemoryLease;
 use crate::api::limits::CallLimits;
 use crate::api::result::LogRecord;
@@ -81,7 +79,7 @@ impl PreparedCall<'_> {
     }
 }
 
-/// What one attempt used and said, however it ended.
+/// What one attempt used and wrote, however it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
@@ -111,7 +109,7 @@ pub(crate) enum AttemptOutcome {
     Exceeded(Exceeded),
     /// Policy ends the call at its first violation.
     Violation(Violation),
-    /// The guest trapped; the text says how.
+    /// The guest trapped; the text describes how.
     Trapped(String),
     /// The engine panicked; the text is the panic's.
     Panicked(String),

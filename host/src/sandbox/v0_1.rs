@@ -1,17 +1,16 @@
-//! The world `toolward:driver/driver@0.1.0`: its bindings, and the host's side of its
-//! imports. The only module that knows this version.
+//! The world `toolward:driver/driver@0.1.0`: its bindings, the call of its handler, and the
+//! host's side of its imports. The only module that knows this version.
 
 mod convert;
-mod execute;
 
-use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker};
+use wasmtime::{Engine, Result, Store};
 
 use super::State;
 use crate::api::observer::Progress;
-use crate::api::result::{LogLevel, weight};
+use crate::api::result::{LogLevel, record_bytes};
 use crate::imports::{CallerBudget, LogMessage, SecretError, SecretReply, SecretRequest};
-use crate::invocation::ToolCall;
+use crate::invocation::{CallEnd, DriverEnd, Invocation, ToolCall};
 
 /// What a component of this version exports.
 pub(crate) use toolward_bundle::component::HANDLER;
@@ -32,9 +31,10 @@ mod bindings {
 }
 
 pub(crate) use bindings::DriverPre;
-pub(crate) use execute::HandlerCall;
 
+use bindings::exports::toolward::driver::handler::Outcome;
 use bindings::toolward::driver::{log, progress, secrets, tools, types};
+use std::mem::take;
 
 /// Adds this version's imports.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
@@ -68,7 +68,7 @@ impl log::Host for State {
             message,
             fields,
         })?;
-        self.limiter.held.keep(weight::record(&record));
+        self.limiter.held.keep(record_bytes(&record));
         self.logs.push(record);
         Ok(())
     }
@@ -141,5 +141,56 @@ impl tools::Host for State {
         self.limiter.called(reply.peak_memory);
         let result = reply.result.map(convert::output_to_guest);
         Ok(result.map_err(convert::error_to_guest))
+    }
+}
+
+/// A call in this version's types.
+pub(crate) struct HandlerCall<'a> {
+    driver: &'a DriverPre<State>,
+    invocation: types::Invocation,
+}
+
+impl<'a> HandlerCall<'a> {
+    /// Takes the texts of `call` until [`HandlerCall::give_back`].
+    pub(crate) fn new(driver: &'a DriverPre<State>, call: &mut Invocation) -> Self {
+        Self {
+            driver,
+            invocation: types::Invocation {
+                idempotency_key: take(&mut call.idempotency_key),
+                id: take(&mut call.id),
+                tool: take(&mut call.tool),
+                tool_version: take(&mut call.tool_version),
+                input: take(&mut call.input),
+                context: take(&mut call.context),
+                attempt: call.attempt,
+                remaining_ms: call.remaining_ms,
+                resume: call.resume.as_ref().map(convert::resumption),
+            },
+        }
+    }
+
+    pub(crate) async fn execute(&self, store: &mut Store<State>) -> Result<DriverEnd> {
+        let driver = self.driver.instantiate_async(&mut *store).await?;
+        let handler = driver.toolward_driver_handler();
+        let returned = handler.call_execute(store, &self.invocation).await?;
+        Ok(match returned {
+            Ok(Outcome::Done(output)) => CallEnd::Done(convert::output(output)),
+            Ok(Outcome::NeedsInput(asked)) => CallEnd::Asks(convert::input_request(asked)),
+            Err(error) => CallEnd::Failed(convert::error(error)),
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.driver.engine()
+    }
+
+    pub(crate) fn give_back(self, call: &mut Invocation) {
+        let own = self.invocation;
+        call.idempotency_key = own.idempotency_key;
+        call.id = own.id;
+        call.tool = own.tool;
+        call.tool_version = own.tool_version;
+        call.input = own.input;
+        call.context = own.context;
     }
 }

@@ -1,4 +1,4 @@
-//! The world `wit`: a function of the component's own, with types of its own. Inputs become
+//! The world `wit`: a function that the component itself defines, with its types. Inputs become
 //! values of those types, and results JSON.
 
 use std::sync::Arc;
@@ -298,7 +298,7 @@ pub(super) fn own_code(domain: &str, name: &str) -> String {
     format!("{domain}:{name}")
 }
 
-/// A result that is no output.
+/// A result that isn't an output.
 fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<DriverEnd> {
     match refused {
         to_json::Refused::TooLarge => {

@@ -1,5 +1,5 @@
 //! The worlds that this host serves: one module each, which alone knows that world's types. A
-//! driver says in which one its component is called ([`Target`]).
+//! driver names the one in which its component is called ([`Target`]).
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,8 +10,8 @@ use toolward_contract::driver::World as Target;
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
 
-use super::insecure_seed::InsecureSeed;
 use super::limiter::ResultSize;
+use super::state::InsecureSeed;
 use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
 use crate::api::limits::CallLimits;
 use crate::invocation::{DriverEnd, Invocation};
@@ -102,9 +102,9 @@ pub(crate) enum WorldCall<'a> {
 
 impl WorldCall<'_> {
     /// Instantiates the component and runs its handler. Start functions are guest
-    /// code: the store has to be armed.
+    /// code: the store must be armed.
     ///
-    /// Boxed, since each version has a future of its own, and to keep the futures of
+    /// Boxed, since each version has a different future, and to keep the futures of
     /// wasmtime out of the types of everything above.
     pub(crate) fn execute<'s>(
         &'s self,

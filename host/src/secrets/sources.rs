@@ -127,7 +127,7 @@ impl SecretStore for Sources {
         }
     }
 
-    /// Reads no file: that it is there is enough.
+    /// Reads no file: it is enough that it exists.
     fn has(&self, publisher: &str, principal: &str, slug: &str) -> bool {
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         match self.source(publisher, slug) {
@@ -165,7 +165,7 @@ impl SecretStore for Sources {
 }
 
 /// Reads a file as [`Sources`] reads that of a secret: only its user may have access,
-/// links are not followed, and a final line end is dropped. `None` if there is no such
+/// links are not followed, and a final line end is dropped. `None` without such a
 /// file.
 ///
 /// # Errors

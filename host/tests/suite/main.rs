@@ -35,4 +35,3 @@ mod pipeline;
 mod promised;
 mod recording;
 mod unserved;
-mod withdrawn;

@@ -98,7 +98,7 @@ impl ErrorCode {
         rows.find(|row| row.code == code).map(|row| Self::of(*row))
     }
 
-    /// What a caller is told to do about this code that may be an agent, or a person without access to the host: who
+    /// What a caller is advised to do about this code that may be an agent, or a person without access to the host: who
     /// can change it. Commands and files of the operator are for the operator's own surfaces to name.
     #[must_use]
     pub fn ask_the_operator(&self, to: &str) -> String {
@@ -165,7 +165,7 @@ pub enum ErrorClass {
     Canceled,
     /// Too many calls.
     RateLimited,
-    /// What the tool depends on is not there.
+    /// What the tool depends on is missing.
     DependencyUnavailable,
     /// Running the tool failed.
     ExecutionFailed,
@@ -175,7 +175,7 @@ pub enum ErrorClass {
     ResultTooLarge,
     /// Nothing is left of the result once confidential parts are taken out.
     ResultRedacted,
-    /// It was cancelled because work beside it failed.
+    /// It was cancelled because parallel work failed.
     SiblingCanceled,
     /// What was streamed was dropped, because the service started over.
     StreamingFallbackDiscarded,

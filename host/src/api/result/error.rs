@@ -71,7 +71,7 @@ pub struct CallError {
     pub code: ErrorCode,
     /// The class of Agent Tool 0.2.0.
     pub class: ErrorClass,
-    /// What happened. The driver's text if `origin` says so.
+    /// What happened. The driver's text if `origin` is the driver.
     pub message: String,
     /// Whether the same call may work later.
     pub retryable: bool,

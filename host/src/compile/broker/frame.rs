@@ -6,13 +6,13 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
+use toolward_support::helper::frames::{Body, frame, head};
 
 use super::super::artifact_signature::SIGNATURE;
-use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
-use crate::sandbox::engine_hash::EngineHash;
-use toolward_support::helper::frames::{Body, frame, head};
+use crate::compile::limits::{COST_BYTES, CompileCost};
+use crate::sandbox::engine::EngineHash;
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 4;
@@ -71,7 +71,7 @@ pub(super) enum Answer {
     NotKept(String),
     /// A worker compiles it now.
     Begun { id: u64 },
-    /// The artifact lies in the cache.
+    /// The artifact is in the cache.
     Cached { id: u64, spent: CompileCost },
     /// The artifact, where no cache keeps it.
     Artifact {
@@ -80,7 +80,7 @@ pub(super) enum Answer {
         signature: [u8; SIGNATURE],
         bytes: Vec<u8>,
     },
-    /// There is no artifact.
+    /// Without an artifact.
     Refused {
         id: u64,
         spent: CompileCost,

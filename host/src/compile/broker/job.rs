@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::super::cost::CompileCost;
 use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds, TIME_BYTES};
-use crate::sandbox::memory_layout::MemoryLayout;
+use crate::compile::limits::CompileCost;
+use crate::sandbox::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time for a worker to end once it has answered.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Bytes that are kept of what a worker says on standard error.
+/// Bytes that are kept of a worker's standard error.
 const COMPLAINT: u64 = 4096;
 
 /// The most threads that a worker compiles with: more need more address space.
@@ -49,7 +49,7 @@ enum Interrupted {
     Late,
     Cancelled,
     TooMuch,
-    /// It closed the connection or answered out of protocol; its exit status says why.
+    /// It closed the connection or answered out of protocol; its exit status shows the reason.
     Gone,
 }
 
@@ -60,7 +60,7 @@ struct Compiled {
 }
 
 impl Worker {
-    /// Compiles one component in a process of its own, within its limits and `budget`.
+    /// Compiles one component in a separate process, within its limits and `budget`.
     /// Whatever the outcome, the process has ended and been waited for. The first value is
     /// the processor time that it took.
     pub(super) fn compile(

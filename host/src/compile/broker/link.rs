@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
+use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
 
 use super::super::artifact_signature::{Claim, SIGNATURE};
-use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::super::limits::CompileLimits;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
-use crate::sandbox::engine_hash::EngineHash;
-use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
+use crate::compile::limits::CompileCost;
+use crate::sandbox::engine::EngineHash;
 
 /// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
 const BEGINNING: Duration = Duration::from_secs(30);
@@ -54,8 +54,8 @@ pub(super) struct Link {
 
 #[derive(Debug)]
 struct Shared {
-    /// The key that the cache had when this process began, until the broker
-    /// has said which one it signs with.
+    /// The key that the cache had when this process started, until the broker
+    /// has sent the one that it signs with.
     public: Mutex<Option<PublicKey>>,
     waiting: Mutex<Waiting>,
     /// Why the cache took no artifact the last time, if it did not.
@@ -65,7 +65,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    /// Of all requests that have no answer yet, with those that nobody waits for any more.
+    /// Of all requests that have no answer yet, also if no one waits for it any more.
     senders: HashMap<u64, Sender<Event>>,
     /// Why the connection ended, once it has.
     ended: Option<String>,
@@ -180,7 +180,7 @@ impl Link {
         }
     }
 
-    /// Starts to read what the broker says, once. Where no thread can be started, the next component tries again.
+    /// Starts to read the broker's answers, once. Where no thread can be started, the next component tries again.
     fn listen(&self, engine: EngineHash) -> Result<Outgoing, CompileError> {
         let mut known = lock(&self.outgoing);
         if let Some(outgoing) = &*known {

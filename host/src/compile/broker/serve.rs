@@ -1,6 +1,6 @@
 //! The broker's own process: takes components from the host, has each compiled
 //! by a worker, signs and stores the result. The host may be taken over by a
-//! guest after the start, so nothing that it says is trusted.
+//! guest after the start, so none of its messages is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -11,20 +11,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use toolward_confine::broker_profile;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
+use toolward_support::helper::connection;
 
 use super::super::artifact_signature::Claim;
 use super::super::cache::{self, Cache};
-use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::sandbox::engine::compiling_engine;
-use crate::sandbox::engine_hash::EngineHash;
-use crate::sandbox::memory_layout::MemoryLayout;
-use toolward_confine::broker_profile;
-use toolward_support::helper::connection;
+use crate::compile::limits::CompileCost;
+use crate::sandbox::MemoryLayout;
+use crate::sandbox::engine::{EngineHash, compiling_engine};
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean
 /// that a guest has taken it over.
@@ -286,7 +285,7 @@ impl Serving {
             let id = task.id;
             let begun = || self.answer(&Answer::Begun { id });
             let not_kept = |problem| self.answer(&Answer::NotKept(problem));
-            // Whoever waits is answered, and the thread goes on.
+            // All that wait are answered, and the thread continues.
             let made = catch_unwind(AssertUnwindSafe(|| self.maker.make(&task, begun, not_kept)));
             let answer = made.unwrap_or_else(|_| unavailable(id, "it failed over the component"));
             self.queue().open.remove(&id);

@@ -38,7 +38,7 @@ struct Artifact {
     bytes: u64,
 }
 
-/// What lies in the cache.
+/// What is in the cache.
 #[derive(Debug, Default)]
 struct Found {
     entries: usize,
@@ -149,7 +149,7 @@ mod tests {
     use super::super::super::artifact_signature::{Claim, SIGNATURE};
     use super::super::Cache;
     use super::*;
-    use crate::sandbox::engine_hash::EngineHash;
+    use crate::sandbox::engine::EngineHash;
 
     const THIS: u8 = 1;
     const OTHER: u8 = 2;

@@ -8,8 +8,7 @@ use tracing::Level;
 use super::CallRecord;
 use crate::api::cancellation::Cancellation;
 use crate::api::event::{CallEventKind, PrincipalId};
-use crate::api::facts::CallFacts;
-use crate::api::listener::CALL_LOG;
+use crate::api::facts::{CALL_LOG, CallFacts};
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Output};
 use crate::events::uuid;
 use crate::named::KeptReply;
@@ -82,7 +81,7 @@ impl CallRecord<'_> {
 
     /// Logs how the call ends.
     pub(super) fn log(&self) {
-        // All that a call costs while nobody reads the line.
+        // All that a call costs while no one reads the line.
         if !tracing::enabled!(target: CALL_LOG, Level::INFO) {
             return;
         }
@@ -131,7 +130,7 @@ impl CallRecord<'_> {
             // Queued, if there is room.
             drop(self.approval_row(said));
         }
-        // Nobody waits here. If the queue is full, the end of a call whose start is recorded goes on to wait: there
+        // No one waits here. If the queue is full, the end of a call whose start is recorded waits on: there
         // are no more of them than started rows that got through the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
         if let Some(end) = self.record(Err(&error))
@@ -141,7 +140,7 @@ impl CallRecord<'_> {
             runtime.spawn(end.written);
         }
         self.end_named(None);
-        // The observer of the first call also observes those that tools make.
+        // The observer of the first call also observes nested calls.
         let scope = &self.parties.scope;
         let above = || scope.chain.caller()?.budget.observer.as_ref();
         if let Some(observer) = scope.observer.as_ref().or_else(above) {

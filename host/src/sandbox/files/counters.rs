@@ -26,7 +26,7 @@ pub(crate) struct FileLimits {
     /// Files, their streams and directory listings that may be open at once.
     /// Each stream holds some memory of the host's.
     pub(crate) open: u64,
-    /// Entries of directories that may be read, those that the guest is not
+    /// Entries of directories that may be read, with the ones that the guest is not
     /// shown included.
     pub(crate) entries: u64,
 }
@@ -59,7 +59,7 @@ const THREADS: usize = 4;
 /// What one call has spent.
 #[derive(Debug)]
 pub(crate) struct FileCounters {
-    /// In the workspaces without a cap of their own, all together.
+    /// In the workspaces without a separate cap, all together.
     common: Arc<Spent>,
     /// In each workspace with one, by its directory.
     own: Mutex<Vec<(PathBuf, Arc<Spent>)>>,

@@ -12,14 +12,13 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use super::errors::Fail;
 use super::file::{OpenFile, Position};
 use super::listing::Listing;
 use super::metadata::{hash, hash_at, metadata, stat, timestamps};
 use super::path::{Rejected, VirtualPath, resolve};
 use super::resolved_path::{Opened, Request, ResolvedPath};
 use super::streams::{Reader, Writer};
-use super::{Shared, View, threads};
+use super::{Fail, Shared, View, run_blocking};
 
 /// A guest's descriptor, as stored in the resource table.
 #[derive(Clone)]
@@ -94,7 +93,7 @@ async fn at<R: Send + 'static>(
     work: impl FnOnce(&ResolvedPath) -> Result<R, Fail> + Send + 'static,
 ) -> FsResult<R> {
     let (path, shared) = (place.path.clone(), place.shared.clone());
-    threads::run(shared.threads(), move || work(&place))
+    run_blocking(shared.threads(), move || work(&place))
         .await
         .map_err(|fail| fail.raise(path.as_str(), &shared.violations))
 }
@@ -106,7 +105,7 @@ async fn on<R: Send + 'static>(
 ) -> FsResult<R> {
     let shared = file.shared.clone();
     let path = file.path.clone();
-    threads::run(shared.threads(), move || work(&file))
+    run_blocking(shared.threads(), move || work(&file))
         .await
         .map_err(|fail| fail.raise(path.as_str(), &shared.violations))
 }

@@ -1,4 +1,4 @@
-//! An open file of a guest. Its operations block: run them with [`super::threads`].
+//! An open file of a guest. Its operations block: run them with [`super`].
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -10,11 +10,9 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::counters::Slot;
-use super::errors::Fail;
 use super::path::VirtualPath;
-use super::plan::Mount;
-use super::rules::{Access, not_linked};
-use super::shared::{CHUNK, Shared};
+use super::plan::{Access, Mount, not_linked};
+use super::{CHUNK, Fail, Shared};
 
 /// An open file. Shared by its descriptor and the streams made from it.
 #[derive(Debug)]

@@ -12,11 +12,10 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 
 use super::counters::Slot;
-use super::errors::Fail;
 use super::path::nameable;
+use super::plan::Access;
 use super::resolved_path::{Kind, ResolvedPath};
-use super::rules::Access;
-use super::{LISTING, View, threads};
+use super::{Fail, LISTING, View, run_blocking};
 
 /// Entries that are read from the directory at a time, shown or not.
 const PART: usize = 256;
@@ -67,11 +66,6 @@ impl Listing {
 }
 
 impl Source {
-    /// Which directory it is.
-    pub(super) fn place(&self) -> &ResolvedPath {
-        &self.place
-    }
-
     /// Reads a part. Without a source the directory has no more. Blocks.
     pub(super) fn read(mut self) -> Result<(Option<Self>, Vec<DirectoryEntry>), Fail> {
         let mut entries = Vec::new();
@@ -149,8 +143,8 @@ impl HostDirectoryEntryStream for View<'_> {
             let Some(source) = listing.take_source() else {
                 return Ok(None);
             };
-            let (path, shared) = (source.place().path.clone(), source.place().shared.clone());
-            let (source, entries) = threads::run(shared.threads(), move || source.read())
+            let (path, shared) = (source.place.path.clone(), source.place.shared.clone());
+            let (source, entries) = run_blocking(shared.threads(), move || source.read())
                 .await
                 .map_err(|fail| fail.raise(path.as_str(), &shared.violations))?;
             self.table.get_mut(&own)?.refill(source, entries);

@@ -11,9 +11,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, NewTimestamp,
 };
 
-use super::Shared;
-use super::errors::Fail;
 use super::resolved_path::ResolvedPath;
+use super::{Fail, Shared};
 
 pub(super) fn metadata(place: &ResolvedPath) -> Result<Metadata, Fail> {
     let (_, metadata, _) = place.look()?;

@@ -98,7 +98,7 @@ pub(super) enum Rejected {
     Outside(String),
 }
 
-/// Resolves `text` against a directory. What is accepted lies in or below it.
+/// Resolves `text` against a directory. What is accepted is in or below it.
 pub(super) fn resolve(directory: &VirtualPath, text: &str) -> Result<Resolved, Rejected> {
     if text.is_empty() {
         return Err(Rejected::Malformed(ErrorCode::NoEntry));

@@ -5,9 +5,9 @@
 //! container refuses it, the path is walked part by part, each opened relative to the
 //! one before with `O_NOFOLLOW`: as safe, and slower. A mount point inside a workspace
 //! is not entered, since policy did not name what is mounted there (it may be a
-//! `/proc`, or a network file system that blocks); map it as a workspace of its own.
+//! `/proc`, or a network file system that blocks); map it as a separate workspace.
 //! The walk detects a mounted directory by its device, and a mounted file not at all,
-//! since overlay file systems give files devices of their own.
+//! since overlay file systems give files separate devices.
 
 use std::fs::File;
 use std::io;
@@ -69,8 +69,8 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// A handle that tells what is there and opens nothing. A symbolic link at
-    /// the path's end is told as such.
+    /// A handle that shows what exists and opens nothing. A symbolic link at
+    /// the path's end is shown as such.
     pub(super) fn probe(&self, relative: &str) -> Result<File, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.open_with(relative, flags, Mode::empty())
@@ -87,7 +87,7 @@ impl Root {
         self.open_with(relative, flags | ALWAYS, Mode::empty())
     }
 
-    /// Creates a file that is not there yet.
+    /// Creates a file that does not exist yet.
     pub(super) fn create(&self, relative: &str, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | ALWAYS;
         // Nothing that a guest makes can be executed.

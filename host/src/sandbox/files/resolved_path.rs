@@ -1,5 +1,5 @@
 //! A guest's path, resolved: its workspace, the access that is granted there, and the
-//! operations on it. All of them block: run them with [`super::threads`].
+//! operations on it. All of them block: run them with [`super`].
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -11,12 +11,10 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::errors::Fail;
 use super::file::OpenFile;
 use super::path::{VirtualPath, makeable};
-use super::plan::Mount;
-use super::rules::{Access, not_linked};
-use super::{OPEN_FILE, Shared};
+use super::plan::{Access, Mount, not_linked};
+use super::{Fail, OPEN_FILE, Shared};
 
 /// How often an open is tried again when the file was swapped meanwhile.
 const TRIES: usize = 16;
@@ -58,7 +56,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of what is there. Anything but a file or directory (a symbolic
+    /// The kind of what exists. Anything but a file or directory (a symbolic
     /// link, FIFO, socket or device) is refused.
     pub(super) fn of(metadata: &Metadata) -> Result<Self, Fail> {
         let file_type = metadata.file_type();
@@ -78,7 +76,7 @@ impl ResolvedPath {
         self.path.below(&self.mount.path).unwrap_or_default()
     }
 
-    /// What is there, opened for nothing; only what the guest may know of.
+    /// What exists, opened for nothing; only what the guest may know of.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
             // A file on a path that the guest may only traverse: does not exist for it.

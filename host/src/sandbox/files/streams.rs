@@ -9,10 +9,8 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use wasmtime_wasi::runtime::AbortOnDropJoinHandle;
 
 use super::counters::Slot;
-use super::errors::Fail;
 use super::file::{OpenFile, Position};
-use super::shared::CHUNK;
-use super::{FILE_STREAM, threads};
+use super::{CHUNK, FILE_STREAM, Fail, run_blocking, start_blocking};
 
 /// Bytes that are read when the guest waits for some without saying how many.
 const AHEAD: usize = 4096;
@@ -64,7 +62,7 @@ impl Pollable for Reader {
     async fn ready(&mut self) {
         if matches!(self.state, Reading::Idle) {
             let work = self.work(AHEAD);
-            self.state = Reading::UnderWay(threads::start(self.file.shared.threads(), work));
+            self.state = Reading::UnderWay(start_blocking(self.file.shared.threads(), work));
         }
         if let Reading::UnderWay(task) = &mut self.state {
             let result = task.await;
@@ -81,7 +79,7 @@ impl InputStream for Reader {
                 if size > 0 {
                     let work = self.work(size);
                     self.state =
-                        Reading::UnderWay(threads::start(self.file.shared.threads(), work));
+                        Reading::UnderWay(start_blocking(self.file.shared.threads(), work));
                 }
                 Ok(Bytes::new())
             }
@@ -112,7 +110,7 @@ impl InputStream for Reader {
     async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
         if matches!(self.state, Reading::Idle) && size > 0 {
             let work = self.work(size);
-            let result = threads::run(self.file.shared.threads(), work).await;
+            let result = run_blocking(self.file.shared.threads(), work).await;
             self.take_in(result);
         } else {
             self.ready().await;
@@ -173,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Whether a write may begin; the last one's error, once.
+    /// Whether a write may start; the last one's error, once.
     fn idle(&mut self) -> StreamResult<bool> {
         match std::mem::replace(&mut self.state, Writing::Ended) {
             Writing::Idle => {
@@ -210,7 +208,7 @@ impl OutputStream for Writer {
             ));
         }
         let length = bytes.len() as u64;
-        let task = threads::start(self.file.shared.threads(), self.work(bytes));
+        let task = start_blocking(self.file.shared.threads(), self.work(bytes));
         self.state = Writing::UnderWay { task, length };
         Ok(())
     }
@@ -227,7 +225,7 @@ impl OutputStream for Writer {
         self.ready().await;
         self.idle()?;
         let length = bytes.len() as u64;
-        let result = threads::run(self.file.shared.threads(), self.work(bytes)).await;
+        let result = run_blocking(self.file.shared.threads(), self.work(bytes)).await;
         self.take_in(result, length);
         self.idle().map(|_| ())
     }

@@ -1,12 +1,10 @@
 //! The view as a guest uses it, over real directories: what is refused is
 //! asserted by what did not happen there.
 
-mod component;
 mod escapes;
 mod grants;
 mod limits;
 mod operations;
-mod plans;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +39,7 @@ fn none() -> OpenFlags {
 const READ: DescriptorFlags = DescriptorFlags::READ;
 
 /// A guest with the grants `(pattern, write)` of one workspace `/w`, which lies
-/// beside a file that it must not reach.
+/// next to a file that it must not reach.
 struct Guest {
     tree: tempfile::TempDir,
     ctx: Ctx,

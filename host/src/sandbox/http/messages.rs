@@ -1,19 +1,17 @@
-//! Requests and responses, counted by their fields, texts and bodies.
+//! Header maps, requests and responses, counted by their fields, texts and bodies.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi_http::FieldMap;
-use wasmtime_wasi_http::p2::HttpResult;
 use wasmtime_wasi_http::p2::bindings::http::types::{
-    ErrorCode, HostFutureIncomingResponse, HostIncomingRequest, HostIncomingResponse,
+    ErrorCode, HostFields, HostFutureIncomingResponse, HostIncomingRequest, HostIncomingResponse,
     HostOutgoingRequest, HostOutgoingResponse, HostResponseOutparam, Method, Scheme, StatusCode,
 };
 use wasmtime_wasi_http::p2::body::{HostIncomingBody, HostOutgoingBody};
-use wasmtime_wasi_http::p2::types as own;
+use wasmtime_wasi_http::p2::{HeaderResult, HttpResult, types as own};
 
-use super::cost;
-use super::view::View;
+use super::view::{EXCHANGE, OUTGOING_BODY, View, field_cost, fields_cost, named_cost, texts_cost};
 
 type Outgoing = Resource<own::HostOutgoingRequest>;
 type Response = Resource<own::HostIncomingResponse>;
@@ -28,9 +26,9 @@ impl View<'_> {
         write: impl FnOnce(&mut Self, Outgoing) -> Result<Result<(), ()>>,
     ) -> Result<Result<(), ()>> {
         let same = Outgoing::new_borrow(request.rep());
-        let before = cost::texts(self.http.table.get(&same)?);
+        let before = texts_cost(self.http.table.get(&same)?);
         let result = write(self, request);
-        let after = cost::texts(self.http.table.get(&same)?);
+        let after = texts_cost(self.http.table.get(&same)?);
         self.held.sub(same.rep(), before);
         self.held.add(same.rep(), after);
         result
@@ -43,8 +41,8 @@ impl View<'_> {
         body: Result<Resource<HostOutgoingBody>, ()>,
     ) -> Result<Resource<HostOutgoingBody>, ()> {
         body.inspect(|body| {
-            self.held.add(number, cost::OUTGOING_BODY);
-            self.held.add(body.rep(), cost::OUTGOING_BODY);
+            self.held.add(number, OUTGOING_BODY);
+            self.held.add(body.rep(), OUTGOING_BODY);
         })
     }
 }
@@ -175,9 +173,9 @@ impl HostFutureIncomingResponse for View<'_> {
         match &got {
             Some(Ok(Ok(response))) => {
                 self.held.free(number);
-                let fields = cost::fields(&self.http.table.get(response)?.headers);
+                let fields = fields_cost(&self.http.table.get(response)?.headers);
                 self.held
-                    .add(response.rep(), fields.saturating_add(cost::EXCHANGE));
+                    .add(response.rep(), fields.saturating_add(EXCHANGE));
             }
             Some(Ok(Err(_))) => {
                 self.held.free(number);
@@ -212,8 +210,8 @@ impl HostIncomingResponse for View<'_> {
         let body = HostIncomingResponse::consume(&mut self.http, response)?;
         Ok(body.inspect(|body| {
             // The connection goes with the body.
-            self.held.sub(number, cost::EXCHANGE);
-            self.held.add(body.rep(), cost::EXCHANGE);
+            self.held.sub(number, EXCHANGE);
+            self.held.add(body.rep(), EXCHANGE);
         }))
     }
 }
@@ -276,5 +274,96 @@ impl HostResponseOutparam for View<'_> {
         headers: Fields,
     ) -> HttpResult<()> {
         HostResponseOutparam::send_informational(&mut self.http, outparam, status, headers)
+    }
+}
+
+impl View<'_> {
+    /// Counts a header map that got a separate handle.
+    pub(super) fn counted(&mut self, fields: Fields) -> Result<Fields> {
+        self.counted_as(0, fields)
+    }
+
+    /// Counts a header map with a separate handle, copied from one that counts
+    /// `bytes`: it has arrays of the same size, even with fewer fields.
+    pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
+        let own = fields_cost(self.http.table.get(&fields)?);
+        self.held.add(fields.rep(), own.max(bytes));
+        Ok(fields)
+    }
+
+    /// Changes the fields of one name, and counts new ones. Removed fields still count:
+    /// a map never shrinks its arrays.
+    fn changing(
+        &mut self,
+        fields: &Fields,
+        name: &str,
+        change: impl FnOnce(&mut Self) -> HeaderResult<()>,
+    ) -> HeaderResult<()> {
+        let before = named_cost(self.http.table.get(fields)?, name);
+        let result = change(self);
+        let after = named_cost(self.http.table.get(fields)?, name);
+        self.held.add(fields.rep(), after.saturating_sub(before));
+        result
+    }
+}
+
+impl HostFields for View<'_> {
+    fn new(&mut self) -> Result<Fields> {
+        HostFields::new(&mut self.http)
+    }
+
+    fn from_list(&mut self, entries: Vec<(String, Vec<u8>)>) -> HeaderResult<Fields> {
+        let fields = HostFields::from_list(&mut self.http, entries)?;
+        let bytes = fields_cost(self.http.table.get(&fields)?);
+        self.held.add(fields.rep(), bytes);
+        Ok(fields)
+    }
+
+    fn drop(&mut self, fields: Fields) -> Result<()> {
+        self.held.free(fields.rep());
+        HostFields::drop(&mut self.http, fields)
+    }
+
+    fn get(&mut self, fields: Fields, name: String) -> Result<Vec<Vec<u8>>> {
+        HostFields::get(&mut self.http, fields, name)
+    }
+
+    fn has(&mut self, fields: Fields, name: String) -> Result<bool> {
+        HostFields::has(&mut self.http, fields, name)
+    }
+
+    fn set(&mut self, fields: Fields, name: String, values: Vec<Vec<u8>>) -> HeaderResult<()> {
+        let own = Resource::new_borrow(fields.rep());
+        let text = name.clone();
+        self.changing(&own, &text, |view| {
+            HostFields::set(&mut view.http, fields, name, values)
+        })
+    }
+
+    fn delete(&mut self, fields: Fields, name: String) -> HeaderResult<()> {
+        let own = Resource::new_borrow(fields.rep());
+        let text = name.clone();
+        self.changing(&own, &text, |view| {
+            HostFields::delete(&mut view.http, fields, name)
+        })
+    }
+
+    fn append(&mut self, fields: Fields, name: String, value: Vec<u8>) -> HeaderResult<()> {
+        let (number, bytes) = (fields.rep(), field_cost(name.len(), value.len()));
+        HostFields::append(&mut self.http, fields, name, value)?;
+        self.held.add(number, bytes);
+        Ok(())
+    }
+
+    fn entries(&mut self, fields: Fields) -> Result<Vec<(String, Vec<u8>)>> {
+        HostFields::entries(&mut self.http, fields)
+    }
+
+    /// The copy shares its fields with the first until one of them is changed, and
+    /// counts in full from the start.
+    fn clone(&mut self, fields: Fields) -> Result<Fields> {
+        let bytes = self.held.of(fields.rep());
+        let copy = HostFields::clone(&mut self.http, fields)?;
+        self.counted_as(bytes, copy)
     }
 }

@@ -1,17 +1,19 @@
 //! `wasi:http` as it is linked: wasmtime's implementation, with what each handle
-//! holds counted for the call. Here: sending, options, errors; the rest is in
-//! [`super::fields`], [`super::messages`] and [`super::bodies`].
+//! holds counted for the call. Here: sending, options, errors, and what each handle
+//! costs; the rest is in [`super::messages`] and [`super::bodies`].
 
+use http::{HeaderMap, HeaderName};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi_http::WasiHttpCtxView;
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
-use wasmtime_wasi_http::p2::bindings::http::types::{self, Duration, ErrorCode, RequestOptions};
+use wasmtime_wasi_http::p2::bindings::http::types::{
+    self, Duration, ErrorCode, Method, RequestOptions, Scheme,
+};
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as interface};
 use wasmtime_wasi_http::p2::types::{HostFutureIncomingResponse, HostOutgoingRequest};
 use wasmtime_wasi_http::p2::{HeaderError, HttpError, HttpResult};
 
-use super::cost;
 use crate::sandbox::held::Held;
 
 /// A store's `wasi:http`, borrowed for one call of the host.
@@ -55,7 +57,7 @@ impl outgoing_handler::Host for View<'_> {
         }
         let response = sent?;
         self.held
-            .add(response.rep(), parts.saturating_add(cost::EXCHANGE));
+            .add(response.rep(), parts.saturating_add(EXCHANGE));
         Ok(response)
     }
 }
@@ -121,4 +123,64 @@ impl types::HostRequestOptions for View<'_> {
     fn drop(&mut self, options: Options) -> Result<()> {
         types::HostRequestOptions::drop(&mut self.http, options)
     }
+}
+
+/// One field of a header map without the text of its name and value: its places in
+/// the map's three arrays, which are up to half empty, and two allocations each
+/// for name and value. Meant to be more than they take.
+pub(crate) const FIELD: u64 = 256;
+
+/// The channel between an outgoing body and what sends it. Counted at either end,
+/// since either may outlive the other.
+pub(crate) const OUTGOING_BODY: u64 = 2 << 10;
+
+/// A request under way, and the response until its body has been dropped: the
+/// task, and the connection with its buffers (64 KiB to read through, as much for
+/// TLS).
+pub(crate) const EXCHANGE: u64 = 128 << 10;
+
+/// All fields of a map.
+pub(super) fn fields_cost(map: &HeaderMap) -> u64 {
+    map.iter().fold(0, |sum: u64, (name, value)| {
+        sum.saturating_add(field_cost(name.as_str().len(), value.len()))
+    })
+}
+
+/// The fields of one name.
+pub(super) fn named_cost(map: &HeaderMap, name: &str) -> u64 {
+    let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
+        return 0;
+    };
+    let values = map.get_all(&name).iter();
+    values.fold(0, |sum: u64, value| {
+        sum.saturating_add(field_cost(name.as_str().len(), value.len()))
+    })
+}
+
+/// One field.
+pub(super) fn field_cost(name: usize, value: usize) -> u64 {
+    FIELD
+        .saturating_add(name as u64)
+        .saturating_add(value as u64)
+}
+
+/// The texts of a request.
+pub(super) fn texts_cost(request: &HostOutgoingRequest) -> u64 {
+    let method = match &request.method {
+        Method::Other(method) => method.len(),
+        _ => 0,
+    };
+    let scheme = match &request.scheme {
+        Some(Scheme::Other(scheme)) => scheme.len(),
+        _ => 0,
+    };
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    [
+        method,
+        scheme,
+        optional(&request.authority),
+        optional(&request.path_with_query),
+    ]
+    .into_iter()
+    .fold(0, |sum: u64, length| sum.saturating_add(length as u64))
 }

@@ -106,7 +106,7 @@ fn in_memory() -> Arc<Store> {
     Arc::new(Store::in_memory().expect("a store"))
 }
 
-/// What lies in a bucket, asked of the store itself.
+/// What is in a bucket, asked of the store itself.
 fn stored(store: &Store, owner: &str, principal: &str, name: &str) -> Vec<(String, Vec<u8>)> {
     let bucket = store.bucket(owner, principal, name, Access::Read, StoreLimits::default());
     let page = bucket.list_keys(None).expect("a page");

@@ -243,7 +243,7 @@ mod tests {
         payers[accounts.first(claims, now).unwrap()]
     }
 
-    /// Runs slices of those that always want a turn, and counts them.
+    /// Runs slices of guests that always want a turn, and counts them.
     fn turns(accounts: &mut Accounts, payers: &[Payer], slices: u32) -> Vec<u32> {
         let mut numbers: Vec<u64> = (0..payers.len() as u64).collect();
         let mut counts = vec![0; payers.len()];

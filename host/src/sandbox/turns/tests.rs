@@ -14,7 +14,7 @@ impl Wake for Bell {
     }
 }
 
-/// One guest with a task of its own.
+/// One guest with its task.
 struct Guest<'a> {
     turn: Turn<'a>,
     bell: Arc<Bell>,

@@ -11,7 +11,7 @@ use wasmtime::component::Val;
 /// Why an input can't be passed.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
-    /// It is no value of the parameter's type; where and why, in words.
+    /// It isn't a value of the parameter's type; where and why, in words.
     Input(String),
     /// It would take more memory than the call has left.
     Memory,
@@ -115,7 +115,7 @@ impl Arguments<'_> {
     }
 
     fn parsed(&mut self, input: &str) -> Result<Value, Refused> {
-        // The host has held it to the size of inputs; these limits are those of outputs.
+        // The host has held it to the size of inputs; these limits are for outputs.
         let limits = json::Limits {
             bytes: usize::MAX,
             ..*self.limits

@@ -15,7 +15,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 pub(super) enum Refused {
     /// The text would be longer than it may be.
     TooLarge,
-    /// Bytes that are said to be UTF-8 are not.
+    /// Bytes that are declared as UTF-8 are not.
     NotUtf8,
     /// The value is not of the type.
     Mismatch,

@@ -147,7 +147,7 @@ where
     Ok(result)
 }
 
-/// Bytes as text; `None` where they are said to be UTF-8 and are not.
+/// Bytes as text; `None` if they are declared as UTF-8 and are not.
 pub(super) fn text_of(bytes: Vec<u8>, form: BytesForm) -> Option<String> {
     match form {
         BytesForm::Utf8 => String::from_utf8(bytes).ok(),

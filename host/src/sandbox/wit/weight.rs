@@ -15,7 +15,7 @@ const CHARGED: u64 = size_of::<Val>() as u64;
 /// What a value within another takes at most: a vector of one is made for four.
 const PLACE: u64 = 4 * size_of::<Val>() as u64 + OVERHEAD;
 
-/// What an allocator keeps beside what was asked for.
+/// What an allocator takes in addition to what was asked for.
 const OVERHEAD: u64 = 16;
 
 /// Bytes of the host's memory, rounded up, for each unit that lifting a value of this type is
@@ -87,7 +87,7 @@ fn allocated(length: usize) -> u64 {
     }
 }
 
-/// What a value takes beside its own place.
+/// What a value takes apart from its own place.
 pub(super) fn of_value(value: &Val) -> u64 {
     let boxed = |value: &Option<Box<Val>>| match value {
         Some(value) => size_of::<Val>() as u64 + OVERHEAD + of_value(value),
