@@ -18,7 +18,6 @@ mod python;
 mod scratch;
 mod start;
 mod tool;
-mod wit;
 mod wrap;
 
 use std::ffi::{OsStr, OsString};

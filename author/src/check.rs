@@ -21,12 +21,10 @@ use crate::against::Earlier;
 use crate::{lints, stale};
 
 mod below;
-mod enclosing;
-mod workspace;
 
 use below::Below;
-use enclosing::enclosing_bundle;
-use workspace::check_workspace;
+use below::check_workspace;
+use below::enclosing_bundle;
 
 /// What a check has found.
 #[derive(Debug, Default)]

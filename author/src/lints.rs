@@ -4,7 +4,6 @@
 mod budgets;
 mod credentials;
 mod egress;
-mod required;
 mod schemas;
 
 use std::collections::BTreeMap;
@@ -238,7 +237,7 @@ fn misspelt<'d>(
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
-        required::check(tool, files, &mut diagnostics);
+        schemas::check_required(tool, files, &mut diagnostics);
         schemas::check(tool, files, &mut diagnostics);
         credentials::check_tool(tool, files, &mut diagnostics);
         budgets::check_tool(tool, &mut diagnostics);
@@ -263,7 +262,7 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
         .filter(|_| index.version == 1)
     {
         let pointer = format!("/tools/{number}");
-        required::check_entry(entry, &pointer, &mut diagnostics);
+        schemas::check_required_of_entry(entry, &pointer, &mut diagnostics);
         schemas::check_entry(entry, &pointer, &mut diagnostics);
         credentials::check_entry(entry, &pointer, &mut diagnostics);
         budgets::check_entry(entry, &mut diagnostics);

@@ -1,7 +1,6 @@
 //! Whether every value of one schema is a value of another, keyword by keyword (JSON Schema 2020-12). What can't be
 //! told is said to be so.
 
-mod bounds;
 mod place;
 mod witness;
 

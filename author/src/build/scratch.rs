@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::BuildError;
-use super::wit;
+use super::wrap;
 use crate::error::AuthorError;
 
 pub(super) struct Scratch {
@@ -30,7 +30,7 @@ impl Scratch {
             directory,
             bundle: bundle.to_owned(),
         };
-        wit::write(&scratch.worlds()).map_err(failed)?;
+        wrap::write(&scratch.worlds()).map_err(failed)?;
         Ok(scratch)
     }
 

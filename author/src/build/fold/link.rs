@@ -7,8 +7,8 @@ use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ExternalKind, Instance, TypeRef,
 };
 
-use super::core::{Core, Index};
 use super::read::Item;
+use super::read::{Core, Index};
 use super::{FEWEST, Kept};
 
 /// How many names all modules may import and export. Python's have some 6,500.

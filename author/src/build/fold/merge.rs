@@ -12,8 +12,8 @@ use wasm_encoder::{
 use wasmparser::{FromReader, FuncType, Operator, SectionLimited, TypeRef};
 
 use super::Kept;
-use super::core::{Core, Index};
 use super::link::{Group, Kind, Source, unknown};
+use super::read::{Core, Index};
 
 /// The longest initial value of a global that is written where the global was named, in bytes.
 /// Tools write a number; sums of sums double with each module.

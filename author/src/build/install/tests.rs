@@ -221,3 +221,31 @@ fn a_directory_that_others_write_to_gets_no_programs() {
     installed(BuildKind::Js, root.path(), &tools).unwrap_err();
     assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
 }
+
+#[test]
+fn settings_are_kept_and_what_chooses_code_is_not() {
+    for kept in [
+        "https_proxy",
+        "HTTP_PROXY",
+        "npm_config_registry",
+        "NPM_TOKEN",
+        "PIP_INDEX_URL",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+    ] {
+        assert!(is_kept(kept.as_ref()), "{kept}");
+    }
+    for dropped in [
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "pip_target",
+        "npm_config_script_shell",
+    ] {
+        assert!(!is_kept(dropped.as_ref()), "{dropped}");
+    }
+}
