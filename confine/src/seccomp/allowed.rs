@@ -10,7 +10,7 @@ use super::arguments::{
     not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
 use super::calls::Calls;
-use crate::network::Network;
+use super::calls::Network;
 
 /// Calls that belong together.
 ///

@@ -8,7 +8,7 @@ use super::arguments::{
     number, one_of, when,
 };
 use super::calls::Calls;
-use crate::network::Network;
+use super::calls::Network;
 
 /// Starting programs: refused beside the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
