@@ -11,7 +11,6 @@ use toolward_support::report::Code;
 
 mod codes;
 mod contract;
-mod endpoint;
 mod request;
 
 use codes::{Note, Refused};
