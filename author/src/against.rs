@@ -37,7 +37,7 @@ impl Earlier {
     /// Reads a bundle: a directory or an archive.
     ///
     /// # Errors
-    /// When it is no bundle, or its contracts can't be read.
+    /// When it is not a bundle, or its contracts can't be read.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let release = inspect::release(path)?;
         let tools = release.tools.into_iter();

@@ -1,4 +1,4 @@
-//! `check`: everything that can be said about a bundle under work, a packed
+//! `check`: every finding about a bundle under work, a packed
 //! directory, or a single file, as diagnostics. Verifies no signature.
 
 use std::path::Path;
@@ -89,7 +89,7 @@ impl Findings {
         }
     }
 
-    /// Compares the contracts of the bundle with this id with those of its earlier release.
+    /// Compares the contracts of the bundle with this id with its earlier release.
     fn compare(
         &mut self,
         earlier: Option<&Earlier>,
@@ -103,7 +103,7 @@ impl Findings {
         }
     }
 
-    /// Gives the findings the lines that they point at: those of the very bytes that were checked.
+    /// Gives the findings the lines that they point at, in the bytes that were checked.
     fn show_lines(&mut self, files: &Files) {
         diagnostic::attach(&mut self.diagnostics, |name| {
             files.get(name).map(|bytes| bytes.as_ref())

@@ -59,7 +59,7 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .tools
         .iter()
         .map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
-    // A DRIVER.md may stand beside the TOOL.md that it implements.
+    // A DRIVER.md may be in the folder of the TOOL.md that it implements.
     let drivers = documents
         .drivers
         .iter()
@@ -141,7 +141,7 @@ fn unread_drivers(documents: &Documents) -> Vec<&str> {
 pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     if !unread_drivers(documents).is_empty() {
-        // Any of them may be the one that is missing.
+        // Any of them may be missing.
         return diagnostics;
     }
     let named = |tool: &Tool| {
@@ -294,7 +294,7 @@ impl Places {
         }
     }
 
-    /// Where a JSON pointer leads; the start of the document if that can't be told.
+    /// Where a JSON pointer leads; the start of the document if that is unknown.
     fn at(&self, pointer: &str) -> Position {
         let outline = self.outline.as_ref();
         outline.map_or(self.otherwise, |outline| outline.position(pointer))
@@ -362,7 +362,7 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
     ))
 }
 
-/// Entry files of AIP-30 beside drivers that run no code.
+/// Entry files of AIP-30 with drivers that run no code.
 pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let is_entry = |path: &str| {
         matches!(

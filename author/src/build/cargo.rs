@@ -103,7 +103,7 @@ pub(super) fn run_cargo(
         })
 }
 
-/// Names the directories that the build writes to, whatever settings lie in the checkout,
+/// Names the directories that the build writes to, regardless of settings in the checkout,
 /// and allows what Cargo needs besides.
 fn restrict(tool: &mut Tool, workspace: &Workspace, scratch: &Scratch, tools: &Tools) {
     tool.arg("--target-dir").arg(&workspace.target);
@@ -159,7 +159,7 @@ fn read_settings(confinement: &mut Confinement) {
     }
 }
 
-/// The `.wasm` files that Cargo says it made, each with its crate's manifest.
+/// The `.wasm` files that Cargo reports, each with its crate's manifest.
 type Artifacts = Vec<(String, String)>;
 
 /// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
@@ -182,7 +182,7 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
 }
 
-/// Reads Cargo's messages beside its other output, so that neither pipe fills.
+/// Reads Cargo's messages in parallel to its other output, so that neither pipe fills.
 fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHandle<Artifacts>>> {
     let Some(stdout) = child.stdout.take() else {
         return Ok(None);
@@ -212,7 +212,7 @@ fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHan
     reading.map(Some)
 }
 
-/// Where Cargo keeps what its compiler said of itself, in the target directory.
+/// Where Cargo keeps its compiler's version, in the target directory.
 const COMPILER_FILE: &str = ".rustc_info.json";
 
 /// How the compiler that made the artifact names itself. Only Cargo knows which one that

@@ -78,7 +78,7 @@ impl Confinement {
         self.kept.read.push(path.to_owned());
     }
 
-    /// Lets it read what lies in a directory, behind links, too.
+    /// Lets it read the content of a directory, behind links, too.
     pub(super) fn read_entries(&mut self, directory: &Path) {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         self.kept
@@ -86,7 +86,7 @@ impl Confinement {
             .extend(entries.flatten().map(|entry| entry.path()));
     }
 
-    /// Lets it read and execute a program, with what is installed beside it.
+    /// Lets it read and execute a program, with what is installed next to it.
     pub(super) fn run(&mut self, program: &Path) {
         self.kept
             .read
@@ -113,7 +113,7 @@ impl Confinement {
     }
 
     /// Starts a program that is confined from its first instruction. `unusable` makes an
-    /// error of what the system says about the program.
+    /// error from the system's error about the program.
     pub(super) fn start(
         &self,
         command: &mut Command,
@@ -146,7 +146,7 @@ fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BuildE
     }
 }
 
-/// The files with tokens, whether or not they are there, and what links of these names
+/// The files with tokens, existing or not, and what links of these names
 /// lead to.
 fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
     let Ok(cargo_home) = cargo_home.canonicalize() else {

@@ -2,10 +2,10 @@
 //!
 //! An instance of the component is made in each call, and what one core module imports from
 //! another is looked up each time: Python's libraries import thousands of functions. Afterwards
-//! there are three: the merged one, and two small ones that give it functions from outside
+//! there are three: the merged one, and two small modules that give it functions from outside
 //! ([`trampolines`]). Modules with a start function stay by themselves, too.
 //!
-//! A component that has something unusual is left as it is.
+//! A component that has something unusual stays unchanged.
 
 mod emit;
 mod link;
@@ -29,7 +29,7 @@ const FEWEST: usize = 4;
 /// The most tables of a component that gets one more. The host takes 16.
 const MAX_TABLES: u32 = 8;
 
-/// Why a component is left as it is.
+/// Why a component stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept(String);
 

@@ -34,7 +34,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// For a bundle that lies in it.
+    /// For a bundle inside it.
     pub(super) fn of_its_own() -> Result<Self, BuildError> {
         let mut scratch = Self::new(Path::new("/"))?;
         scratch.bundle = scratch.directory.path().to_owned();

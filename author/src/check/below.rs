@@ -112,7 +112,7 @@ impl Below {
     }
 }
 
-/// The nearest bundle that a file lies in, and the file's name within it.
+/// The nearest bundle with a file, and the file's name within it.
 pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
     let mut name = path.file_name()?.to_str()?.to_owned();
     let mut folder = match path.parent() {
@@ -125,7 +125,7 @@ pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
         }
         let segment = match folder.file_name() {
             Some(segment) => segment.to_str()?.to_owned(),
-            // `.` and `a/..` have no name of their own.
+            // `.` and `a/..` have no name.
             None => folder
                 .canonicalize()
                 .ok()?

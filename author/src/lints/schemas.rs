@@ -126,7 +126,7 @@ pub(super) fn check_required_of_entry(
     });
 }
 
-/// Looks through a schema of what callers give. Nothing is said of a name where there are no `properties` at all.
+/// Looks through a schema of what callers give. A name without any `properties` gives no finding.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
     if let Some(object) = value
@@ -157,7 +157,7 @@ fn report_undeclared(
     }));
 }
 
-/// Finds the names, each with the pointer to it. The schema is no deeper than a contract's may be.
+/// Finds the names, each with the pointer to it. The schema is at most as deep as a contract's may be.
 fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object() else {
         return;

@@ -81,7 +81,7 @@ impl<'s> Place<'s> {
         is_open(self.schema)
     }
 
-    /// The values that it lists, but those of another type than it says.
+    /// The values that it lists, without values of another type than its own.
     pub(super) fn values(&self) -> Option<Vec<&'s Value>> {
         let mut listed: Vec<&Value> = match (self.get("const"), self.get("enum")) {
             (Some(one), _) => vec![one],

@@ -198,7 +198,7 @@ impl<'a> Emitter<'_, 'a> {
             return Ok(());
         }
         let mut given: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        // One without imports has to be named, too.
+        // One without imports must be named, too.
         for name in arguments.keys() {
             given.insert(name, Vec::new());
         }

@@ -206,7 +206,7 @@ impl<'g, 'a> Layout<'g, 'a> {
                 member.parse_data_section(&mut data, section)?;
             }
             for (function, name) in &core.names {
-                // The module that defines a function comes before those that import it.
+                // The module that defines a function comes before its importers.
                 if let Ok(function) = member.function_index(*function) {
                     names.entry(function).or_insert(*name);
                 }

@@ -6,7 +6,7 @@ use toolward_bundle::dev::BuildKind;
 
 use super::*;
 
-/// Makes an environment with copies of itself, and keeps what pip is told.
+/// Makes an environment with copies of itself, and keeps pip's arguments.
 const PYTHON: &str = r#"
 if [ "$3" = venv ]; then
   /bin/mkdir -p "$4/bin"; /bin/cp "$0" "$4/bin/python"; /bin/cp "$0" "$4/bin/pip"
@@ -55,7 +55,7 @@ fn npm_runs_no_scripts_and_its_packages_come_to_their_place_whole() {
     assert!(arguments.starts_with("ci --ignore-scripts "), "{arguments}");
     let lock = std::fs::read_to_string(js.join("package-lock.json")).unwrap();
     assert_eq!(lock, NPM[1].1);
-    // What is there is not replaced.
+    // What exists is not replaced.
     let taken = installed(BuildKind::Js, root.path(), &tools).unwrap_err();
     assert_eq!(taken.code(), "output-exists", "{taken}");
 }
