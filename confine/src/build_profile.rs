@@ -5,8 +5,8 @@
 //! process that starts the build, is asked for each such change and does it itself, in the directories that may be
 //! written only. Owners and attributes are never changed.
 //!
-//! Landlock's rules only allow, and a rule for a directory holds for all below it. So a directory with something private below
-//! is opened entry by entry.
+//! Landlock's rules only allow, and a rule for a directory holds for all below it. So a directory with something private
+//! below is opened entry by entry.
 
 mod overseer;
 
@@ -34,7 +34,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Confines the calling thread, for good, with what it starts. The overseer has to
+    /// Confines the calling thread permanently, with what it starts. The overseer has to
     /// [watch](Overseer::watch) from a thread that is not confined.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ impl Confinement {
         self
     }
 
-    /// Confines the process, for good. Both layers.
+    /// Confines the process permanently. Both layers.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Confinement {
         self.apply_files()?.end_programs()
     }
 
-    /// Confines files and network, for good. Programs can still be started, under the
+    /// Confines files and network permanently. Programs can still be started, under the
     /// same rules.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ pub(crate) fn threads() -> Option<usize> {
     )
 }
 
-/// Confines this process, for good, to reading and writing these files, and directories with all below. It has the
+/// Confines this process permanently to reading and writing these files, and directories with all below. It has the
 /// system calls that a process has which runs guests without a network.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use rustix::fs::FileType;
 use super::error::ConfineError;
 use crate::seccomp::Network;
 
-/// The newest rules that this code knows. An older kernel enforces those that it
+/// The newest rules that this code knows. An older kernel enforces the rules that it
 /// has.
 pub(super) const NEWEST: ABI = ABI::V9;
 

@@ -95,7 +95,7 @@ pub fn prepare<'a>(
 }
 
 impl Profile {
-    /// Confines this thread, for good.
+    /// Confines this thread permanently.
     ///
     /// # Errors
     ///

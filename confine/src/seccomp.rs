@@ -178,7 +178,7 @@ struct Absent<'a> {
 
 /// Prepends the checks that hold for all rules to `program`. Calls by the numbers of
 /// another ABI, such as 32 bits (`int 0x80`) and x32, are refused; they don't end the
-/// process. Jumps are relative, so those of `program` stay valid.
+/// process. Jumps are relative, so the jumps of `program` stay valid.
 fn guarded(program: BpfProgram, machine: TargetArch, absent: &Absent<'_>) -> BpfProgram {
     let refused = libc::EPERM.cast_unsigned();
     let missing = libc::ENOSYS.cast_unsigned();

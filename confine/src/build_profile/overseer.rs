@@ -126,7 +126,7 @@ impl Overseer {
         self.change(&file, &change)
     }
 
-    /// Changes a file that is open, if it lies in a directory that may be written.
+    /// Changes an open file, if it is in a directory that may be written.
     fn change(&self, file: &OwnedFd, change: &Change) -> Result<(), Errno> {
         let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let real = std::fs::read_link(&own).map_err(|_| Errno::PERM)?;

@@ -11,7 +11,7 @@ pub enum SystemCalls {
     /// too.
     #[default]
     AllowList,
-    /// All but those that are known to do harm. For a machine on which serving needs
+    /// All but the known harmful ones. For a machine on which serving needs
     /// a call that the other list does not have.
     DenyList,
 }
