@@ -87,7 +87,7 @@ const SOURCES: [(&str, ()); 4] = [
 pub(super) struct Definition<'n> {
     pub(super) behaviour: Option<(Behaviour, Position)>,
     pub(super) status: Option<(Status, Position)>,
-    /// Whether it says when it was last changed.
+    /// Whether it has the time of its last change.
     pub(super) is_dated: bool,
     /// `use_guidance`, where it is a mapping.
     pub(super) guidance: Option<(Fields<'n>, Position)>,
@@ -171,7 +171,7 @@ fn version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether `meta` says when the definition was last changed.
+/// Whether `meta` has the time of the definition's last change.
 fn meta(fields: &mut Fields<'_>, findings: &mut Findings<'_>) -> bool {
     let Some(field) = findings.required(fields, "meta") else {
         return false;

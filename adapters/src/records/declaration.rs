@@ -1,4 +1,4 @@
-//! `tool_declaration`: what a tool is, as its contract says and its host has it. Its parts are `tool_input_contract`
+//! `tool_declaration`: what a tool is, by its contract and its host. Its parts are `tool_input_contract`
 //! and `tool_output_contract`, what a tool takes and gives as a model sees it and as the host checks it, and
 //! `tool_external_mapping`, its names in protocols that Agent Tool does not replace.
 
@@ -18,7 +18,7 @@ use super::references::{object, record, serving};
 pub(crate) const MAX_LINE_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
-/// How the publisher of an unsigned bundle begins.
+/// The prefix of the publisher of an unsigned bundle.
 const DEV: &str = "dev:";
 
 /// A tool of a host, and the name that models call it by.

@@ -93,7 +93,7 @@ impl<'a> EndedCall<'a> {
         self.evidence.clone()
     }
 
-    /// The ids that were given, else those of its events.
+    /// The given ids, else the ids of its events.
     pub(crate) fn native(&self) -> &Native {
         let of_events = self.events.first().map(|event| &event.native);
         match (self.native.call.is_empty(), of_events) {
@@ -149,7 +149,7 @@ impl<'a> EndedCall<'a> {
 /// What a protocol calls a call. Texts of the caller: a record shows them sanitised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NativeCall {
-    /// Its ids. Without any, those of the call's events count.
+    /// Its ids. Without any, the ids of the call's events count.
     pub call: Native,
     /// The session, in which ids of requests are unique.
     pub session: Option<String>,

@@ -195,7 +195,7 @@ fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
     })
 }
 
-/// What came of a question. The reply tells it where the answer was not recorded.
+/// What came of a question. The reply has it if the answer was not recorded.
 fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
     let answer = call.answer.as_ref();
     let error = call.reply.result.as_ref().err();

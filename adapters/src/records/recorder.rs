@@ -63,7 +63,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A record that begins now.
+    /// A record from now on.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Shared {

@@ -32,7 +32,7 @@ pub(crate) fn record(call: &EndedCall<'_>, policy_refs: &[String]) -> Value {
         status = status(reply);
         is_error = reply.result.is_err();
         content = content;
-        // Left out if there is no output, `null` if it is null.
+        // Left out without an output, `null` if it is null.
         structured_content ? reply.result.as_ref().ok().map(|output| &output.structured);
         model_facing_content = model_facing(call);
         resource_refs = content.iter().filter_map(linked).collect::<Vec<_>>();
@@ -85,7 +85,7 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 /// What can make the same call succeed: calling again, after `retry_after` if that is given; another tool or other
 /// arguments; another policy, which is the operator's; something that must be set up; or nothing that is known.
 fn recoverability(error: &CallError) -> &'static str {
-    // A call that asks goes on with answers.
+    // A call that asks continues with answers.
     if error.retryable || error.code == ErrorCode::INPUT_REQUIRED {
         return "retry";
     }
@@ -95,7 +95,7 @@ fn recoverability(error: &CallError) -> &'static str {
         | ErrorClass::SchemaValidationFailed
         | ErrorClass::SchemaNotLoaded
         | ErrorClass::ResultTooLarge => "change_arguments",
-        // A driver's is about somebody else's policy.
+        // A driver's is about another policy.
         ErrorClass::PermissionDenied if error.origin == Origin::Driver => "none",
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
