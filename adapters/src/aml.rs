@@ -7,7 +7,6 @@ mod fields;
 mod lints;
 mod names;
 mod rules;
-mod subset;
 mod transports;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;

@@ -65,7 +65,7 @@ impl Attachments {
         Self(found)
     }
 
-    /// The frames of a recorded call; `None` if its tool is no attachment of these bundles.
+    /// The frames of a recorded call; `None` if its tool is not an attachment of these bundles.
     ///
     /// # Errors
     /// The errors of the ledger.

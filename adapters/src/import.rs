@@ -1,5 +1,5 @@
 //! Makes a bundle under work of what was made for another host. Of a component: a contract for
-//! each of its functions, a driver that says how they are called, and its bytes, unchanged; what it may do comes
+//! each of its functions, a driver with how they are called, and its bytes, unchanged; what it may do comes
 //! from the caller, never from the component. Of documents ([`aml`](aml())): contracts, and drivers for
 //! those whose requests the host can make.
 
@@ -34,14 +34,14 @@ pub use runloop::{RunloopFiles, RunloopOptions, runloop};
 /// The formats whose documents `check` finds by their names.
 pub const FORMATS: &[&dyn ImportFormat] = &[&Aml];
 
-/// What is said about the tools of an imported component.
+/// What the user declares about the tools of an imported component.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The id of the bundle, and of its tool; where there are several, of each the beginning.
     pub id: String,
     /// Who will sign it.
     pub publisher: String,
-    /// Seconds since 1970: what `created` says.
+    /// `created`, in seconds since 1970.
     pub created: i64,
     /// Directories that the tools read, such as `/data`; with `:rw` behind, also write.
     pub workspaces: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Options {
     pub secrets: Vec<String>,
     /// That they change nothing, and may be called again with the same input.
     pub read_only: bool,
-    /// The name of the component's file, to be told in ORIGIN.md.
+    /// The name of the component's file, for ORIGIN.md.
     pub file: String,
 }
 
@@ -203,7 +203,7 @@ struct Described<'a> {
     function: &'a str,
 }
 
-/// Makes a bundle of a component with functions of its own: a tool for each that can be called.
+/// Makes a bundle of a component with its own functions: a tool for each that can be called.
 ///
 /// # Errors
 ///
@@ -349,7 +349,7 @@ fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTo
 ///
 /// # Errors
 ///
-/// As [`component`], and when `spec` is no description of a tool.
+/// As [`component`], and when `spec` does not describe a tool.
 pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "amplifier")?;
@@ -408,7 +408,7 @@ fn how(export: &str, function: &Function) -> WitCall {
     call
 }
 
-/// The same as DRIVER.md says it.
+/// The same in the form of DRIVER.md.
 fn as_written(call: &WitCall) -> Value {
     match call.arguments {
         WitArguments::Named => json!({ "world": "wit", "export": call.export }),

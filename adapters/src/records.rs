@@ -18,34 +18,51 @@
 
 mod amplifier;
 mod call;
-mod contracts;
-mod decision;
 mod declaration;
-mod description;
 mod ended_call;
-mod error;
 mod event;
 mod interface;
-mod mapping;
-mod native;
-mod object;
 mod permission;
-mod progress;
 mod recorder;
 mod references;
 mod result;
 mod schemas;
-mod status;
 mod surface;
+
+use std::time::SystemTime;
+
+use serde_json::Value;
 
 pub use self::amplifier::amplifier_result;
 pub use self::call::call_records;
-pub use self::declaration::{Described, tool_declaration};
-pub use self::description::tool_records;
-pub use self::ended_call::EndedCall;
-pub use self::event::event_record;
-pub use self::mapping::{amplifier_spec, function_definition};
-pub use self::native::NativeCall;
+pub use self::declaration::{Described, amplifier_spec, function_definition, tool_declaration};
+pub use self::ended_call::{EndedCall, NativeCall};
+pub use self::event::{Status, event_record};
+use self::interface::{execution_profile, tool_interface};
+use self::permission::permission_profile;
 pub use self::recorder::{Answer, Recorder};
+use self::references::record;
 pub use self::schemas::SCHEMAS;
-pub use self::status::Status;
+use self::surface::{tool_namespace, tool_surface};
+
+/// The records of a tool among all tools of its host, as a principal sees it at `at`. The declaration has its input and
+/// output contracts and its external mappings; the preferred one of its drivers comes first.
+#[must_use]
+pub fn tool_records(
+    tool: &Described<'_>,
+    all: &[Described<'_>],
+    principal: &str,
+    at: SystemTime,
+) -> Value {
+    let (info, drivers) = (tool.info, &tool.info.drivers);
+    let execution = drivers.iter().map(|one| execution_profile(info, one));
+    let permission = drivers.iter().map(|one| permission_profile(info, one));
+    record! {
+        tool_declaration = tool_declaration(tool);
+        tool_interface = tool_interface(tool);
+        tool_execution_profiles = execution.collect::<Vec<_>>();
+        tool_permission_profiles = permission.collect::<Vec<_>>();
+        tool_namespace = tool_namespace(tool, all);
+        tool_surface = tool_surface(all, principal, at);
+    }
+}

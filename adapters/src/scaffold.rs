@@ -1,4 +1,4 @@
-//! A new bundle whose source is a tools.json of version 1, Runloop's: requests, without code of its own.
+//! A new bundle whose source is a tools.json of version 1, Runloop's: requests, without code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct NewBundle {
     pub id: String,
     /// Who will sign it.
     pub publisher: String,
-    /// Seconds since 1970: what `created` says.
+    /// `created`, in seconds since 1970.
     pub created: i64,
     /// Its tools, one at least.
     pub entries: Vec<Attachment>,
@@ -71,7 +71,7 @@ pub fn create(directory: &Path, options: &NewBundle) -> Result<Vec<String>, Scaf
     Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-/// Checks that an entry alone is one that a host reads and runs.
+/// Checks that a host reads and runs an entry alone.
 ///
 /// # Errors
 /// What is wrong with it.

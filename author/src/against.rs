@@ -1,21 +1,20 @@
-//! Compares contracts with those of an earlier release: within a major version, what callers may send and what they
+//! Compares contracts with earlier ones: within a major version, what callers may send and what they
 //! get back stays (AIP-14, "Stable identity").
+//! What was added to its changes and needs, and what a driver drops, is reported too.
 
-mod effects;
 mod subset;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolward_bundle::ReadError;
-use toolward_bundle::codes;
 use toolward_bundle::dev::bundle_toml;
 use toolward_bundle::documents::{Documents, Located};
 use toolward_bundle::files::Files;
-use toolward_bundle::inspect;
 use toolward_bundle::locate::about_file;
+use toolward_bundle::{ReadError, codes, inspect};
 use toolward_contract::Outline;
+use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::Driver;
 use toolward_contract::schema::Schema;
@@ -23,9 +22,8 @@ use toolward_contract::tool::Tool;
 use toolward_signing::manifest::FileRole;
 use toolward_support::report::Code;
 
-use crate::lints::place;
-
 use self::subset::{Difference, What, differences};
+use crate::lints::place;
 
 /// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
 #[derive(Debug)]
@@ -39,7 +37,7 @@ impl Earlier {
     /// Reads a bundle: a directory or an archive.
     ///
     /// # Errors
-    /// When it is no bundle, or its contracts can't be read.
+    /// When it is not a bundle, or its contracts can't be read.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let release = inspect::release(path)?;
         let tools = release.tools.into_iter();
@@ -108,7 +106,7 @@ impl Earlier {
         }
         for driver in &documents.drivers {
             if let Some(earlier) = self.drivers.get(&driver.value.major_id()) {
-                found.extend(effects::dropped(earlier, driver));
+                found.extend(dropped(earlier, driver));
             }
         }
         found
@@ -158,7 +156,7 @@ impl Contracts<'_> {
             }
             (_, None) => {}
         }
-        for added in effects::added(old, new) {
+        for added in added(old, new) {
             self.add(
                 &codes::CONTRACT_EFFECTS_ADDED,
                 (added.field, "", ""),
@@ -264,4 +262,72 @@ impl Contracts<'_> {
             found.push(one);
         }
     }
+}
+
+/// Capabilities that a field of a contract gained.
+struct AddedEffects {
+    field: &'static str,
+    capabilities: CapabilitySet,
+}
+
+impl AddedEffects {
+    fn says(&self) -> String {
+        let added: Vec<String> = self.capabilities.iter().map(ToString::to_string).collect();
+        format!("has {}", added.join(", "))
+    }
+}
+
+/// What `new` declares and `old` did not. A caller, or a driver of another bundle, relied on less.
+fn added(old: &Tool, new: &Tool) -> Vec<AddedEffects> {
+    let fields = [
+        ("mutates", &old.mutates, &new.mutates),
+        (
+            "requires",
+            &old.requires.capabilities,
+            &new.requires.capabilities,
+        ),
+    ];
+    let gained = fields.into_iter().map(|(field, old, new)| AddedEffects {
+        field,
+        capabilities: old.missing(new),
+    });
+    gained
+        .filter(|gained| !gained.capabilities.is_empty())
+        .collect()
+}
+
+/// Inputs and outputs that a driver carried before and drops in the same major version.
+fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
+    let driver = &new.value;
+    let (before, now) = (&old.version, &driver.version);
+    if line(before.major, before.minor) != line(now.major, now.minor) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for entry in &driver.implements {
+        let Some(earlier) = old
+            .implements
+            .iter()
+            .find(|earlier| earlier.named() == entry.named())
+        else {
+            continue;
+        };
+        let lists = [
+            ("drop_inputs", &earlier.drop_inputs, &entry.drop_inputs),
+            ("drop_outputs", &earlier.drop_outputs, &entry.drop_outputs),
+        ];
+        for (field, earlier, dropped) in lists {
+            let added = dropped.iter().filter(|name| !earlier.contains(name));
+            found.extend(added.map(|name| {
+                let message = format!(
+                    "`{field}` of {} has {name:?}, unlike {} {before}",
+                    entry.named(),
+                    driver.id
+                );
+                Diagnostic::new(&codes::DRIVER_DROPS_ADDED, &new.path, entry.at, message)
+                    .with_hint("give the driver a new major version, or carry the value as before")
+            }));
+        }
+    }
+    found
 }

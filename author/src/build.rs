@@ -18,7 +18,6 @@ mod python;
 mod scratch;
 mod start;
 mod tool;
-mod wit;
 mod wrap;
 
 use std::ffi::{OsStr, OsString};
@@ -68,7 +67,7 @@ pub fn can_confine() -> bool {
     confine::is_available()
 }
 
-/// What a build says on its way.
+/// What a build reports while it runs.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum BuildProgress<'a> {
@@ -313,7 +312,7 @@ fn component(
         from: entry.source.clone(),
         message,
     })?;
-    // What somebody else made stays as it is.
+    // What others made is kept.
     let folded = match entry.kind {
         BuildKind::Wasm => None,
         _ => fold::component(&component).ok(),
@@ -392,7 +391,7 @@ fn check_rules(directory: &Path, entry: &BuildEntry, wasm: &Arc<[u8]>) -> Result
     }
 }
 
-/// The folder that a file of the bundle lies in.
+/// The folder of a file of the bundle.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

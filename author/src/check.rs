@@ -1,4 +1,4 @@
-//! `check`: everything that can be said about a bundle under work, a packed
+//! `check`: every finding about a bundle under work, a packed
 //! directory, or a single file, as diagnostics. Verifies no signature.
 
 use std::path::Path;
@@ -21,12 +21,10 @@ use crate::against::Earlier;
 use crate::{lints, stale};
 
 mod below;
-mod enclosing;
-mod workspace;
 
 use below::Below;
-use enclosing::enclosing_bundle;
-use workspace::check_workspace;
+use below::check_workspace;
+use below::enclosing_bundle;
 
 /// What a check has found.
 #[derive(Debug, Default)]
@@ -91,7 +89,7 @@ impl Findings {
         }
     }
 
-    /// Compares the contracts of the bundle with this id with those of its earlier release.
+    /// Compares the contracts of the bundle with this id with its earlier release.
     fn compare(
         &mut self,
         earlier: Option<&Earlier>,
@@ -105,7 +103,7 @@ impl Findings {
         }
     }
 
-    /// Gives the findings the lines that they point at: those of the very bytes that were checked.
+    /// Gives the findings the lines that they point at, in the bytes that were checked.
     fn show_lines(&mut self, files: &Files) {
         diagnostic::attach(&mut self.diagnostics, |name| {
             files.get(name).map(|bytes| bytes.as_ref())

@@ -1,5 +1,5 @@
-//! The documents that a publisher signs beside its bundles: its keys, what it revokes, the
-//! index of a channel. Whether somebody trusts them is the reader's side.
+//! The documents that a publisher signs in addition to its bundles: its keys, what it revokes, the
+//! index of a channel. Whether they are trusted is the reader's side.
 
 use toolward_bundle::content::Content;
 use toolward_signing::Refusal;

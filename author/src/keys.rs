@@ -85,7 +85,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
 ///
 /// # Errors
 ///
-/// What the operating system says.
+/// The operating system's error.
 pub fn read(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
     // At once as large as it may get: growing would leave copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));

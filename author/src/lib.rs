@@ -9,7 +9,7 @@
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
 //! * [`provenance()`]: from what the components were built;
 //! * [`keys`]: the files of a key pair;
-//! * [`documents`]: what a publisher signs beside its bundles.
+//! * [`documents`]: what a publisher signs in addition to its bundles.
 //!
 //! Decides nothing about trust: that is the reader's side, in `toolward-signing`
 //! and `toolward-bundle`.

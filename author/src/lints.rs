@@ -4,7 +4,6 @@
 mod budgets;
 mod credentials;
 mod egress;
-mod required;
 mod schemas;
 
 use std::collections::BTreeMap;
@@ -60,7 +59,7 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .tools
         .iter()
         .map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
-    // A DRIVER.md may stand beside the TOOL.md that it implements.
+    // A DRIVER.md may be in the folder of the TOOL.md that it implements.
     let drivers = documents
         .drivers
         .iter()
@@ -142,7 +141,7 @@ fn unread_drivers(documents: &Documents) -> Vec<&str> {
 pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     if !unread_drivers(documents).is_empty() {
-        // Any of them may be the one that is missing.
+        // Any of them may be missing.
         return diagnostics;
     }
     let named = |tool: &Tool| {
@@ -238,7 +237,7 @@ fn misspelt<'d>(
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
-        required::check(tool, files, &mut diagnostics);
+        schemas::check_required(tool, files, &mut diagnostics);
         schemas::check(tool, files, &mut diagnostics);
         credentials::check_tool(tool, files, &mut diagnostics);
         budgets::check_tool(tool, &mut diagnostics);
@@ -263,7 +262,7 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
         .filter(|_| index.version == 1)
     {
         let pointer = format!("/tools/{number}");
-        required::check_entry(entry, &pointer, &mut diagnostics);
+        schemas::check_required_of_entry(entry, &pointer, &mut diagnostics);
         schemas::check_entry(entry, &pointer, &mut diagnostics);
         credentials::check_entry(entry, &pointer, &mut diagnostics);
         budgets::check_entry(entry, &mut diagnostics);
@@ -295,7 +294,7 @@ impl Places {
         }
     }
 
-    /// Where a JSON pointer leads; the start of the document if that can't be told.
+    /// Where a JSON pointer leads; the start of the document if that is unknown.
     fn at(&self, pointer: &str) -> Position {
         let outline = self.outline.as_ref();
         outline.map_or(self.otherwise, |outline| outline.position(pointer))
@@ -363,7 +362,7 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
     ))
 }
 
-/// Entry files of AIP-30 beside drivers that run no code.
+/// Entry files of AIP-30 with drivers that run no code.
 pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let is_entry = |path: &str| {
         matches!(

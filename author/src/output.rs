@@ -1,4 +1,4 @@
-//! Writes files and directories atomically: beside their place first, then
+//! Writes files and directories atomically: next to their place first, then
 //! renamed into it.
 
 use std::fs::Permissions;
@@ -11,7 +11,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::error::AuthorError;
 
-/// Writes `bytes` to `path`, in place of a file that is there.
+/// Writes `bytes` to `path`, in place of an existing file.
 pub(crate) fn file(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
     let failed = |source| AuthorError::Write {
         path: path.to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn file(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
     Ok(())
 }
 
-/// Writes `bytes` to the file `name` below `root`, in place of one that is there. Makes
+/// Writes `bytes` to the file `name` below `root`, in place of an existing one. Makes
 /// the folders on the way, and follows no links: they could lead elsewhere.
 pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), AuthorError> {
     let write = || -> std::io::Result<()> {

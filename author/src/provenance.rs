@@ -13,7 +13,7 @@ use crate::stale::files_of;
 
 /// The provenance of the bundle under work in `directory`: one set of sources
 /// for each `[[build]]`, named as its source; `compiler` is how the compilers name
-/// themselves, as [`compilers`] has it. It is given, since whoever packs need not have
+/// themselves, as [`compilers`] has it. It is a parameter, since a packer need not have
 /// built: naming a compiler starts it, which `build` alone does.
 ///
 /// # Errors

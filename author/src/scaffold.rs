@@ -22,7 +22,7 @@ pub struct Options {
     pub id: String,
     /// Who will sign it.
     pub publisher: String,
-    /// Seconds since 1970: what `created` says.
+    /// `created`, in seconds since 1970.
     pub created: i64,
     /// The driver's language.
     pub language: Language,

@@ -20,7 +20,7 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::error::AuthorError;
 use crate::output;
 
-/// A bundle with its envelope, in memory. The name says what it is for; until
+/// A bundle with its envelope, in memory. The name is its purpose; until
 /// [`Sealed::sign`] was called it may hold no signature at all.
 #[derive(Debug, Clone)]
 pub struct Sealed {
@@ -65,11 +65,11 @@ impl Sealed {
         })
     }
 
-    /// What the manifest says.
+    /// The manifest's content.
     ///
     /// # Errors
     ///
-    /// When the bytes to sign are no manifest.
+    /// When the bytes to sign are not a manifest.
     pub fn manifest(&self) -> Result<Manifest, AuthorError> {
         Manifest::parse(self.envelope.payload()).map_err(|refusal| refused(&self.place, refusal))
     }
@@ -93,11 +93,11 @@ impl Sealed {
     }
 
     /// Checks every file against the manifest, then adds the key's signature,
-    /// in place of what is there as one by this key.
+    /// in place of an existing one by this key.
     ///
     /// # Errors
     ///
-    /// When a file is missing, extra, or not the one that the manifest lists;
+    /// When a file is missing, extra, or different from the manifest's;
     /// nothing is changed then.
     pub fn sign(&mut self, key: &SigningKey) -> Result<KeyId, AuthorError> {
         let public = key.public();
@@ -150,7 +150,7 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// As [`Sealed::to_archive`], when something else is there, and when the
+    /// As [`Sealed::to_archive`], when something else exists, and when the
     /// file can't be written.
     pub fn write_archive(&self, path: &Path) -> Result<(), AuthorError> {
         if path.symlink_metadata().is_ok() {

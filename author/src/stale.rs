@@ -1,6 +1,6 @@
 //! Whether a component was built from other sources than those in the directory. `build` keeps the digests of the
-//! sources and of the component beside `bundle.toml`; without them, or for a component that `build` did not write,
-//! nothing can be told.
+//! sources and of the component next to `bundle.toml`; without them, or for a component that `build` did not write,
+//! the answer is unknown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use toolward_signing::provenance::source_digest;
 use crate::error::AuthorError;
 use crate::output;
 
-/// The file beside `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
+/// The file next to `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
 /// between tabs. It is hidden, so no bundle has it.
 const FILE: &str = ".toolward-built";
 
@@ -51,7 +51,7 @@ impl Sources {
         let mut all = kept(directory);
         all.remove(&entry.output);
         if let Some(mut before) = self.0 {
-            // What changed meanwhile is newer than the component, but for what the build itself writes.
+            // What changed meanwhile is newer than the component, except what the build itself writes.
             let lock = sources_of(directory, entry);
             let lock = lock.and_then(|mut after| after.remove(LOCK));
             before.extend(lock.map(|lock| (LOCK.to_owned(), lock)));
@@ -102,7 +102,7 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
     lines.collect()
 }
 
-/// The files that a source consists of: those of its directory, which hold what a script
+/// The files that a source consists of: the files of its directory, which hold what a script
 /// imports, too; a module that another tool made is all there is. `read` reads a directory.
 pub(crate) fn files_of(
     directory: &Path,
@@ -132,7 +132,7 @@ fn sources_of(directory: &Path, entry: &BuildEntry) -> Option<Files> {
     Some(files)
 }
 
-/// Whether a file is neither a document, nor what editors and interpreters leave behind, nor what packing writes beside
+/// Whether a file is neither a document, nor what editors and interpreters leave, nor what packing writes next to
 /// a script at the root of the bundle.
 fn is_source(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);

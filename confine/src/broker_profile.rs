@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::error::ConfineError;
 use super::landlock_rules::{READ, Rules, WRITE};
-use super::network::Network;
 use super::{seccomp, system};
+use crate::seccomp::Network;
 
 /// Confines this thread, and all that it starts from now on, to its own program (with
 /// its libraries) and to `directory`.

@@ -1,4 +1,6 @@
-//! The confinement of a process that runs guests, in two layers.
+//! The confinement of a process that runs guests, in two layers; and the one
+//! of a process that reads and writes a few files and does nothing else, such as the recorder of
+//! calls: no other files, no programs, no network.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -7,11 +9,11 @@ use std::time::{Duration, Instant};
 use landlock::AccessFs;
 
 use crate::error::ConfineError;
-use crate::landlock_rules::{self, READ, Rules, WRITE};
-use crate::network::Network;
-use crate::report::{self, Confined, State};
-use crate::seccomp::{self, SystemCalls};
-use crate::system;
+use crate::landlock_rules::{READ, Rules, WRITE};
+use crate::report::{Confined, State};
+use crate::seccomp::Network;
+use crate::seccomp::{Calls, SystemCalls};
+use crate::{landlock_rules, report, seccomp, system};
 
 /// How long to wait for threads that are about to end.
 const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -77,7 +79,7 @@ impl Confinement {
     }
 
     /// Keeps what name resolution and TLS read: the resolver's configuration,
-    /// its libraries, and the system's certificates, as far as they are there.
+    /// its libraries, and the system's certificates, as far as they exist.
     /// A file among them that is replaced later (as a network manager replaces
     /// `resolv.conf`) can't be read again.
     pub fn system_files(mut self) -> Self {
@@ -107,13 +109,13 @@ impl Confinement {
     }
 
     /// Fails if the kernel lacks any part. By default the parts that the kernel has are
-    /// enforced, and the report says which.
+    /// enforced, and the report names it.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Confines the process, for good. Both layers.
+    /// Confines the process permanently. Both layers.
     ///
     /// # Errors
     ///
@@ -123,7 +125,7 @@ impl Confinement {
         self.apply_files()?.end_programs()
     }
 
-    /// Confines files and network, for good. Programs can still be started, under the
+    /// Confines files and network permanently. Programs can still be started, under the
     /// same rules.
     ///
     /// # Errors
@@ -139,7 +141,7 @@ impl Confinement {
     ///
     /// # Errors
     ///
-    /// As [`Confinement::apply`], except that other threads are no error.
+    /// As [`Confinement::apply`], except that other threads are allowed.
     pub fn apply_to_this_thread(&self) -> Result<Confined, ConfineError> {
         self.files_of_this_thread()?.end_programs()
     }
@@ -243,6 +245,31 @@ pub(crate) fn threads() -> Option<usize> {
             .ok()?
             .count(),
     )
+}
+
+/// Confines this process permanently to reading and writing these files, and directories with all below. It has the
+/// system calls that a process has which runs guests without a network.
+///
+/// # Errors
+///
+/// [`ConfineError`] if there is more than one thread, a path can't be opened, or the kernel supports a part of this
+/// and fails to apply it.
+pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), ConfineError> {
+    alone(threads)?;
+    // No path may be executed.
+    let mut rules = Rules::new(&Network::None, true)?;
+    for path in paths {
+        rules.keep(path, READ | WRITE)?;
+    }
+    rules.keep_device("/dev/null".as_ref());
+    rules.apply()?;
+    let calls = Calls {
+        list: SystemCalls::AllowList,
+        network: Network::None,
+        listeners: Vec::new(),
+        page_maps: Vec::new(),
+    };
+    calls.apply()
 }
 
 #[cfg(test)]

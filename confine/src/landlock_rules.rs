@@ -11,9 +11,9 @@ use landlock::{
 use rustix::fs::FileType;
 
 use super::error::ConfineError;
-use super::network::Network;
+use crate::seccomp::Network;
 
-/// The newest rules that this code knows. An older kernel enforces those that it
+/// The newest rules that this code knows. An older kernel enforces the rules that it
 /// has.
 pub(super) const NEWEST: ABI = ABI::V9;
 
@@ -29,7 +29,7 @@ pub(super) const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
 /// Where names are resolved.
 const DNS: u16 = 53;
 
-/// The rules of the first layer, as far as they are collected.
+/// The rules of the first layer so far.
 pub(super) struct Rules(Option<RulesetCreated>);
 
 impl Rules {

@@ -2,9 +2,9 @@
 //!
 //! | profile | for | files | system calls |
 //! |---|---|---|---|
-//! | [`Confinement`] | a process that runs guests | those that were named | an allow-list |
-//! | [`worker_profile`] | one that compiles a component | none | memory, threads, open files |
-//! | [`broker_profile`] | one that starts the workers | its program, the cache | all but a deny-list |
+//! | [`Confinement`] | a process that runs guests | the named ones | an allow-list |
+//! | [`worker_profile`] | a process that compiles a component | none | memory, threads, open files |
+//! | [`broker_profile`] | the process that starts the workers | its program, the cache | all but a deny-list |
 //! | [`program_profile`] | a program that an operator names | itself, libraries, workspaces | all but a longer deny-list |
 //! | [`only_files`] | the recorder of calls | its files | the allow-list without network |
 //! | [`build_profile`] | what a build of a bundle starts | system and checkout; scratch to write | all but a deny-list; rights and times through an overseer |
@@ -28,19 +28,15 @@ pub mod broker_profile;
 pub mod build_profile;
 mod confinement;
 mod error;
-mod files_profile;
 mod landlock_rules;
-mod network;
 pub mod program_profile;
 mod report;
 mod seccomp;
 mod system;
 pub mod worker_profile;
 
-pub use confinement::{Confinement, FilesConfined, outlook, outlook_with};
+pub use confinement::{Confinement, FilesConfined, only_files, outlook, outlook_with};
 pub use error::ConfineError;
-pub use files_profile::only_files;
-pub use network::Network;
 pub use report::{Confined, Part, State};
-pub use seccomp::SystemCalls;
 pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
+pub use seccomp::{Network, SystemCalls};

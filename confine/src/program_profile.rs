@@ -1,5 +1,5 @@
 //! The confinement of a program that an operator lets run outside the sandbox: its own file, the libraries of the
-//! system, and the workspaces of its line; no sockets and no processes unless the line says so.
+//! system, and the workspaces of its line; no sockets and no processes unless the line allows them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,8 +8,8 @@ use seccompiler::BpfProgram;
 
 use super::error::ConfineError;
 use super::landlock_rules::{READ, Rules, WRITE};
-use super::network::Network;
 use super::{report, seccomp, system};
+use crate::seccomp::Network;
 
 /// What a program keeps.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Profile {
     calls: Option<BpfProgram>,
 }
 
-/// What this kernel lacks to confine a program; `isolated` says whether it has a namespace of processes of its own.
+/// What this kernel lacks to confine a program; `isolated`: it has its own namespace of processes.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub fn prepare<'a>(
 }
 
 impl Profile {
-    /// Confines this thread, for good.
+    /// Confines this thread permanently.
     ///
     /// # Errors
     ///

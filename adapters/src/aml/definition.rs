@@ -1,4 +1,4 @@
-//! What a valid definition says, for those who make something of it.
+//! The content of a valid definition, for imports.
 
 use serde_json::Value;
 use toolward_contract::diagnostic::{Diagnostic, Parsed};
@@ -51,7 +51,7 @@ pub(crate) struct Transport {
     pub(crate) timeout_ms: Option<Value>,
     /// As it stands there, right or wrong.
     pub(crate) max_attempts: Option<Value>,
-    /// Statuses that trigger a retry; `None` where nothing is said.
+    /// Statuses that trigger a retry; `None` if it lists none.
     pub(crate) on_status: Option<Vec<String>>,
     pub(crate) credentials: Credentials,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Credentials {
     pub(crate) scheme: String,
     /// What the secret is called where it comes from.
     pub(crate) name: Option<String>,
-    /// The header that it is sent in, where that is said.
+    /// The header that it is sent in, if it is given.
     pub(crate) header: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Definition {
             return Err(found);
         }
         let Parsed { value, diagnostics } = front_matter::read(file, source);
-        // What is not there was found to be missing above.
+        // What is missing was found above.
         let node = value.as_ref().ok_or(diagnostics)?;
         Self::of(node).ok_or(found)
     }
@@ -157,7 +157,7 @@ fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.get(key).filter(|found| !found.is_null())
 }
 
-/// A text that says something.
+/// A text that is not empty.
 fn text(node: &Node, key: &str) -> Option<String> {
     match &node.get(key)?.content {
         Content::Text(text) | Content::Other(_, text) if !text.trim().is_empty() => {

@@ -52,7 +52,7 @@ impl<'f> Findings<'f> {
         read.map_err(|problem| self.refuse(&problem)).ok()
     }
 
-    /// A field that has to be there. Null is nothing.
+    /// A required field. Null is nothing.
     pub(super) fn required<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -71,7 +71,7 @@ impl<'f> Findings<'f> {
         }
     }
 
-    /// Text that has to be there. Empty text is nothing.
+    /// Required text. Empty text is nothing.
     pub(super) fn required_text<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -90,7 +90,7 @@ impl<'f> Findings<'f> {
         Some((text, field.at))
     }
 
-    /// Text of a form that has a rule of its own.
+    /// Text of a form with its own rule.
     pub(super) fn text<'n>(
         &mut self,
         field: &Field<'n>,

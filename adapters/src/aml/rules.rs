@@ -1,6 +1,8 @@
-//! AML's hard rules: a definition that breaks one is refused by its compiler.
+//! AML's hard rules: a definition that breaks one is refused by its compiler. Its subset of JSON Schema
+//! ("JSON Schema in YAML") has an object at the top, and everything written out in place.
 
 use semver::Version;
+
 use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Position;
 use toolward_contract::driver::Method;
@@ -8,9 +10,8 @@ use toolward_contract::schema::Schema;
 use toolward_support::fields::Content;
 use toolward_support::report::Code;
 
-use super::codes;
 use super::fields::{Field, Fields, Findings, Node, is_empty, present};
-use super::{subset, transports};
+use super::{codes, transports};
 
 /// The version of AML that these rules are of.
 pub(crate) const SPEC_VERSION: &str = "1.2";
@@ -86,7 +87,7 @@ const SOURCES: [(&str, ()); 4] = [
 pub(super) struct Definition<'n> {
     pub(super) behaviour: Option<(Behaviour, Position)>,
     pub(super) status: Option<(Status, Position)>,
-    /// Whether it says when it was last changed.
+    /// Whether it has the time of its last change.
     pub(super) is_dated: bool,
     /// `use_guidance`, where it is a mapping.
     pub(super) guidance: Option<(Fields<'n>, Position)>,
@@ -170,7 +171,7 @@ fn version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether `meta` says when the definition was last changed.
+/// Whether `meta` has the time of the definition's last change.
 fn meta(fields: &mut Fields<'_>, findings: &mut Findings<'_>) -> bool {
     let Some(field) = findings.required(fields, "meta") else {
         return false;
@@ -202,7 +203,7 @@ fn interface(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
 }
 
 fn schema(field: &Field<'_>, code: &Code, findings: &mut Findings<'_>) {
-    if let Some((at, problem)) = subset::breach(field.node) {
+    if let Some((at, problem)) = breach(field.node) {
         let message = format!("`{}` {problem}", field.name);
         findings.add(code, at, message);
     } else if !matches!(field.content, Content::Mapping(_)) {
@@ -308,5 +309,42 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
         }
         let name = "transport.credentials.source";
         findings.choice(&Field::new(name, source), &codes::VALUE_UNKNOWN, &SOURCES);
+    }
+}
+
+/// Keywords whose values are data and not schemas.
+const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
+
+/// The first part that AML's compiler refuses, and why; the reason follows the field's name.
+fn breach(schema: &Node) -> Option<(Position, String)> {
+    let Content::Mapping(_) = &schema.content else {
+        return None;
+    };
+    match schema.get("type").map(|kind| (kind.at, &kind.content)) {
+        Some((_, Content::Text(kind))) if kind == "object" => reference(schema, false),
+        Some((at, _)) => Some((
+            at,
+            "does not describe an object: `type` is another".to_owned(),
+        )),
+        None => Some((
+            schema.at,
+            "does not describe an object: it has no `type: object`".to_owned(),
+        )),
+    }
+}
+
+/// The first `$ref` or `$id`. `names`: whether the keys are names of properties.
+fn reference(node: &Node, names: bool) -> Option<(Position, String)> {
+    match &node.content {
+        Content::List(items) => items.iter().find_map(|item| reference(item, false)),
+        Content::Mapping(entries) => entries.iter().find_map(|entry| match entry.key.as_str() {
+            key @ ("$ref" | "$id") if !names => {
+                let found = format!("has `{key}`, which AML does not know: write the schema out");
+                Some((entry.key_at, found))
+            }
+            key if !names && DATA.contains(&key) => None,
+            key => reference(&entry.value, !names && key == "properties"),
+        }),
+        _ => None,
     }
 }

@@ -11,7 +11,6 @@ use toolward_support::report::Code;
 
 mod codes;
 mod contract;
-mod endpoint;
 mod request;
 
 use codes::{Note, Refused};
@@ -35,11 +34,11 @@ pub struct AmlOptions {
     pub prefix: String,
     /// Who will sign it.
     pub publisher: String,
-    /// Seconds since 1970: what `created` says.
+    /// `created`, in seconds since 1970.
     pub created: i64,
     /// Whether tools are made of drafts.
     pub allow_draft: bool,
-    /// The one `spec_version` that definitions may have, instead of the one that these rules are of.
+    /// The one `spec_version` that definitions may have, instead of the version of these rules.
     pub spec_version: Option<String>,
 }
 
@@ -84,7 +83,7 @@ enum Carrier {
     Missing,
 }
 
-/// Makes a bundle of definitions: a contract for each, and a driver for those that the host can carry out: by a request, or
+/// Makes a bundle of definitions: a contract for each, and a driver for each that the host can run: by a request, or
 /// by a form that a person fills in.
 ///
 /// # Errors
@@ -139,7 +138,7 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
 }
 
 /// What `check` reports of a definition: all that AML has to say and, if that has no error, why no tool is made of it.
-/// States that are meant to be left out (`draft`, `disabled`) are no finding.
+/// States that are meant to be left out (`draft`, `disabled`) give no finding.
 fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     let mut found = crate::aml::check_bytes(file, bytes);
     let source = std::str::from_utf8(bytes).unwrap_or_default();

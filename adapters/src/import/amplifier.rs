@@ -1,4 +1,4 @@
-//! What a tool of Amplifier says about itself.
+//! What a tool of Amplifier declares about itself.
 
 use std::path::Path;
 

@@ -23,12 +23,12 @@ pub(super) fn bundle_toml(id: &str, publisher: &str, created: i64) -> Result<Str
     ))
 }
 
-/// Somebody else's text of several lines, in which nothing is hidden.
+/// Foreign text of several lines, in which nothing is hidden.
 pub(super) fn clean(text: &str) -> String {
     visible(text, usize::MAX).trim().to_owned()
 }
 
-/// Somebody else's text on one line, in which nothing is hidden.
+/// Foreign text on one line, in which nothing is hidden.
 pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
 }
@@ -75,7 +75,7 @@ pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     })
 }
 
-/// The first characters of a text; the last one says that it was longer.
+/// The first characters of a text; the last one shows that it was longer.
 pub(super) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();

@@ -40,7 +40,7 @@ pub struct RunloopOptions {
     pub id: String,
     /// Who will sign it.
     pub publisher: String,
-    /// Seconds since 1970: what `created` says.
+    /// `created`, in seconds since 1970.
     pub created: i64,
 }
 
@@ -88,7 +88,7 @@ pub fn runloop(given: &RunloopFiles, options: &RunloopOptions) -> Result<Importe
     imported
         .files
         .extend(written.map(|(name, bytes)| (name, bytes.to_vec())));
-    // Denied attachments, and what else is not as the document says.
+    // Denied attachments, and what else differs from the document.
     for warning in found {
         let entry = index.tools.iter().find(|one| one.at == warning.position());
         imported.remarks.push(Remark {
@@ -106,7 +106,7 @@ fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError>
     const PROSE: [&str; 3] = ["title", "description", "$comment"];
     let bytes = without_mark_bytes(bytes);
     let Ok(value) = json::parse(bytes, &json::Limits::default()) else {
-        // Its reader says what is wrong, and where.
+        // Its reader reports what is wrong, and where.
         files.insert(name, Arc::from(bytes));
         return Ok(());
     };

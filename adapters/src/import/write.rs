@@ -20,7 +20,7 @@ pub(super) fn contract(
     Ok(text)
 }
 
-/// That what was said can be declared, whatever the functions are.
+/// Checks that the user's declarations are valid for all functions.
 pub(super) fn declarations(options: &Options) -> Result<(), ImportError> {
     checked_names(options, &[])?;
     consistent(options)?;
@@ -64,7 +64,7 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// That what was said does not contradict itself.
+/// Checks that the user's declarations don't contradict each other.
 fn consistent(options: &Options) -> Result<(), ImportError> {
     for workspace in &options.workspaces {
         let (path, writes) = match workspace.strip_suffix(":rw") {
@@ -103,7 +103,7 @@ fn fields(called: &Described<'_>, options: &Options) -> Value {
     with(contract, [("requires", requires), ("mutates", mutates)])
 }
 
-/// What a component says of itself, as far as a contract may hold it.
+/// A component's description of itself, as far as a contract may hold it.
 fn description(own: Option<&str>) -> String {
     match clean(own.unwrap_or_default()).as_str() {
         "" => UNDESCRIBED.to_owned(),
@@ -111,7 +111,7 @@ fn description(own: Option<&str>) -> String {
     }
 }
 
-/// What the tools need, and what they change: what was said, and nothing else.
+/// What the tools need, and what they change, as the user declared it.
 fn declared(options: &Options) -> (Map<String, Value>, Vec<String>) {
     let mut requires = Map::new();
     let mut mutates = Vec::new();

@@ -7,7 +7,7 @@ use toolward_contract::schema::Schema;
 use toolward_host::{BlockContent, CallError, Output, Reply};
 use toolward_support::text::visible;
 
-use crate::records::object::object;
+use super::references::object;
 use crate::records::references::milliseconds;
 
 /// Characters of an error's message.

@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
+use super::event::Status;
+use super::references::{object, record};
+use super::result::tool_error;
+use super::{permission, recorder, result};
 use crate::records::declaration::line;
 use crate::records::ended_call::EndedCall;
-use crate::records::error::tool_error;
 use crate::records::event::event_record;
-use crate::records::object::{object, record};
 use crate::records::permission::rules;
 use crate::records::references::{time_of, timestamp};
-use crate::records::status::Status;
-use crate::records::{decision, progress, result};
 
 /// All records of one call: the call itself, what was decided about it if it did not end before, what the driver
 /// reported, its events if they were read, its result, and its error if it has no output.
 #[must_use]
 pub fn call_records(call: &EndedCall<'_>) -> Value {
     let id = &call.reply.metadata.invocation;
-    let decision = decision::permission_decision(call);
+    let decision = permission::permission_decision(call);
     let policy = match &decision {
         Some(_) => call.decision().map(rules).unwrap_or_default(),
         None => Vec::new(),
@@ -29,7 +29,7 @@ pub fn call_records(call: &EndedCall<'_>) -> Value {
     record! {
         tool_invocation = invocation(call, decision.is_some(), &policy);
         tool_permission_decision ? decision;
-        tool_progress = reports.map(|one| progress::record(id, one)).collect::<Vec<_>>();
+        tool_progress = reports.map(|one| recorder::record(id, one)).collect::<Vec<_>>();
         tool_event ? not_empty(events);
         tool_result = result::record(call, &policy);
         tool_error ? error.map(|error| tool_error(call, error, &policy));
@@ -42,7 +42,7 @@ fn invocation(call: &EndedCall<'_>, decided: bool, policy_refs: &[String]) -> Va
     let named = facts.tool.split('@').next().unwrap_or_default();
     let driver = facts.driver.iter().map(|id| format!("driver:{}", line(id)));
     let bundle = facts.bundle.iter().map(|id| format!("bundle:{}", line(id)));
-    let decision = decided.then(|| decision::reference(id));
+    let decision = decided.then(|| permission::reference(id));
     let (started, native) = (call.started(), call.native());
     record! {
         invocation_id = id;

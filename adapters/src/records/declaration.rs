@@ -1,21 +1,24 @@
-//! `tool_declaration`: what a tool is, as its contract says and its host has it.
+//! `tool_declaration`: what a tool is, by its contract and its host. Its parts are `tool_input_contract`
+//! and `tool_output_contract`, what a tool takes and gives as a model sees it and as the host checks it, and
+//! `tool_external_mapping`, its names in protocols that Agent Tool does not replace.
 
 use serde_json::{Value, json};
+
 use toolward_contract::driver::{Cost, DriverKind};
+use toolward_contract::schema::Schema;
+use toolward_contract::tool::Tool;
 use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::Decision;
 use toolward_support::text::{visible, visible_line};
 
-use crate::records::contracts::{input_contract, output_contract};
-use crate::records::mapping::external_mappings;
-use crate::records::object::record;
-use crate::records::references::{self, serving};
+use super::references;
+use super::references::{object, record, serving};
 
 /// Characters of a line of a publisher's, and of a description.
 pub(crate) const MAX_LINE_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
-/// How the publisher of an unsigned bundle begins.
+/// The prefix of the publisher of an unsigned bundle.
 const DEV: &str = "dev:";
 
 /// A tool of a host, and the name that models call it by.
@@ -111,4 +114,123 @@ fn cost(info: &ToolFacts, driver: &DriverFacts) -> Option<Cost> {
 
 pub(crate) fn line(text: &str) -> String {
     visible_line(text, MAX_LINE_CHARS)
+}
+
+/// The name of this server over MCP.
+const SERVER: &str = "toolward";
+
+/// What protocols call a tool that models call by `name`: the Model Context Protocol, as `toolward serve` speaks it,
+/// and a model's interface for calls of functions, whose provider need not enforce the schema.
+pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
+    let mcp = record! {
+        tool_id = tool_id;
+        protocol = "mcp";
+        server_id = SERVER;
+        method = "tools/call";
+        tool_name = name;
+    };
+    let function = record! {
+        tool_id = tool_id;
+        protocol = "function_calling";
+        function_name = name;
+        strict = false;
+        defer_loading = false;
+    };
+    [mcp, function]
+}
+
+/// The definition of a function for models, in the form of OpenAI's chat completions.
+/// `definition` is the tool as MCP lists it.
+#[must_use]
+pub fn function_definition(definition: &Value) -> Value {
+    let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
+    json!({
+        "type": "function",
+        "function": {
+            "name": of("name"),
+            "description": of("description"),
+            "parameters": of("inputSchema"),
+            // The host checks the input itself, by more keywords than the strict form has.
+            "strict": false,
+        },
+    })
+}
+
+/// Amplifier's specification of a tool. `definition` is the tool as MCP lists it.
+#[must_use]
+pub fn amplifier_spec(definition: &Value) -> Value {
+    let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
+    json!({
+        "name": of("name"),
+        "description": of("description"),
+        "parameters": of("inputSchema"),
+    })
+}
+
+/// Characters of one title or description within a schema.
+const MAX_PROSE_CHARS: usize = 2000;
+/// Characters of an example's name.
+const MAX_NAME_CHARS: usize = 200;
+
+/// The dialect of every contract (AIP-14).
+const DIALECT: &str = "json-schema-2020-12";
+
+/// What a tool takes. The host refuses what the schema does not allow, and passes the rest to the driver unchanged.
+pub(crate) fn input_contract(contract: &Tool) -> Value {
+    let schema = &contract.inputs;
+    let examples = contract.examples.iter().map(|example| {
+        json!({
+            "name": visible_line(&example.name, MAX_NAME_CHARS),
+            "input": schema.outward_value(example.input.clone()),
+        })
+    });
+    let is_object = schema
+        .closed()
+        .get("type")
+        .is_some_and(|name| name == "object");
+    record! {
+        model_input_schema = model_view(schema);
+        runtime_input_schema = schema.closed();
+        strict = true;
+        argument_mode = if is_object { "object" } else { "value" };
+        validation = DIALECT;
+        sensitive_fields = schema.sensitive_fields();
+        internal_only_fields = schema.internal_fields();
+        mutation_policy = "none";
+        examples = examples.collect::<Vec<_>>();
+    }
+}
+
+/// What a tool gives: a result is whole, or the call ends with `result_too_large`.
+pub(crate) fn output_contract(info: &ToolFacts) -> Value {
+    let schema = &info.contract.outputs;
+    let driver = serving(info);
+    let requested = |driver: &DriverFacts| driver.declaration.limits.output_bytes;
+    let content_types: &[&str] = match driver.map(|driver| &driver.declaration.kind) {
+        Some(DriverKind::Component) => &[
+            "structured",
+            "text",
+            "image",
+            "audio",
+            "resource_link",
+            "resource",
+        ],
+        _ => &["structured"],
+    };
+    record! {
+        output_schema = model_view(schema);
+        content_types = content_types;
+        media_mode = "base64";
+        result_size_policy = object! {
+            on_exceed = "fail";
+            requested_bytes ? driver.and_then(requested);
+        };
+        sensitive_fields = schema.sensitive_fields();
+        internal_only_fields = schema.internal_fields();
+    }
+}
+
+/// What a model may see of a schema, its author's prose made safe.
+pub(crate) fn model_view(schema: &Schema) -> Value {
+    schema.outward_view("", &|text| visible(text, MAX_PROSE_CHARS))
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
+
 use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolFacts};
 use toolward_policy::Decision;
 
-use crate::records::event::Transition;
-use crate::records::native::NativeCall;
-use crate::records::progress::Reported;
-use crate::records::recorder::{Answer, Recorder};
-use crate::records::status::Status;
+use super::declaration::line;
+use super::event::Status;
+use super::event::Transition;
+use super::recorder::Reported;
+use super::recorder::{Answer, Recorder};
+use super::references::object;
 
 /// A call that has ended.
 #[derive(Debug, Clone)]
@@ -91,7 +93,7 @@ impl<'a> EndedCall<'a> {
         self.evidence.clone()
     }
 
-    /// The ids that were given, else those of its events.
+    /// The given ids, else the ids of its events.
     pub(crate) fn native(&self) -> &Native {
         let of_events = self.events.first().map(|event| &event.native);
         match (self.native.call.is_empty(), of_events) {
@@ -142,4 +144,34 @@ impl<'a> EndedCall<'a> {
         let schema = &self.tool?.contract.inputs;
         Some(schema.observable(self.input?))
     }
+}
+
+/// What a protocol calls a call. Texts of the caller: a record shows them sanitised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NativeCall {
+    /// Its ids. Without any, the ids of the call's events count.
+    pub call: Native,
+    /// The session, in which ids of requests are unique.
+    pub session: Option<String>,
+    /// The version of the protocol.
+    pub protocol_version: Option<String>,
+}
+
+impl NativeCall {
+    /// What a record has besides the id of `call`; `None` if that is nothing.
+    pub(crate) fn refs(&self, call: &Native) -> Option<Value> {
+        let refs = object! {
+            session ? shown(self.session.as_deref());
+            protocol_version ? shown(self.protocol_version.as_deref());
+            tool_call_id ? call.tool_call_id.as_ref().map(ToString::to_string);
+            trace ? call.traceparent.as_ref().map(ToString::to_string);
+        };
+        refs.as_object()
+            .is_some_and(|refs| !refs.is_empty())
+            .then_some(refs)
+    }
+}
+
+fn shown(text: Option<&str>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(line)
 }

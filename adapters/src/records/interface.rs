@@ -8,9 +8,9 @@ use toolward_contract::tool::Requires;
 use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Decision, Hints};
 
-use crate::records::contracts::model_view;
+use super::declaration::model_view;
+use super::references::record;
 use crate::records::declaration::{Described, kind, line};
-use crate::records::object::record;
 use crate::records::references::{self, milliseconds, serving};
 
 /// What a runtime must know of a tool. A tool that no call can run has the most cautious

@@ -1,13 +1,15 @@
-//! Keeps what happens in a call and is not in its reply: progress, and what a person
-//! answered.
+//! Keeps what happens in a call and is not in its reply: progress (`tool_progress`), and what a person answered.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
 
 use toolward_host::{ApprovalRequest, Approver, Observer, Progress, Verdict};
+use toolward_support::text::visible_line;
 
-use crate::records::progress::Reported;
+use super::references::{milliseconds, record, timestamp};
 
 /// Reports of a call that are kept. A driver may send any number: of more, the first ones
 /// and the last one are kept.
@@ -61,7 +63,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A record that begins now.
+    /// A record from now on.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Shared {
@@ -141,5 +143,38 @@ impl<A: Approver> Approver for Asking<A> {
 
     fn unused_answer(&self) -> Option<Verdict> {
         self.inner.unused_answer()
+    }
+}
+
+/// Characters of a message.
+const MAX_MESSAGE_CHARS: usize = 1000;
+
+/// A report as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Reported {
+    pub(crate) sequence: u64,
+    pub(crate) report: Progress,
+    pub(crate) elapsed: Duration,
+    pub(crate) at: SystemTime,
+}
+
+/// One report of a running call.
+pub(crate) fn record(invocation: &str, reported: &Reported) -> Value {
+    let Reported {
+        sequence, report, ..
+    } = reported;
+    let message = report.message.as_deref();
+    // Known if the driver knows how much there is.
+    let total = report.total.filter(|total| *total > 0.0);
+    let percent = total.map(|total| (report.done / total * 100.0).clamp(0.0, 100.0));
+    record! {
+        progress_id = format!("progress:{invocation}/{sequence}");
+        invocation_id = invocation;
+        sequence = sequence;
+        status = "running";
+        message ? message.map(|message| visible_line(message, MAX_MESSAGE_CHARS));
+        percent ? percent.filter(|percent| percent.is_finite());
+        elapsed_ms = milliseconds(reported.elapsed);
+        timestamp = timestamp(reported.at);
     }
 }

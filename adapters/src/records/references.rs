@@ -1,9 +1,10 @@
-//! How records refer to each other, and how they write times.
+//! How records are written: members in the order of their JSON Schemas, references, times.
 
 use std::time::{Duration, SystemTime};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
 use toolward_host::{DriverFacts, ToolFacts};
 
 /// The driver that calls go to, if one may run; else the first.
@@ -42,6 +43,38 @@ pub(crate) fn time_of(uuid: &str) -> Option<SystemTime> {
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// The version of Agent Tool that all records follow.
+pub(crate) const VERSION: &str = "0.2.0";
+
+/// A JSON object. A member after `?` is left out if it is `None`.
+macro_rules! object {
+    (@= $object:ident, $name:ident, $value:expr) => {
+        $object.insert(stringify!($name).to_owned(), serde_json::json!($value));
+    };
+    (@? $object:ident, $name:ident, $value:expr) => {
+        if let Some(value) = $value {
+            $object.insert(stringify!($name).to_owned(), serde_json::json!(value));
+        }
+    };
+    ($($name:ident $kind:tt $value:expr;)*) => {{
+        let mut object = serde_json::Map::new();
+        $($crate::records::references::object!(@$kind object, $name, $value);)*
+        serde_json::Value::Object(object)
+    }};
+}
+
+/// A record: an object with the version that it follows.
+macro_rules! record {
+    ($($members:tt)*) => {
+        $crate::records::references::object! {
+            schema_version = $crate::records::references::VERSION;
+            $($members)*
+        }
+    };
+}
+
+pub(crate) use {object, record};
 
 #[cfg(test)]
 mod tests {

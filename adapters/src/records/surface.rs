@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
 
+use super::references::record;
 use crate::records::declaration::{Described, line};
-use crate::records::object::record;
 use crate::records::references::timestamp;
 
 const PRODUCER: &str = concat!("toolward/", env!("CARGO_PKG_VERSION"));

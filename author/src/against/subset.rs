@@ -1,7 +1,6 @@
 //! Whether every value of one schema is a value of another, keyword by keyword (JSON Schema 2020-12). What can't be
 //! told is said to be so.
 
-mod bounds;
 mod place;
 mod witness;
 
@@ -21,7 +20,7 @@ const MAX_JUDGEMENTS: usize = 256;
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
 
-/// Keywords that are the same in both, or of which nothing can be told, with the types of the values that they concern.
+/// Keywords that are the same in both, or can't be compared, with the types of the values that they concern.
 const WHOLE: [(&str, &[&str]); 19] = [
     ("$dynamicRef", &[]),
     ("allOf", &[]),
@@ -77,14 +76,14 @@ pub(super) enum What {
     Property(String),
     /// The outer schema forbids properties that it does not name.
     Others,
-    /// The outer schema says what an optional property is, and the inner does not name it.
+    /// The outer schema describes an optional property that the inner does not name.
     Unnamed(String),
-    /// The keyword differs, and what follows can't be told.
+    /// The keyword differs, with an unknown effect.
     Unclear(&'static str),
 }
 
 impl What {
-    /// The keyword that says so.
+    /// The keyword of the difference.
     pub(super) fn keyword(&self) -> &'static str {
         match self {
             Self::Type(_) => "type",
@@ -163,7 +162,7 @@ impl<'s> Comparison<'s> {
         }
         let mut changed = vec!["anyOf", "oneOf"];
         changed.retain(|keyword| !self.is_same(keyword, inner, outer));
-        // What stands beside the branches holds for each of them.
+        // What stands next to the branches holds for each of them.
         let beside = ["type", "properties"];
         let alone = beside.iter().all(|key| inner.get(key).is_none())
             && !(inner.get("anyOf").is_some() && inner.get("oneOf").is_some());
@@ -209,7 +208,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// One branch that takes all values is enough; of `oneOf` the others have to take none of them. What the only
-    /// branch with values in common does not take is a difference; of several, that can't be told.
+    /// branch with values in common does not take is a difference; of several, that is unknown.
     fn branches(
         &mut self,
         keyword: &'static str,
@@ -357,7 +356,7 @@ impl<'s> Comparison<'s> {
             }
         }
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
-            // What it leaves depends on all that stands beside it.
+            // What it leaves depends on all keywords next to it.
             if closes(keyword)
                 && self.is_same(keyword, inner, outer)
                 && inner.schema != outer.schema

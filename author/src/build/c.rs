@@ -25,7 +25,7 @@ const LIBRARY: &str = "toolward";
 /// What clang calls WASI preview 1, in newer and in older packages.
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
-/// The compilers that are there, each with its name.
+/// The installed compilers, each with its name.
 fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
     COMPILERS.into_iter().filter_map(|name| {
         let wanted = Wanted {

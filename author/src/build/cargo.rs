@@ -1,7 +1,8 @@
-//! Runs Cargo, and finds the component that it made among its messages.
+//! Runs Cargo, and finds the component that it made among its messages, and names the compiler for the
+//! provenance.
 
-mod compiler_name;
 mod prepare;
+
 #[cfg(test)]
 mod tests;
 
@@ -17,9 +18,7 @@ use super::error::{BuildError, BuildReason};
 use super::program::Tools;
 use super::scratch::Scratch;
 use super::tool::{Tool, tells_of_denial};
-use super::{BuildProgress, Options, TARGET, lines};
-
-pub(super) use self::compiler_name::name_compiler;
+use super::{BuildProgress, Options, TARGET, compiler, lines};
 
 /// A crate that is going to be built.
 pub(super) struct Crate<'a> {
@@ -104,7 +103,7 @@ pub(super) fn run_cargo(
         })
 }
 
-/// Names the directories that the build writes to, whatever settings lie in the checkout,
+/// Names the directories that the build writes to, regardless of settings in the checkout,
 /// and allows what Cargo needs besides.
 fn restrict(tool: &mut Tool, workspace: &Workspace, scratch: &Scratch, tools: &Tools) {
     tool.arg("--target-dir").arg(&workspace.target);
@@ -160,7 +159,7 @@ fn read_settings(confinement: &mut Confinement) {
     }
 }
 
-/// The `.wasm` files that Cargo says it made, each with its crate's manifest.
+/// The `.wasm` files that Cargo reports, each with its crate's manifest.
 type Artifacts = Vec<(String, String)>;
 
 /// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
@@ -183,7 +182,7 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
 }
 
-/// Reads Cargo's messages beside its other output, so that neither pipe fills.
+/// Reads Cargo's messages in parallel to its other output, so that neither pipe fills.
 fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHandle<Artifacts>>> {
     let Some(stdout) = child.stdout.take() else {
         return Ok(None);
@@ -211,4 +210,43 @@ fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHan
         artifacts
     });
     reading.map(Some)
+}
+
+/// Where Cargo keeps its compiler's version, in the target directory.
+const COMPILER_FILE: &str = ".rustc_info.json";
+
+/// How the compiler that made the artifact names itself. Only Cargo knows which one that
+/// was: `RUSTC`, settings or rustup choose it. Where Cargo has left no word of it, how
+/// Cargo names itself.
+pub(in crate::build) fn name_compiler(
+    krate: &Crate<'_>,
+    options: &Options,
+    artifact: &Path,
+) -> String {
+    // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
+    let directory = artifact.ancestors().nth(3);
+    directory.and_then(compiler_in).unwrap_or_else(|| {
+        let mut cargo = Tool::of(Command::new(krate.program), krate.scratch, options);
+        cargo.arg("--version");
+        compiler::ask("cargo", cargo)
+    })
+}
+
+/// The compiler that was used in a target directory.
+fn compiler_in(directory: &Path) -> Option<String> {
+    let told = compiler::read_json(&directory.join(COMPILER_FILE))?;
+    let outputs = told.get("outputs")?.as_object()?;
+    let answers = outputs.values().filter_map(|output| {
+        let answer = output.get("stdout")?.as_str()?;
+        answer
+            .starts_with("rustc ")
+            .then(|| compiler::named("rustc", answer))
+    });
+    let mut names: Vec<String> = answers.collect();
+    names.dedup();
+    // Two would leave open which of them it was.
+    match <[String; 1]>::try_from(names) {
+        Ok([name]) => Some(name),
+        Err(_) => None,
+    }
 }

@@ -13,13 +13,13 @@ use super::tool::Tool;
 /// The most characters of a name with its version.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The most bytes that are read of what a tool says of its version.
+/// The most bytes that are read of a tool's answer about its version.
 const MAX_ANSWER_BYTES: u64 = 4096;
 
-/// The most bytes of a JSON file that tells a version.
+/// The most bytes of a JSON file with a version.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What a tool says of its version, with its name. The name alone if it says nothing: the
+/// A tool's name with its version; the name alone if it gives none: the
 /// component is built by then, and does not fail for it.
 pub(super) fn ask(name: &str, tool: Tool) -> String {
     named(name, &answer(tool).unwrap_or_default())
@@ -43,7 +43,7 @@ fn answer(mut tool: Tool) -> Option<String> {
     let unusable = |program, source| BuildError::Tool { program, source };
     let mut child = tool.start(unusable).ok()?;
     let mut bytes = Vec::new();
-    // The end of it closes the pipe: a tool that says more fails, and has no version.
+    // The end of it closes the pipe: a tool with a longer answer fails, and has no version.
     let read = child
         .stdout
         .take()

@@ -1,4 +1,4 @@
-//! Confines the programs that a build starts. What they compile is somebody else's, and
+//! Confines the programs that a build starts. What they compile was written by others, and
 //! some of it runs: a crate's `build.rs`, a macro, the top level of a Python module.
 //!
 //! Outside the user's home they read what the user can read, but for devices and what
@@ -6,21 +6,22 @@
 //! where the program itself lies. They write to few directories, and reach no network.
 //!
 //! Landlock's rules bind the thread that applies them and what it starts. So each program
-//! is started by a thread of its own, and the caller's stays free.
+//! is started by its own thread, and the caller's stays free.
 
-mod programs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use super::error::BuildError;
-use super::program::{Tools, checkout};
-
+pub(super) use toolward_confine::build_profile::is_available;
 use toolward_confine::build_profile::{Kept, Overseer};
 
-pub(super) use toolward_confine::build_profile::is_available;
+use super::error::BuildError;
+use super::program::{Tools, checkout};
 
 /// What is read where the home directory is not known.
 const SYSTEM: [&str; 14] = [
@@ -77,7 +78,7 @@ impl Confinement {
         self.kept.read.push(path.to_owned());
     }
 
-    /// Lets it read what lies in a directory, behind links, too.
+    /// Lets it read the content of a directory, behind links, too.
     pub(super) fn read_entries(&mut self, directory: &Path) {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         self.kept
@@ -85,11 +86,11 @@ impl Confinement {
             .extend(entries.flatten().map(|entry| entry.path()));
     }
 
-    /// Lets it read and execute a program, with what is installed beside it.
+    /// Lets it read and execute a program, with what is installed next to it.
     pub(super) fn run(&mut self, program: &Path) {
         self.kept
             .read
-            .extend(programs::installed(program, self.home.as_deref()));
+            .extend(installed(program, self.home.as_deref()));
     }
 
     /// Lets it write to a file, or a directory with all below; never all of home.
@@ -112,7 +113,7 @@ impl Confinement {
     }
 
     /// Starts a program that is confined from its first instruction. `unusable` makes an
-    /// error of what the system says about the program.
+    /// error from the system's error about the program.
     pub(super) fn start(
         &self,
         command: &mut Command,
@@ -145,7 +146,7 @@ fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BuildE
     }
 }
 
-/// The files with tokens, whether or not they are there, and what links of these names
+/// The files with tokens, existing or not, and what links of these names
 /// lead to.
 fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
     let Ok(cargo_home) = cargo_home.canonicalize() else {
@@ -155,4 +156,88 @@ fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
     let behind = files.iter().filter_map(|file| file.canonicalize().ok());
     let behind: Vec<PathBuf> = behind.collect();
     files.into_iter().chain(behind).collect()
+}
+
+/// The folders of programs in a directory that holds other things, too, such as
+/// `~/.local`.
+const OF_PROGRAMS: [&str; 6] = ["bin", "include", "lib", "lib32", "lib64", "libexec"];
+
+/// How many interpreters of interpreters are looked at. The kernel stops at four.
+const MAX_INTERPRETERS: usize = 4;
+
+/// How much of a script is read for its first lines.
+const MAX_SCRIPT_BYTES: u64 = 4096;
+
+/// The places of a program, of the file that a link leads to, and of the interpreters of a
+/// script.
+fn installed(program: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut next = Some(program.to_owned());
+    for _ in 0..=MAX_INTERPRETERS {
+        let Some(program) = next else { break };
+        let real = program.canonicalize().ok();
+        for program in [Some(&program), real.as_ref()].into_iter().flatten() {
+            found.extend(places(program, home));
+        }
+        next = interpreter(&program);
+    }
+    found
+}
+
+/// The program itself, and its prefix (the directory with `bin`) or else its directory.
+fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut places = vec![program.to_owned()];
+    let directory = program
+        .parent()
+        .and_then(|parent| parent.canonicalize().ok());
+    let Some(directory) = directory else {
+        return places;
+    };
+    let prefix = match (directory.file_name(), directory.parent()) {
+        (Some(name), Some(prefix)) if name == "bin" => prefix,
+        _ => &directory,
+    };
+    let holds_home = |place: &Path| home.is_some_and(|home| home.starts_with(place));
+    if prefix.parent().is_none() || holds_home(prefix) {
+        // Of `~/bin` no other folder of home.
+        if directory.parent().is_some() && !holds_home(&directory) {
+            places.push(directory);
+        }
+    } else if is_shared(prefix, home) {
+        places.extend(OF_PROGRAMS.map(|folder| prefix.join(folder)));
+    } else {
+        places.push(prefix.to_owned());
+    }
+    places
+}
+
+/// Whether it is a hidden directory in home, or may be: programs share such with keys and
+/// data.
+fn is_shared(prefix: &Path, home: Option<&Path>) -> bool {
+    let name = prefix.file_name().unwrap_or_default();
+    let in_home = home.is_none() || prefix.parent() == home;
+    in_home && name.as_encoded_bytes().starts_with(b".")
+}
+
+/// What runs a script.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    // A pipe in the program's place is not waited for.
+    if !program.metadata().ok()?.is_file() {
+        return None;
+    }
+    let script = File::open(program).ok()?.take(MAX_SCRIPT_BYTES);
+    let mut lines = BufReader::new(script).lines().map_while(Result::ok);
+    let first = lines.next()?;
+    let named = first.strip_prefix("#!")?.split_whitespace().next()?;
+    // For a path that does not fit into a first line pip writes this second one, which
+    // Python takes for the start of a string.
+    let long = lines.next().and_then(|line| {
+        let rest = line.strip_prefix("'''exec' ")?;
+        let path = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split('"').next(),
+            None => rest.split_whitespace().next(),
+        };
+        path.map(PathBuf::from)
+    });
+    Some(long.unwrap_or_else(|| PathBuf::from(named))).filter(|path| path.is_absolute())
 }

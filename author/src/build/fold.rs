@@ -2,19 +2,24 @@
 //!
 //! An instance of the component is made in each call, and what one core module imports from
 //! another is looked up each time: Python's libraries import thousands of functions. Afterwards
-//! there are three: the merged one, and two small ones that give it functions from outside
+//! there are three: the merged one, and two small modules that give it functions from outside
 //! ([`trampolines`]). Modules with a start function stay by themselves, too.
 //!
-//! A component that has something unusual is left as it is.
+//! A component that has something unusual stays unchanged.
 
-mod core;
 mod emit;
 mod link;
 mod merge;
 mod read;
+
 #[cfg(test)]
 mod tests;
-mod trampolines;
+
+use wasm_encoder::{
+    CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind, ExportSection,
+    Function, FunctionSection, ImportSection, Instruction, Module, RefType, TableSection,
+    TableType, TypeSection, ValType,
+};
 
 use toolward_bundle::component::{MAX_INSTANCE_BYTES, Surface, SurfaceError, validate};
 
@@ -24,7 +29,7 @@ const FEWEST: usize = 4;
 /// The most tables of a component that gets one more. The host takes 16.
 const MAX_TABLES: u32 = 8;
 
-/// Why a component is left as it is.
+/// Why a component stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Kept(String);
 
@@ -104,4 +109,73 @@ fn own(items: &[read::Item<'_>]) -> Result<Vec<u8>, Kept> {
     let spaces = link::Spaces::of(items)?;
     let group = link::Group::of(&spaces)?;
     emit::folded(items, &spaces, &group)
+}
+
+/// The name of the table, and of what the second module imports it from.
+const TABLE: &str = "table";
+
+/// Parameters and results.
+type Signature = (Vec<ValType>, Vec<ValType>);
+
+/// The two small modules next to a merged one, for functions of these types. A function from outside that uses the
+/// merged module's memory can only be made after that memory, and the merged module imports the function. So it
+/// imports a trampoline of the first module, which calls through a table; the second module fills that table later.
+///
+/// The first exports functions `"0"`, `"1"` and so
+/// on and [`TABLE`]; the second imports both, the functions as what the others call.
+fn trampolines(signatures: &[Signature]) -> (Vec<u8>, Vec<u8>) {
+    let count = u32::try_from(signatures.len()).unwrap_or(u32::MAX);
+    let table = TableType {
+        element_type: RefType::FUNCREF,
+        table64: false,
+        minimum: count.into(),
+        maximum: Some(count.into()),
+        shared: false,
+    };
+    let mut types = TypeSection::new();
+    let (mut functions, mut code) = (FunctionSection::new(), CodeSection::new());
+    let (mut exports, mut imports) = (ExportSection::new(), ImportSection::new());
+    for (number, (parameters, results)) in (0..).zip(signatures) {
+        types
+            .ty()
+            .function(parameters.iter().copied(), results.iter().copied());
+        functions.function(number);
+        let mut function = Function::new([]);
+        for (parameter, _) in (0..).zip(parameters) {
+            function.instruction(&Instruction::LocalGet(parameter));
+        }
+        function
+            .instruction(&Instruction::I32Const(number.cast_signed()))
+            .instruction(&Instruction::CallIndirect {
+                type_index: number,
+                table_index: 0,
+            })
+            .instruction(&Instruction::End);
+        code.function(&function);
+        let name = number.to_string();
+        exports.export(&name, ExportKind::Func, number);
+        imports.import("", &name, EntityType::Function(number));
+    }
+    exports.export(TABLE, ExportKind::Table, 0);
+    imports.import(TABLE, TABLE, EntityType::Table(table));
+    let mut tables = TableSection::new();
+    tables.table(table);
+    let mut elements = ElementSection::new();
+    let all: Vec<u32> = (0..count).collect();
+    elements.active(
+        None,
+        &ConstExpr::i32_const(0),
+        Elements::Functions(all.into()),
+    );
+
+    let mut trampolines = Module::new();
+    trampolines
+        .section(&types)
+        .section(&functions)
+        .section(&tables)
+        .section(&exports)
+        .section(&code);
+    let mut filler = Module::new();
+    filler.section(&types).section(&imports).section(&elements);
+    (trampolines.finish(), filler.finish())
 }

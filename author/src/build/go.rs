@@ -42,7 +42,7 @@ const FLAGS: [&str; 6] = [
 /// Has the library set memory aside, for a program that starts when it is built.
 const SNAPSHOT_TAG: &str = "toolward_snapshot";
 
-/// The program, if it is there.
+/// The program, if it exists.
 pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
     Ok(tools.find(&GO, bundle)?.display().to_string())
 }

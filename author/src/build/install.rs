@@ -3,12 +3,11 @@
 //! run no script of what they fetch.
 
 mod packages;
-mod variables;
 
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -36,7 +35,7 @@ const PYTHON_PROGRAM: Wanted = Wanted {
     install: "Python 3.11 or later with the module venv, from your system's packages",
 };
 
-/// What the name of a directory begins with that packages are fetched into.
+/// The prefix of a directory that packages are fetched into.
 const NEW: &str = ".new-";
 
 /// How long another install is waited for. It takes minutes where it fetches something.
@@ -55,15 +54,15 @@ struct Start<'a> {
 
 /// Fetches the packages into the [toolchain directory](Tools::directory), which is made
 /// where it is missing. npm and pip, and the programs that these start, are looked for in
-/// [`Tools::path`], outside the checkout that `here` lies in. They use the registries that
+/// [`Tools::path`], outside the checkout of `here`. They use the registries that
 /// this user has set up; of `variables`, the user's environment, they get the settings of
 /// registries, proxies and certificates only.
 ///
 /// # Errors
 ///
 /// There is no toolchain directory, or its owner or mode is unsafe. Another process installs
-/// into it. Its `js` or `python` exists and is something else. npm or pip is missing or fails. Where one of the two fails, the other one is run all the same. What was
-/// fetched before stays.
+/// into it. Its `js` or `python` exists and is something else. npm or pip is missing or fails; the other one is
+/// run all the same. What was fetched before stays.
 pub fn install(
     wanted: &[Installable],
     tools: &Tools,
@@ -100,7 +99,7 @@ pub fn install(
     npm.and(python)
 }
 
-/// All of it in a directory beside, which is moved to its place once it is whole.
+/// All of it in a new directory, which is moved to its place once it is whole.
 fn install_npm(
     start: Start<'_>,
     progress: &mut dyn FnMut(BuildProgress<'_>),
@@ -194,7 +193,7 @@ impl Start<'_> {
     fn command(&self, program: &Path, scratch: &Path) -> Command {
         let mut command = self.tools.command(program, self.here, scratch);
         let kept = self.variables.iter();
-        let kept = kept.filter(|(name, _)| variables::is_kept(name));
+        let kept = kept.filter(|(name, _)| is_kept(name));
         command.envs(kept.map(|(name, value)| (name, value)));
         command
     }
@@ -242,4 +241,53 @@ fn unsafe_folder(error: toolward_support::files::Error) -> BuildError {
 fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> BuildError + use<> {
     let path: PathBuf = path.to_owned();
     |source| BuildError::Author(AuthorError::Write { path, source })
+}
+
+/// The prefixes of settings, in upper case.
+const BEGINNINGS: [&str; 5] = ["LC_", "NPM_", "PIP_", "SSL_CERT_", "XDG_"];
+
+/// The suffixes of proxies, and of credentials that an `.npmrc` refers to.
+const ENDS: [&str; 5] = ["_PROXY", "TOKEN", "AUTH", "PASSWORD", "USERNAME"];
+
+const NAMES: [&str; 9] = [
+    "CURL_CA_BUNDLE",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "LANG",
+    "LOGNAME",
+    "NETRC",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "REQUESTS_CA_BUNDLE",
+    "USER",
+];
+
+/// Settings of npm and pip that start another program, or install elsewhere.
+const DROPPED: [&str; 11] = [
+    "NPM_CONFIG_GIT",
+    "NPM_CONFIG_GLOBAL",
+    "NPM_CONFIG_LOCATION",
+    "NPM_CONFIG_NODE_OPTIONS",
+    "NPM_CONFIG_PREFIX",
+    "NPM_CONFIG_SCRIPT_SHELL",
+    "PIP_PREFIX",
+    "PIP_PYTHON",
+    "PIP_ROOT",
+    "PIP_TARGET",
+    "PIP_USER",
+];
+
+/// Whether npm and pip get this variable: they get settings of registries, proxies and certificates, none that chooses
+/// what code runs or where packages go.
+fn is_kept(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    // npm takes its own in any case, and proxies are mostly in lower case.
+    let name = name.to_ascii_uppercase();
+    let kept = NAMES.contains(&name.as_str())
+        || BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+        || ENDS.iter().any(|end| name.ends_with(end));
+    kept && !DROPPED.contains(&name.as_str())
 }

@@ -75,7 +75,7 @@ pub(super) fn build(
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Made, BuildError> {
     let world = match entry.world {
-        // Without randomness of its own, `Math.random` gives in each call the numbers
+        // Without its own randomness, `Math.random` gives in each call the numbers
         // of the snapshot.
         World::Driver => World::Random,
         other => other,

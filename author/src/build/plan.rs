@@ -7,8 +7,8 @@ use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
 use super::error::BuildError;
 use crate::error::AuthorError;
 
-/// What is going to be built, read once: what somebody confirmed is what is built,
-/// whatever becomes of the files meanwhile.
+/// What is going to be built, read once: the build is what the user confirmed,
+/// even if the files change meanwhile.
 #[derive(Debug, Clone)]
 pub struct Plan {
     directory: PathBuf,
@@ -22,7 +22,7 @@ impl Plan {
     ///
     /// When `bundle.toml` is missing or invalid, or has no `[[build]]`.
     pub fn read(directory: &Path) -> Result<Self, BuildError> {
-        // A directory that is not there has no bundle.toml, which is said next.
+        // A missing directory has no bundle.toml, which is the error.
         let directory = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());

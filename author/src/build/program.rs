@@ -18,14 +18,14 @@ pub struct Tools {
     /// The directories of `PATH`. Those inside the checkout and relative ones are
     /// passed over: else its author would choose the program.
     pub path: Vec<PathBuf>,
-    /// The user's home, which tools are told of. A confined tool reads nothing in it but
+    /// The user's home, which tools know. A confined tool reads nothing in it but
     /// the checkout and what is installed there.
     pub home: Option<PathBuf>,
     /// What Rust's tools are set up with.
     pub rust: RustSettings,
 }
 
-/// What the user's environment says to Rust's tools.
+/// The user's variables for Rust's tools.
 #[derive(Debug, Clone, Default)]
 pub struct RustSettings {
     /// `CARGO_HOME`; `.cargo` in the home directory if it is `None`.
@@ -39,7 +39,7 @@ pub struct RustSettings {
     pub tokens: Vec<OsString>,
 }
 
-/// A program that somebody has to install, and how.
+/// A program that the user must install, and how.
 pub(super) struct Wanted {
     /// Its name in `PATH`, or below `python/bin` of the toolchain directory.
     pub(super) name: &'static str,
@@ -116,7 +116,7 @@ impl Tools {
             .filter(move |directory| !directory.starts_with(&checkout))
     }
 
-    /// A command with an environment of its own: `PATH`, the home directory, a language
+    /// A command with its own environment: `PATH`, the home directory, a language
     /// for messages, and a directory for temporary files.
     pub(super) fn command(&self, program: &Path, bundle: &Path, scratch: &Path) -> Command {
         let path: Vec<PathBuf> = self.outside(bundle).collect();
@@ -138,7 +138,7 @@ impl Tools {
 }
 
 /// The checkout that a bundle's directory belongs to: the outermost directory with
-/// `.git` (a submodule has one of its own) below the user's home, which may be one, too;
+/// `.git` (a submodule has its own) below the user's home, which may be one, too;
 /// or else the bundle's own.
 pub(super) fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
     let bundle = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());

@@ -23,7 +23,7 @@ const INTERFACE_NAMES: [&str; 2] = [
     "toolward:driver/types@0.1.0=toolward_types",
 ];
 
-/// The program, if it is there.
+/// The program, if it exists.
 pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
     Ok(tools.find(&COMPONENTIZE, bundle)?.display().to_string())
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::BuildError;
-use super::wit;
+use super::wrap;
 use crate::error::AuthorError;
 
 pub(super) struct Scratch {
@@ -30,11 +30,11 @@ impl Scratch {
             directory,
             bundle: bundle.to_owned(),
         };
-        wit::write(&scratch.worlds()).map_err(failed)?;
+        wrap::write(&scratch.worlds()).map_err(failed)?;
         Ok(scratch)
     }
 
-    /// For a bundle that lies in it.
+    /// For a bundle inside it.
     pub(super) fn of_its_own() -> Result<Self, BuildError> {
         let mut scratch = Self::new(Path::new("/"))?;
         scratch.bundle = scratch.directory.path().to_owned();

@@ -17,12 +17,12 @@ mod tests;
 /// The function of WASI preview 1 that starts a reactor.
 const START: &str = "_initialize";
 
-/// The library's function that says where memory is for the adapter.
+/// The library's function that returns memory for the adapter.
 const ADAPTER_MEMORY: &str = "toolward_adapter_memory";
 
 const WASI: &str = "wasi_snapshot_preview1";
 
-/// Answers of WASI preview 1: it is done; there is no such descriptor.
+/// Answers of WASI preview 1: it is done; the descriptor is unknown.
 const DONE: i32 = 0;
 const BADF: i32 = 8;
 
@@ -55,9 +55,9 @@ struct Started {
 
 type Host<'a> = Caller<'a, Started>;
 
-/// The module as it is after its start.
+/// The module after its start.
 ///
-/// The error says what the start did that can't be done when a driver is built.
+/// The error names what the start did that can't be done when a driver is built.
 pub(super) fn run(wasm: &[u8]) -> Result<Vec<u8>, String> {
     start(wasm, MAX_FUEL).map_err(|error| format!("{error:#}"))
 }

@@ -57,13 +57,13 @@ impl Tool {
     /// Lets it write to a directory, which is made if it is missing.
     pub(super) fn write(&mut self, directory: &Path) {
         if let Some(confinement) = &mut self.confinement {
-            // Without it the tool says what is missing.
+            // Without it the tool reports what is missing.
             let _ = std::fs::create_dir_all(directory);
             confinement.write(directory);
         }
     }
 
-    /// Starts it. `unusable` makes an error of what the system says about the program.
+    /// Starts it. `unusable` makes an error from the system's error about the program.
     pub(super) fn start(
         &mut self,
         unusable: impl Fn(PathBuf, std::io::Error) -> BuildError + Sync,
@@ -121,11 +121,11 @@ pub(super) fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
-    // Read beside standard error, so that neither pipe fills.
+    // Read in parallel to standard error, so that neither pipe fills.
     let stdout = child.stdout.take().map(|stdout| {
         std::thread::Builder::new().spawn(move || {
             let mut printed = Vec::new();
-            // What can't be read is not shown; the tool's status says how it went.
+            // What can't be read is not shown; the tool's status is the result.
             let _ = lines::read(stdout, &mut |line| {
                 if printed.len() < MAX_LINES {
                     printed.push(line.to_owned());

@@ -1,4 +1,4 @@
-//! From a core module, as compilers for WASI preview 1 make it, to a component.
+//! From a core module, as compilers for WASI preview 1 make it, to a component; and the worlds of `wit/`.
 
 use std::path::Path;
 
@@ -7,20 +7,19 @@ use wasi_preview1_component_adapter_provider::{
 };
 use wasmparser::{Parser, Payload, Validator};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::{Resolve, WorldId};
 
 use toolward_bundle::dev::World;
-
-use super::wit;
 
 /// The header of a core module: the magic number, version 1, layer 0.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// The beginning of the names of the sections that say which world a core module was
-/// compiled for. Not used: reading somebody else's would only be a risk.
+/// The prefix of the sections that name the world that a core module was
+/// compiled for. Not used: reading a foreign one would only be a risk.
 const WORLD_SECTION: &str = "component-type";
 
-/// Makes a component of a core module; a component is returned as it is. `worlds` is a
-/// directory with the files of [`wit`].
+/// Makes a component of a core module; a component is returned unchanged. `worlds` is a
+/// directory that [`write`] wrote.
 ///
 /// The module counts as one of the largest world: what it does not import the component
 /// does not, either.
@@ -30,7 +29,7 @@ pub(super) fn component(wasm: Vec<u8>, worlds: &Path) -> Result<Vec<u8>, String>
     }
     let encode = || -> anyhow::Result<Vec<u8>> {
         let mut wasm = without_world(&wasm)?;
-        let (resolve, id) = wit::resolve(worlds, World::All)?;
+        let (resolve, id) = resolve(worlds, World::All)?;
         embed_component_metadata(&mut wasm, &resolve, id, StringEncoding::UTF8)?;
         ComponentEncoder::default()
             .module(&wasm)?
@@ -59,12 +58,67 @@ fn without_world(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
         let of_world = matches!(&payload, Payload::CustomSection(section)
             if section.name().starts_with(WORLD_SECTION));
         if !of_world {
-            // With its header, which ends where the content begins.
+            // With its header, which ends at the content.
             kept.extend_from_slice(wasm.get(start..range.end).unwrap_or_default());
         }
         start = range.end;
     }
     Ok(kept)
+}
+
+/// The files of `wit/`.
+const FILES: [(&str, &str); 10] = [
+    ("driver.wit", include_str!("../../wit/driver.wit")),
+    ("worlds.wit", include_str!("../../wit/worlds.wit")),
+    (
+        "deps/clocks/clocks.wit",
+        include_str!("../../wit/deps/clocks/clocks.wit"),
+    ),
+    (
+        "deps/http/http.wit",
+        include_str!("../../wit/deps/http/http.wit"),
+    ),
+    ("deps/io/io.wit", include_str!("../../wit/deps/io/io.wit")),
+    (
+        "deps/keyvalue/atomics.wit",
+        include_str!("../../wit/deps/keyvalue/atomics.wit"),
+    ),
+    (
+        "deps/keyvalue/batch.wit",
+        include_str!("../../wit/deps/keyvalue/batch.wit"),
+    ),
+    (
+        "deps/keyvalue/store.wit",
+        include_str!("../../wit/deps/keyvalue/store.wit"),
+    ),
+    (
+        "deps/keyvalue/world.wit",
+        include_str!("../../wit/deps/keyvalue/world.wit"),
+    ),
+    (
+        "deps/random/random.wit",
+        include_str!("../../wit/deps/random/random.wit"),
+    ),
+];
+
+/// Writes the files below a directory, as the tools of other languages take them.
+pub(super) fn write(directory: &Path) -> std::io::Result<()> {
+    for (name, text) in FILES {
+        let path = directory.join(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+/// A world, from a directory that [`write`] wrote.
+pub(super) fn resolve(directory: &Path, world: World) -> anyhow::Result<(Resolve, WorldId)> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(directory)?;
+    let id = resolve.select_world(&[package], Some(world.word()))?;
+    Ok((resolve, id))
 }
 
 #[cfg(test)]
@@ -81,7 +135,7 @@ mod tests {
 
     fn worlds() -> tempfile::TempDir {
         let worlds = tempfile::tempdir().unwrap();
-        wit::write(worlds.path()).unwrap();
+        write(worlds.path()).unwrap();
         worlds
     }
 
@@ -97,7 +151,7 @@ mod tests {
             "{:?}",
             surface.imports
         );
-        // It is one now, and stays as it is.
+        // It is one now, and stays unchanged.
         let again = component(wasm.clone(), worlds.path()).unwrap();
         assert_eq!(again, wasm);
     }
@@ -108,5 +162,16 @@ mod tests {
         let module = wat::parse_str("(module (memory (export \"memory\") 1))").unwrap();
         let error = component(module, worlds.path()).unwrap_err();
         assert!(error.contains("toolward:driver/handler@0.1.0"), "{error}");
+    }
+
+    #[test]
+    fn each_world_of_bundle_toml_is_in_the_files() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path()).unwrap();
+        for world in World::ALL {
+            let (resolve, id) = resolve(directory.path(), *world).unwrap();
+            let imports = resolve.worlds[id].imports.len();
+            assert!(imports >= 4, "{}: {imports}", world.word());
+        }
     }
 }

@@ -1,13 +1,17 @@
-//! The bundles and workspaces below a directory that is not a bundle itself.
+//! The bundles and workspaces below a directory that is not a bundle itself, and the bundle that a file is part of. A
+//! workspace of the AIPs has documents in `.tools`, `.drivers` and `.actions`, and no bundle.toml.
 
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::codes;
 use toolward_bundle::dev::bundle_toml;
-use toolward_bundle::files::{self, BUILD_FOLDERS};
+use toolward_bundle::files::BUILD_FOLDERS;
 use toolward_bundle::locate::about_file;
+use toolward_bundle::{codes, files};
 use toolward_contract::diagnostic::Diagnostic;
+use toolward_signing::id::Id;
 use toolward_signing::manifest;
+
+use super::{Findings, examine_loose, unreadable_at};
 
 /// How deep bundles are looked for below a directory that is none itself.
 const SEARCH_DEPTH: usize = 4;
@@ -105,5 +109,85 @@ impl Below {
         if files::is_workspace(&folder) {
             self.workspaces.push(folder);
         }
+    }
+}
+
+/// The nearest bundle with a file, and the file's name within it.
+pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
+    let mut name = path.file_name()?.to_str()?.to_owned();
+    let mut folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    for _ in 0..=8 {
+        if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
+            return Some((folder, name));
+        }
+        let segment = match folder.file_name() {
+            Some(segment) => segment.to_str()?.to_owned(),
+            // `.` and `a/..` have no name.
+            None => folder
+                .canonicalize()
+                .ok()?
+                .file_name()?
+                .to_str()?
+                .to_owned(),
+        };
+        name = format!("{segment}/{name}");
+        folder = match folder.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            Some(_) if folder != Path::new(".") => PathBuf::from("."),
+            _ => folder.canonicalize().ok()?.parent()?.to_owned(),
+        };
+    }
+    None
+}
+
+/// Checks the documents that are in none of these bundles, and names the bundle.toml that would make a bundle of them.
+pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> Findings {
+    let mut collected = match files::survey(root) {
+        Ok(collected) => collected,
+        Err(error) => {
+            return Findings {
+                diagnostics: vec![unreadable_at(root, &error)],
+                ..Findings::default()
+            };
+        }
+    };
+    let is_in_bundle = |path: &Path| bundles.iter().any(|bundle| path.starts_with(bundle));
+    let mut files = std::mem::take(&mut collected.files);
+    files.retain(|name, _| !is_in_bundle(&root.join(collected.place(name))));
+    let mut found = examine_loose(&files);
+    for one in &mut found.diagnostics {
+        one.file = collected.place(&one.file);
+    }
+    let problems = collected.problems.iter();
+    let problems = problems.filter(|problem| !is_in_bundle(problem.path()));
+    let problems = problems.map(|problem| unreadable_at(root, problem));
+    found.diagnostics.extend(problems);
+    if found.documents == 0 && !bundles.is_empty() {
+        return found;
+    }
+    found.diagnostics.push(about_file(
+        bundle_toml::FILE,
+        &codes::BUNDLE_TOML_WANTED,
+        "the workspace has no bundle.toml, so that nothing can pack or serve it",
+        format!(
+            "write bundle.toml: id = \"{}\", version = \"0.1.0\", sequence = 1, publisher = \"local\", a line each",
+            id(root)
+        ),
+    ));
+    found
+}
+
+/// The directory's name, if it is the id of a bundle.
+fn id(root: &Path) -> String {
+    let whole = root.canonicalize().ok();
+    let name = whole.as_deref().and_then(Path::file_name);
+    let name = name.unwrap_or_default().to_string_lossy();
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    match Id::parse(&name) {
+        Ok(_) => name,
+        Err(_) => "my-tools".to_owned(),
     }
 }

@@ -14,7 +14,7 @@ use toolward_contract::tool::Tool;
 
 use super::Places;
 
-/// How keys of well-known services begin, and how many characters follow at least.
+/// Prefixes of keys of well-known services, and how many characters follow at least.
 const PREFIXES: [(&str, usize); 14] = [
     ("AKIA", 16),
     ("ASIA", 16),
@@ -162,7 +162,7 @@ fn is_key(word: &str) -> bool {
     known || is_web_token(word)
 }
 
-/// A JSON web token: three parts in base64, the first an object that begins with `{"`.
+/// A JSON web token: three parts in base64, the first an object with the prefix `{"`.
 fn is_web_token(word: &str) -> bool {
     let parts: Vec<&str> = word.splitn(4, '.').collect();
     matches!(parts[..], [head, claims, signature]

@@ -125,7 +125,7 @@ impl Language {
         }
     }
 
-    /// Its guest library, which goes beside the driver.
+    /// Its guest library, which goes next to the driver.
     pub(super) const fn library(self) -> Files {
         match self {
             Self::Rust => libraries::RUST,

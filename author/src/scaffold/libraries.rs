@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// The files of a library, but for those that a driver has no use for.
+    /// The files of a library that a driver uses.
     fn of_the_library(folder: &str, keeps: impl Fn(&str) -> bool) -> BTreeSet<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("sdk")

@@ -23,9 +23,9 @@ use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
 use crate::error::ConfineError;
+use crate::seccomp;
 use crate::seccomp::arguments::SET_ID;
 use crate::seccomp::denied::{FCHMODAT2, OVERSEEN};
-use crate::seccomp::{self, filter};
 
 /// The longest path that the kernel takes, with its end.
 const MAX_PATH_BYTES: usize = 4096;
@@ -50,7 +50,7 @@ impl Overseer {
         };
         if listener.is_none() && seccomp::machine().is_some() {
             let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-            seccomp::install(&filter::answering(OVERSEEN, refused))?;
+            seccomp::install(&seccomp::answering(OVERSEEN, refused))?;
         }
         Ok(Self {
             listener,
@@ -126,7 +126,7 @@ impl Overseer {
         self.change(&file, &change)
     }
 
-    /// Changes a file that is open, if it lies in a directory that may be written.
+    /// Changes an open file, if it is in a directory that may be written.
     fn change(&self, file: &OwnedFd, change: &Change) -> Result<(), Errno> {
         let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let real = std::fs::read_link(&own).map_err(|_| Errno::PERM)?;
@@ -251,7 +251,7 @@ impl Process {
 
 /// A filter on this thread that asks a listener; `None` where there can be none.
 fn install() -> Option<OwnedFd> {
-    let mut program: BpfProgram = filter::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
+    let mut program: BpfProgram = seccomp::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
     let instructions = libc::sock_fprog {
         len: u16::try_from(program.len()).ok()?,
         filter: program.as_mut_ptr().cast(),

@@ -10,7 +10,7 @@ use super::arguments::{
     not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
 use super::calls::Calls;
-use crate::network::Network;
+use super::calls::Network;
 
 /// Calls that belong together.
 ///
@@ -149,7 +149,7 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-/// Requests of `ioctl`: about descriptors (waiting, closing, what is there to read); the
+/// Requests of `ioctl`: about descriptors (waiting, closing, how much can be read); the
 /// index of a network interface, for a resolver's address with a scope; a terminal's
 /// modes and size, for questions of `call`. Never what types into a terminal.
 const REQUESTS: [u64; 15] = [
@@ -212,7 +212,7 @@ const ADVICE: [u64; 17] = [
 /// machines that need it.
 const BARRIERS: [u64; 7] = [0, 8, 16, 32, 64, 128, 256];
 
-/// Options of sockets, by level: those that HTTP, the runtime and resolvers set. Not
+/// Options of sockets, by level, as HTTP, the runtime and resolvers set them. Not
 /// filters, devices, marks.
 const OPTIONS: [(i32, i32); 18] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),

@@ -92,13 +92,13 @@ pub(crate) fn not_writable_and_executable() -> Built<Vec<SeccompRule>> {
         .collect()
 }
 
-/// `clone` makes a thread of this process, in no namespace of its own.
+/// `clone` makes a thread of this process, in the same namespaces.
 pub(crate) fn thread() -> Built<Vec<SeccompRule>> {
     let thread = number(libc::CLONE_THREAD);
     Ok(vec![masked(0, thread | NAMESPACES, thread)?])
 }
 
-/// Commands of `fcntl` that are about a descriptor of this process. Not those that have
+/// Commands of `fcntl` that are about a descriptor of this process. Not commands that have
 /// signals sent (`F_SETOWN`), leases and notices of directories.
 ///
 /// None of `kept` is duplicated.

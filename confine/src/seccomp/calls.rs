@@ -1,8 +1,6 @@
-//! Which system calls a filter lets pass.
+//! Which system calls a filter lets pass, and what network a process reaches.
 
 use serde::Serialize;
-
-use crate::network::Network;
 
 /// Which system calls a confined process may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -13,7 +11,7 @@ pub enum SystemCalls {
     /// too.
     #[default]
     AllowList,
-    /// All but those that are known to do harm. For a machine on which serving needs
+    /// All but the known harmful ones. For a machine on which serving needs
     /// a call that the other list does not have.
     DenyList,
 }
@@ -39,4 +37,19 @@ pub(crate) struct Calls {
     pub(crate) listeners: Vec<i32>,
     /// Open `/proc/self/pagemap`, of which only written pages may be asked.
     pub(crate) page_maps: Vec<i32>,
+}
+
+/// What a confined process may still reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Network {
+    /// Nothing: no socket can be made.
+    #[default]
+    None,
+    /// TCP connections to these ports, and name resolution (port 53). No
+    /// listening for connections, no Unix sockets, no raw packets. Datagrams (UDP)
+    /// go anywhere, since names are resolved with them.
+    Ports(Vec<u16>),
+    /// Connections to any port. No listening, no Unix sockets, no raw packets.
+    Any,
 }

@@ -8,9 +8,9 @@ use super::arguments::{
     number, one_of, when,
 };
 use super::calls::Calls;
-use crate::network::Network;
+use super::calls::Network;
 
-/// Starting programs: refused beside the second layer of Landlock.
+/// Starting programs: refused in addition to the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that are refused with any arguments. Those of one machine alone are in
@@ -50,7 +50,7 @@ const NEVER: &[i64] = &[
     SETXATTRAT,
     REMOVEXATTRAT,
     FILE_SETATTR,
-    // What files are done to tells what others do.
+    // What happens to files shows what others do.
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_inotify_rm_watch,

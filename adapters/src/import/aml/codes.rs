@@ -1,4 +1,4 @@
-//! What an import says about a definition: why no tool is made of it, or what the tool does not take over.
+//! What an import reports about a definition: why no tool is made of it, or what the tool does not take over.
 
 use toolward_support::report::codes;
 

@@ -15,7 +15,7 @@ const MAX_NAME: usize = 80;
 /// Longest tag, in characters, and how many there are.
 const MAX_TAG: usize = 80;
 const MAX_TAGS: usize = 32;
-/// What AML says where a definition says nothing.
+/// AML's defaults.
 const ATTEMPTS: u64 = 3;
 /// The pause before the second attempt.
 const INITIAL_MS: u64 = 500;
@@ -168,7 +168,7 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
     kept
 }
 
-/// What no field of a contract says. `owner` is a team's name, and no identity here. The definition's own id is no name
+/// What no field of a contract holds. `owner` is a team's name, not an identity. The definition's own id is no name
 /// of the tool, since nothing keeps two publishers from the same one; below the prefix it is an alias.
 fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = match definition.status {

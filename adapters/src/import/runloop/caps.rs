@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Caps {
     given: Vec<(Class, Given)>,
-    /// Whether secrets are named at all. Where they are not, it says nothing about them.
+    /// Whether secrets are named at all. If not, it states nothing about them.
     names_secrets: bool,
     /// What has nothing like it in a policy, in words.
     pub(super) untranslated: Vec<String>,

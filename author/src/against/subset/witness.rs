@@ -44,7 +44,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The keyword with those that it depends on.
+/// The keyword with the keywords that it depends on.
 fn part(keyword: &str, outer: &Place<'_>) -> Option<Value> {
     let beside: &[&str] = match keyword {
         "additionalProperties" => &["properties", "patternProperties"],
@@ -119,7 +119,7 @@ fn scalars(inner: &Place<'_>) -> Vec<Value> {
     values
 }
 
-/// Objects with what is required, with each property, with all of them, and with one that is not named.
+/// Objects with what is required, with each property, with all of them, and with an unnamed one.
 fn objects(inner: &Place<'_>, values: &[Value]) -> Vec<Value> {
     let named = inner.properties().take(MAX_PROPERTIES);
     let samples: Map<String, Value> = named

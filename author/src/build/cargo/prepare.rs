@@ -42,7 +42,7 @@ impl Workspace {
         Ok(Self::of(&said, own, &checkout, krate.scratch.directory()))
     }
 
-    /// What `cargo metadata` says about the crate in `own`.
+    /// What `cargo metadata` reports about the crate in `own`.
     fn of(said: &Value, own: &Path, checkout: &Path, scratch: &Path) -> Self {
         let path = |key| {
             let path = said.get(key).and_then(Value::as_str).map(PathBuf::from);

@@ -149,3 +149,28 @@ fn what_cargo_says_gives_the_reason_of_a_failure() {
     );
     assert_eq!(failure_reason(denied, false), None);
 }
+
+/// The compiler's name after a build in a target directory where Cargo has left this.
+fn name_after(told: &str) -> Option<String> {
+    let target = tempfile::tempdir().unwrap();
+    std::fs::write(target.path().join(COMPILER_FILE), told).unwrap();
+    compiler_in(target.path())
+}
+
+#[test]
+fn the_compiler_is_the_one_that_cargo_asked_for_its_version() {
+    let told = r#"{ "rustc_fingerprint": 1, "outputs": {
+        "1": { "success": true, "stdout": "___\nlib___.rlib\n", "stderr": "" },
+        "2": { "success": true, "stdout": "rustc 1.95.0 (59807616e 2026-04-14)\nbinary: rustc\n" }
+    } }"#;
+    let name = name_after(told);
+    assert_eq!(name.as_deref(), Some("rustc 1.95.0 (59807616e 2026-04-14)"));
+}
+
+#[test]
+fn what_does_not_name_one_compiler_names_none() {
+    let two = r#"{ "outputs": { "1": { "stdout": "rustc 1" }, "2": { "stdout": "rustc 2" } } }"#;
+    for told in ["", "{}", r#"{ "outputs": { "1": 7 } }"#, two] {
+        assert_eq!(name_after(told), None, "{told}");
+    }
+}

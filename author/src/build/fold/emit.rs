@@ -9,12 +9,10 @@ use wasm_encoder::{
 };
 use wasmparser::{CanonicalFunction, ComponentAlias, ExternalKind, FuncType};
 
-use super::Kept;
-use super::core::Index;
 use super::link::{Group, Kind, Made, Source, Spaces, unknown, uses};
 use super::merge::{Layout, Outside, export_kind};
-use super::read::Item;
-use super::trampolines::{self, Signature, TABLE};
+use super::read::{Index, Item};
+use super::{Kept, Signature, TABLE, trampolines};
 
 /// The number of a section with a core module, and with a component.
 const MODULE_SECTION: u8 = 1;
@@ -200,7 +198,7 @@ impl<'a> Emitter<'_, 'a> {
             return Ok(());
         }
         let mut given: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        // One without imports has to be named, too.
+        // One without imports must be named, too.
         for name in arguments.keys() {
             given.insert(name, Vec::new());
         }
@@ -303,7 +301,7 @@ impl<'a> Emitter<'_, 'a> {
         for ty in layout.types(&late)? {
             signatures.push(signature(&ty)?);
         }
-        let (trampolines, filler) = trampolines::modules(&signatures);
+        let (trampolines, filler) = trampolines(&signatures);
         let trampolines = self.module(&trampolines);
         let trampolines = self.instantiate(trampolines, Vec::new());
 

@@ -7,8 +7,8 @@ use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ExternalKind, Instance, TypeRef,
 };
 
-use super::core::{Core, Index};
 use super::read::Item;
+use super::read::{Core, Index};
 use super::{FEWEST, Kept};
 
 /// How many names all modules may import and export. Python's have some 6,500.
@@ -285,7 +285,7 @@ pub(super) fn uses(canon: &CanonicalFunction) -> Vec<(Kind, Index)> {
     function.into_iter().chain(options).collect()
 }
 
-/// Of a component that is valid this is said only where a module is used that became a part of the
+/// Of a valid component this is the error only if a module is used that became a part of the
 /// merged one.
 pub(super) fn unknown() -> Kept {
     Kept::because("a number leads nowhere")

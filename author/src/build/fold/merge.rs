@@ -12,8 +12,8 @@ use wasm_encoder::{
 use wasmparser::{FromReader, FuncType, Operator, SectionLimited, TypeRef};
 
 use super::Kept;
-use super::core::{Core, Index};
 use super::link::{Group, Kind, Source, unknown};
+use super::read::{Core, Index};
 
 /// The longest initial value of a global that is written where the global was named, in bytes.
 /// Tools write a number; sums of sums double with each module.
@@ -206,7 +206,7 @@ impl<'g, 'a> Layout<'g, 'a> {
                 member.parse_data_section(&mut data, section)?;
             }
             for (function, name) in &core.names {
-                // The module that defines a function comes before those that import it.
+                // The module that defines a function comes before its importers.
                 if let Ok(function) = member.function_index(*function) {
                     names.entry(function).or_insert(*name);
                 }

@@ -73,7 +73,7 @@ const LIBRARY: &str = r#"
       global.get $counter i32.const 2 call_indirect $table (type $step)
       i32.const 3 call_indirect $table (type $step))"#;
 
-/// What a component says and returns.
+/// What a component prints and returns.
 fn run(component: &[u8]) -> (Vec<String>, u32) {
     let engine = Engine::default();
     let component = Component::new(&engine, component).unwrap();

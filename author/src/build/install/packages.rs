@@ -27,7 +27,7 @@ pub struct Installable {
     pub kind: BuildKind,
     /// The packages with their versions, for people.
     pub packages: &'static str,
-    /// The name of its package in [`REQUIREMENTS`]; `None`: those of npm.
+    /// The name of its package in [`REQUIREMENTS`]; `None`: the packages of npm.
     pub(super) requirement: Option<&'static str>,
 }
 
@@ -81,7 +81,7 @@ impl Installable {
     }
 }
 
-/// The lines of [`REQUIREMENTS`] for these packages: each begins with its name, and the
+/// The lines of [`REQUIREMENTS`] for these packages: each starts with its name, and the
 /// lines with its digests are indented.
 pub(super) fn pinned(names: &[&str]) -> String {
     let mut wanted = false;

@@ -6,7 +6,7 @@ use toolward_bundle::dev::BuildKind;
 
 use super::*;
 
-/// Makes an environment with copies of itself, and keeps what pip is told.
+/// Makes an environment with copies of itself, and keeps pip's arguments.
 const PYTHON: &str = r#"
 if [ "$3" = venv ]; then
   /bin/mkdir -p "$4/bin"; /bin/cp "$0" "$4/bin/python"; /bin/cp "$0" "$4/bin/pip"
@@ -55,7 +55,7 @@ fn npm_runs_no_scripts_and_its_packages_come_to_their_place_whole() {
     assert!(arguments.starts_with("ci --ignore-scripts "), "{arguments}");
     let lock = std::fs::read_to_string(js.join("package-lock.json")).unwrap();
     assert_eq!(lock, NPM[1].1);
-    // What is there is not replaced.
+    // What exists is not replaced.
     let taken = installed(BuildKind::Js, root.path(), &tools).unwrap_err();
     assert_eq!(taken.code(), "output-exists", "{taken}");
 }
@@ -220,4 +220,32 @@ fn a_directory_that_others_write_to_gets_no_programs() {
     std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
     installed(BuildKind::Js, root.path(), &tools).unwrap_err();
     assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
+}
+
+#[test]
+fn settings_are_kept_and_what_chooses_code_is_not() {
+    for kept in [
+        "https_proxy",
+        "HTTP_PROXY",
+        "npm_config_registry",
+        "NPM_TOKEN",
+        "PIP_INDEX_URL",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+    ] {
+        assert!(is_kept(kept.as_ref()), "{kept}");
+    }
+    for dropped in [
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "pip_target",
+        "npm_config_script_shell",
+    ] {
+        assert!(!is_kept(dropped.as_ref()), "{dropped}");
+    }
 }
