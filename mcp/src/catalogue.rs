@@ -82,7 +82,7 @@ impl Listed {
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.
     pub(crate) name: String,
-    /// `id@major`: what the host is asked for. A call says why it is blocked.
+    /// `id@major`: what the host is asked for. The answer to a call is why it is blocked.
     pub(crate) target: String,
     /// Its contract's id.
     pub(crate) id: String,
@@ -151,7 +151,7 @@ fn blocked(target: &str) -> CallError {
 pub(crate) struct Catalogue {
     /// The tools that may run, by name.
     pub(crate) listed: Vec<Listed>,
-    /// Those that may not, by name, and after them those that are not loaded.
+    /// Tools that may not, by name, and after them tools that are not loaded.
     pub(crate) blocked: Vec<Blocked>,
     /// What became of names that tools did not get.
     pub(crate) problems: Vec<NameProblem>,
@@ -185,9 +185,9 @@ impl<'a> Found<'a> {
 }
 
 impl Catalogue {
-    /// The tool that a client means: the one that is shown by this very name, else the one
-    /// with this id, `id@major` or alias. Of several with one id it is the one that has the plain
-    /// name, if the principal may use it.
+    /// The tool that a client means: the tool shown by this very name, else the tool
+    /// with this id, `id@major` or alias. Of several with one id the tool with the plain
+    /// name counts, if the principal may use it.
     pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
         if let Some(place) = self.by_name.get(name) {
             return self.at(*place, principal);
@@ -233,7 +233,7 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 }
 
 /// What a host serves, in the order of names. The same bundles, arrived in the same order,
-/// give the same catalogue; a tool for which there is no name is left out.
+/// give the same catalogue; a tool without a name is left out.
 pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     let mut infos: Vec<ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));

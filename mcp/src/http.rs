@@ -138,8 +138,8 @@ impl fmt::Debug for Authentication {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections at once. A further one replaces one that has not shown a valid token;
-    /// where there is none, it gets status 503 and is closed.
+    /// Connections at once. A further one replaces a connection that has not shown a valid
+    /// token; without such a connection, it gets status 503 and is closed.
     pub connections: usize,
     /// Connections at once from one address: all of this machine's loopback addresses
     /// count as one, and so does a /64 network of IPv6. Behind a proxy all clients

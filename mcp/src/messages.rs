@@ -54,8 +54,7 @@ pub(crate) struct Scan<'t> {
     values: usize,
     depth: usize,
     cost: usize,
-    /// The members `id` and `method`. Of a text that is cut off, those that came before
-    /// the end.
+    /// The members `id` and `method`, if they came before the end of a text that is cut off.
     id: Option<&'t [u8]>,
     method: Option<&'t [u8]>,
     /// Whether there is a member that answers have alone, even if it is cut off.

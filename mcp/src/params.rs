@@ -294,7 +294,7 @@ impl fmt::Display for Expected {
 pub(crate) enum Unreadable {
     /// A tool's call whose arguments are not an object. It ends with a result, which a model can read.
     Call(Box<CallToolRequestParams>, WrongArguments),
-    /// A request of a method that the server has, or of one that it does not have.
+    /// A request of a known method, or of an unknown one.
     Fault(ErrorData),
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Revision {
 }
 
 impl Revision {
-    /// The revision of a request: the negotiated one, or the one that the request names.
+    /// The revision of a request: negotiated, or named in the request.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         context
             .protocol_version()

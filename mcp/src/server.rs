@@ -65,7 +65,7 @@ pub(crate) struct Shared {
 }
 
 impl Service {
-    /// A service with these features. Open questions, approvals and denials are those of the
+    /// A service with these features. Open questions, approvals and denials are in the
     /// [`SharedState`] of their host.
     #[must_use]
     pub fn new(features: ServerFeatures) -> Self {
@@ -123,7 +123,7 @@ impl Connection {
     /// runs there from the start; any other starts on the connection's own runtime, and moves once it computes for more
     /// than 100 µs without a pause. The connection's own runtime can have one thread then.
     ///
-    /// The runtime needs tokio's timer and I/O, and has to outlive the connection: a call on one that was shut down is
+    /// The runtime needs tokio's timer and I/O, and must outlive the connection: a call on a runtime that was shut down is
     /// never answered. Calls that are open are counted by [`stdio::serve`](crate::stdio::serve) only. Default: all calls
     /// run where the connection is served.
     #[must_use]

@@ -130,7 +130,7 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// Serves the client at `streams` with this handler, made by
 /// [`Service::connection`](crate::Service::connection), until it closes its end, or
 /// until `shutdown`. Calls that run when it closes have five seconds to end. At `shutdown`
-/// nothing more is read, and calls have two seconds; those that still run then are
+/// nothing more is read, and calls have two seconds; calls that still run then are
 /// cancelled, and answered so.
 ///
 /// # Errors

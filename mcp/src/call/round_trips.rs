@@ -66,7 +66,7 @@ impl Called<'_> {
     }
 }
 
-/// How a call ended, as far as the client is concerned: with a reply, with what the client has to be asked first, or
+/// How a call ended, as far as the client is concerned: with a reply, with what the client is asked first, or
 /// with a fault of the protocol. That is one of answers that belong to no question of this call, or of a client that
 /// lacks a capability that the call needs.
 pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;

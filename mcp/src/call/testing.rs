@@ -117,7 +117,7 @@ fn host_of(directories: &[&Path]) -> Host {
         .unwrap()
 }
 
-/// A person who says the given things in turn, and then nothing.
+/// A person who gives these answers in turn, and then none.
 #[derive(Default)]
 pub(crate) struct Scripted {
     says: Mutex<VecDeque<Value>>,

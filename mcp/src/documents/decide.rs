@@ -51,14 +51,6 @@ pub enum Hidden {
     NoTemplate,
 }
 
-impl Hidden {
-    /// Whether a `[[document]]` would change it.
-    #[must_use]
-    pub fn can_be_given(&self) -> bool {
-        matches!(self, Self::NotGiven)
-    }
-}
-
 impl fmt::Display for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -261,7 +253,8 @@ const MAX_SHOWN_CHARS: usize = 1000;
 pub fn suggest<'v, 'c: 'v>(verdicts: impl IntoIterator<Item = &'v DocumentVerdict<'c>>) -> String {
     let mut tables: Vec<(DocumentRule, String)> = Vec::new();
     for verdict in verdicts {
-        if !verdict.hidden.as_ref().is_some_and(Hidden::can_be_given) {
+        // Only a missing `[[document]]` table can be added.
+        if verdict.hidden != Some(Hidden::NotGiven) {
             continue;
         }
         let (Ok(publisher), Ok(bundle)) = (

@@ -67,8 +67,7 @@ impl ServedPrompt {
         }
     }
 
-    /// The messages with values filled in. `documents`: those that the caller
-    /// may see.
+    /// The messages with values filled in. `documents`: what the caller may see.
     pub(super) fn get(
         &self,
         values: &Values,

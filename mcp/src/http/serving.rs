@@ -201,7 +201,7 @@ pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> u
     }
 }
 
-/// Takes connections and serves these routes on them until `shutdown` is cancelled. Returns those that are open then.
+/// Takes connections and serves these routes on them until `shutdown` is cancelled. Returns the connections still open.
 pub(super) async fn take_connections(
     listener: TcpListener,
     routes: Router,

@@ -119,9 +119,9 @@ impl Sessions {
         self.own(id)?.revision()
     }
 
-    /// Keeps a new session. Where its owner has too many, the one of its own that was
-    /// idle longest makes room; where all have too many together, so does one of its
-    /// own, or, where it has none, the one that was idle longest of all.
+    /// Keeps a new session. If its owner has too many, the session that the owner left idle
+    /// longest makes room. If all owners together have too many, so does a session of this
+    /// owner, or, if it has none, the session that was idle longest of all.
     fn keep(&self, session: Arc<Session>) -> Result<Option<Arc<Session>>, io::Error> {
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         let is_own = |other: &&Arc<Session>| other.owner() == session.owner();

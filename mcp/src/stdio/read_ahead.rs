@@ -68,7 +68,7 @@ impl CallThreads {
     /// Whether calls wait for something else: a thread has parked since reading last went on, and fewer threads run than
     /// there are processors.
     fn have_an_idle_processor(&self) -> bool {
-        // A parked thread has begun to park once more than it has ended it.
+        // A parked thread has started to park once more than it has stopped.
         let running = self.park_counts().filter(|count| count % 2 == 0).count();
         running < self.processors.saturating_add(self.serving_threads)
             && self.parks() != self.parks_at_last_read
@@ -79,7 +79,7 @@ impl CallThreads {
         self.park_counts().map(|count| count.div_ceil(2)).sum()
     }
 
-    /// How often each thread has begun or ended to park.
+    /// How often each thread has started or stopped to park.
     fn park_counts(&self) -> impl Iterator<Item = u64> {
         let threads = 0..self.runtime.num_workers();
         threads.map(|thread| self.runtime.worker_park_unpark_count(thread))
