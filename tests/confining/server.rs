@@ -1,14 +1,30 @@
 //! A client of a server, over the server's standard input and output.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 /// When an answer counts as not coming: compiling comes first, perhaps beside other tests.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Starts a program. It may have just been copied: while another thread starts a process, that holds the file open for
+/// writing for a moment.
+fn spawn(command: &mut Command) -> Child {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < until =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            child => return child.unwrap(),
+        }
+    }
+}
 
 /// A server that has answered its client, and is confined therefore.
 pub(super) struct Server {
@@ -20,7 +36,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn(&mut command);
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || {

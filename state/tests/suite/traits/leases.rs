@@ -92,7 +92,10 @@ async fn beyond_the_queue_a_call_is_refused(leases: &dyn Leases) {
             Ok(PlaceReply::Full(full)) => break assert_eq!(full.waiting, 1),
             Err(StateError::Late) if Instant::now() < ends => {
                 let more = tokio::time::timeout(Duration::from_millis(40), &mut waits);
-                assert!(more.await.is_err(), "one place is taken");
+                // If it was refused, or its answer was lost, another waits in its place.
+                if more.await.is_ok() {
+                    waits = waiting(&places).await;
+                }
             }
             other => panic!("{other:?}"),
         }
