@@ -158,6 +158,10 @@ pub(crate) fn run(
         let about = show::about(&arguments.tool, &contents, source, policies, environment)?;
         output.note(about.unwrap_or_default());
     }
+    #[cfg_attr(
+        not(feature = "adapters"),
+        expect(unused_variables, reason = "for records")
+    )]
     let (request, input) = match request(arguments, &contents, output) {
         Ok(request) => request,
         Err(failure) => return Err(early.unfit(started, failure)),
@@ -450,7 +454,10 @@ fn request(
         Some(argument) => Some(document(argument)?),
         None => None,
     };
+    #[cfg(feature = "adapters")]
     let recorded = arguments.format == Some(Format::AgentTool);
+    #[cfg(not(feature = "adapters"))]
+    let recorded = false;
     let (mut request, input) = match (text, arguments.set.is_empty()) {
         (Some(text), true) => {
             // The host reads the text itself.

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::confine::Confinement;
-use toolward_host::{Denials, DenialsError, EventFilter, Host, LOCAL, memory};
+use toolward_host::{Denials, DenialsError, Host, LOCAL, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
@@ -331,7 +331,7 @@ impl Server {
         let shared_state = self.builder.shared_state.clone();
         #[cfg(feature = "adapters")]
         let events = self.events.map(|file| {
-            let events = shared_state.events(EventFilter::all());
+            let events = shared_state.events(toolward_host::EventFilter::all());
             file.follow(events, runtime.handle())
         });
         #[cfg(feature = "adapters")]

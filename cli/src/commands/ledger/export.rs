@@ -7,11 +7,14 @@ use serde_json::json;
 #[cfg(feature = "adapters")]
 use toolward_adapters::frames::Attachments;
 use toolward_ledger::{Reader, Selection};
+#[cfg(feature = "adapters")]
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::file;
 use toolward_operator::installed::StoreLocation;
 
-use super::{Found, Rows, Which, json_of, rows};
+#[cfg(feature = "adapters")]
+use super::Found;
+use super::{Rows, Which, json_of, rows};
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 use crate::flags::Flagged;
