@@ -37,7 +37,7 @@ codes! {
             "a tool of the driver's language is not installed", ("{tool} is missing")
             => format!("install it: {install}");
         NoToolchain = "toolchain-unplaced",
-            "`toolchain --install` has no directory to install into: none was named, and this user has no data directory",
+            "`doctor --install` has no directory to install into: none was named, and this user has no data directory",
             ("there is no toolchain directory: this user has no data directory")
             => "name a directory with `--toolchain` or TOOLWARD_TOOLCHAIN";
         /// `path` is the directory.

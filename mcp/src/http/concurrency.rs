@@ -2,7 +2,7 @@
 //! share of the memory for messages. One principal may take at most half of what is left.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -144,19 +144,21 @@ impl MemoryBudget {
     }
 }
 
+/// The bytes that are left, and the bytes that the client has taken; always locked in this order.
+fn counts<'a>(
+    memory: &'a MemoryBudget,
+    share: &'a MemoryShare,
+) -> (MutexGuard<'a, usize>, MutexGuard<'a, usize>) {
+    let left = memory.left.lock();
+    let left = left.unwrap_or_else(PoisonError::into_inner);
+    let taken = share.taken.lock();
+    (left, taken.unwrap_or_else(PoisonError::into_inner))
+}
+
 impl HeldMemory {
     /// Takes more.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Rejection> {
-        let mut left = self
-            .memory
-            .left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self
-            .share
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let (mut left, mut taken) = counts(&self.memory, &self.share);
         let then_taken = taken.saturating_add(bytes);
         match left.checked_sub(bytes) {
             Some(then_left) if then_taken <= then_left => {
@@ -176,16 +178,7 @@ impl HeldMemory {
 
 impl Drop for HeldMemory {
     fn drop(&mut self) {
-        let mut left = self
-            .memory
-            .left
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self
-            .share
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let (mut left, mut taken) = counts(&self.memory, &self.share);
         *left = left.saturating_add(self.bytes);
         *taken = taken.saturating_sub(self.bytes);
     }
