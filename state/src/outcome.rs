@@ -34,7 +34,10 @@ pub async fn settled<'a, T>(
 ) -> Result<T, StateError> {
     loop {
         match operation().await {
-            Err(StateError::Unknown) if Instant::now() < deadline => {
+            // A pause needs a runtime, which what is detached may lack.
+            Err(StateError::Unknown)
+                if Instant::now() < deadline && tokio::runtime::Handle::try_current().is_ok() =>
+            {
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
             outcome => return outcome,

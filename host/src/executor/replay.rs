@@ -55,16 +55,10 @@ impl ReplayExecutor {
             None => Err(Nearest::default()),
         };
         let taken = taken.map_err(|nearest| no_recording(&contract.major_id(), &nearest))?;
-        let mut result = match taken.call.outcome.code {
+        let result = match taken.call.outcome.code {
             Some(_) => Err(failure(&taken)),
             None => output(&taken),
         };
-        if let Some(redactor) = &recorded.redactor {
-            match &mut result {
-                Ok(output) => redactor.output(output),
-                Err(error) => redactor.error(error),
-            }
-        }
         let result = result.map(|output| DriverOutput {
             content: output.content,
             ..DriverOutput::new(output.structured.to_string())

@@ -16,7 +16,7 @@ use self::failure::{DriverFailure, Started};
 use self::output::Mapped;
 use crate::admission::Admission;
 use crate::api::result::{CallError, Output};
-use crate::elicitation::CheckedQuestions;
+use crate::elicitation::{CheckedQuestions, OpenForm};
 use crate::imports::CallTools;
 use crate::invocation::CallEnd;
 use crate::named::NamedCalls;
@@ -68,6 +68,8 @@ pub(crate) async fn dispatch(
             break CallEnd::Failed(failure.error);
         }
         record.failed(&failure.error.code);
+        // The form of a driver whose questions were refused is no other driver's.
+        while call.extensions.take::<OpenForm>().is_some() {}
         record.picked(&call.route);
         if let Some(admitted) = &mut admitted {
             admitted.earlier_fuel = record.facts.fuel;

@@ -160,6 +160,10 @@ impl Memory {
         let state = match ending {
             CallEnding::Forgotten => None,
             CallEnding::Ran => Some(CallState::Ran),
+            // It alone would take the place of all others.
+            CallEnding::Replied { reply, remembered } if size(&reply) > MAX_REPLY_BYTES => {
+                remembered.then_some(CallState::Ran)
+            }
             CallEnding::Replied { reply, remembered } => {
                 Some(CallState::Replied { reply, remembered })
             }

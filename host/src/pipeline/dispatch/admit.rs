@@ -11,7 +11,7 @@ use crate::admission::{Path, Slot};
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
 use crate::elicitation::{Resumed, Spent};
-use crate::executor::{Clock, Executor};
+use crate::executor::{Clock, Executor, RecordedInput};
 use crate::imports::{CallBudget, HostImports, SlotCell};
 use crate::named::CallName;
 use crate::pipeline::call_record::CallRecord;
@@ -48,7 +48,9 @@ pub(super) async fn ready<'a>(
             admitted
         }
     };
-    let key = match call.extensions.get::<Arc<CallName>>() {
+    // Nothing runs in a replay that could be done twice.
+    let name = call.extensions.get::<Arc<CallName>>();
+    let key = match name.filter(|_| !executor.features().replays) {
         None => None,
         Some(name) => {
             let driver = call.route.driver.driver.id.as_str();
@@ -70,6 +72,12 @@ pub(super) async fn ready<'a>(
     );
     if let Some(before) = imports.as_deref() {
         own.follow(before);
+    }
+    if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
+        && let Some(redactor) = &recorded.redactor
+    {
+        // Today's secrets are kept out of what was recorded, once that is checked.
+        own.secrets.keep_out_earlier(redactor);
     }
     *imports = Some(own);
     match attempts

@@ -136,7 +136,7 @@ impl Attempts {
         };
         if report.failing {
             health.failed(context.principal());
-        } else if let CallEnd::Done(_) = &report.end {
+        } else if let (CallEnd::Done(_), false) = (&report.end, executor.features().replays) {
             health.worked(context.principal());
         }
         self.claimed = report.claimed;
