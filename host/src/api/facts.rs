@@ -277,6 +277,8 @@ pub trait CallListener: Send + Sync {
         let _ = kind;
     }
 
-    /// A call has ended.
+    /// A call has ended. [`CallFacts::tool`] of a call in which no tool was found, the subjects of
+    /// [`CallFacts::violations`] and a driver's code in [`CallFacts::error`] are untrusted texts of callers and drivers.
+    /// Of a call that [repeats](CallFacts::repeats) another, the driver is that call's, which did not run again.
     fn finished(&self, call: &CallFacts);
 }

@@ -78,7 +78,7 @@ impl Asker {
     }
 
     /// Whether the caller can have the questions answered.
-    pub(crate) fn may_ask(&self, request: &InputRequest) -> Result<(), CallError> {
+    fn may_ask(&self, request: &InputRequest) -> Result<(), CallError> {
         let mut lacking: Vec<&str> = Vec::new();
         for question in &request.questions {
             let kind = kind(&question.ask);

@@ -124,7 +124,8 @@ impl FormExecutor {
             }],
             state: Vec::new(),
         };
-        asker.may_ask(&request)?;
+        // Only a form that its person is shown keeps others from asking.
+        asker.take(request.clone(), &context.violations)?;
         let (principal, id) = (context.principal(), &job.invocation.id);
         self.forms.open(principal, id).map_err(busy)?;
         Ok(CallEnd::Asks(request))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolward_state::MAX_REPLY_BYTES;
 
 use crate::api::facts::CallFacts;
-use crate::api::result::{Block, CallError, Origin, Output};
+use crate::api::result::{CallError, Origin, Output};
 
 /// A reply that was kept.
 pub(crate) struct KeptReply {
@@ -39,33 +39,39 @@ impl KeptReply {
             bundle: facts.bundle.clone(),
             origin: facts.origin,
         };
-        let (value, content) = match result {
-            Ok(output) => (Ok(&output.structured), &*output.content),
-            Err(error) => (Err(error), &[][..]),
+        // The output or the cause comes first, as a separate document: each may be as deep as the parser follows.
+        let (first, rest) = match result {
+            Ok(output) => (Some(&output.structured), (None, &*output.content, source)),
+            Err(error) => {
+                let without_cause = CallError {
+                    cause: None,
+                    ..error.clone()
+                };
+                (error.cause.as_ref(), (Some(without_cause), &[][..], source))
+            }
         };
         let mut bytes = Bounded(Vec::new());
-        // One document after the other: each may be as deep as the parser follows.
-        match value {
-            Ok(value) => serde_json::to_writer(&mut bytes, value).ok()?,
-            Err(_) => serde_json::to_writer(&mut bytes, &Value::Null).ok()?,
-        }
-        serde_json::to_writer(&mut bytes, &(value.err(), content, source)).ok()?;
+        serde_json::to_writer(&mut bytes, first.unwrap_or(&Value::Null)).ok()?;
+        serde_json::to_writer(&mut bytes, &(first.is_some(), rest)).ok()?;
         Some(bytes.0.into())
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut documents = serde_json::Deserializer::from_slice(bytes);
-        let structured = Value::deserialize(&mut documents).ok()?;
-        let (error, content, source): (Option<CallError>, Vec<Block>, ReplySource) =
+        let first = Value::deserialize(&mut documents).ok()?;
+        let (has_first, (error, content, source)): (bool, (Option<CallError>, _, ReplySource)) =
             Deserialize::deserialize(&mut documents).ok()?;
-        let output = Output {
-            structured,
-            content,
+        let result = match error {
+            Some(error) => Err(CallError {
+                cause: has_first.then_some(first),
+                ..error
+            }),
+            None => Ok(Output {
+                structured: first,
+                content,
+            }),
         };
-        Some(Self {
-            result: error.map_or(Ok(output), Err),
-            source,
-        })
+        Some(Self { result, source })
     }
 }
 
@@ -96,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::api::result::{
-        Annotations, BlockContent, ErrorClass, ErrorCode, Hit, ResourceBody, Role,
+        Annotations, Block, BlockContent, ErrorClass, ErrorCode, Hit, ResourceBody, Role,
     };
 
     fn kept(result: &Result<Output, CallError>) -> KeptReply {
@@ -112,7 +118,7 @@ mod tests {
     #[test]
     fn a_reply_is_read_as_it_was() {
         let mut deep = json!(-0.1);
-        (0..120).for_each(|_| deep = json!([deep]));
+        (0..126).for_each(|_| deep = json!([deep]));
         let blocks = [
             BlockContent::Text {
                 text: "a\u{0}ä".to_owned(),
@@ -165,6 +171,11 @@ mod tests {
             allowed: 1,
         }));
         assert_eq!(kept(&limited).result, limited);
+        for cause in [Value::Null, deep] {
+            let failed = CallError::new(ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed, "");
+            let failed = Err(failed.with_cause(cause));
+            assert_eq!(kept(&failed).result, failed);
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ const FORMS: Answerable = Answerable {
     roots: false,
 };
 const TOOL: &str = "person.choose";
+/// Its form is larger than a question may be.
+const LENGTHY: &str = "person.lengthy";
 
 /// A host of a tool that a person answers, granted or not.
 fn host(granted: &str) -> (Fixture, Host) {
@@ -37,11 +39,21 @@ fn under(granted: &str, more: &str, limits: Limits) -> (Fixture, Host) {
              requires: {{ user: [form] }}\n{more}---\n"
         ),
     );
+    let long = "long ".repeat(4000);
+    fixture.write(
+        &format!("tools/{LENGTHY}/TOOL.md"),
+        format!(
+            "---\nname: Lengthy\nid: {LENGTHY}\ndescription: Asks at length.\nversion: 1.0.0\n\
+             inputs: {{ type: object }}\n\
+             outputs: {{ type: object, properties: {{ day: {{ type: string, description: {long}}} }} }}\n\
+             requires: {{ user: [form] }}\n---\n"
+        ),
+    );
     fixture.write(
         "drivers/choose/DRIVER.md",
         format!(
             "---\nname: Choose\nid: choose-form\ndescription: Asks.\nversion: 1.0.0\nkind: form\n\
-             implements:\n  - tool: {TOOL}\n    version: 1.x\n---\n"
+             implements:\n  - tool: {TOOL}\n    version: 1.x\n  - tool: {LENGTHY}\n    version: 1.x\n---\n"
         ),
     );
     let publisher = format!("dev:{}", fixture.path().display());
@@ -173,6 +185,17 @@ async fn a_principal_is_asked_one_form_at_a_time() {
         asked: next,
     };
     assert!(host.call(ada().resume(right)).await.result.is_ok());
+}
+
+#[tokio::test]
+async fn a_form_that_can_not_be_shown_is_refused_before_it_is_opened() {
+    let (_fixture, host) = host(GRANTED);
+    let asked = question(host.call(request(json!({}))).await);
+    let lengthy = Request::with_value(LENGTHY, json!({})).answerable(FORMS);
+    let error = host.call(lengthy).await.result.unwrap_err();
+    let rule = &error.cause.as_ref().unwrap()["rule"];
+    assert_eq!(rule, "question-not-allowed", "{error:?}");
+    host.give_up(&asked);
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! The attempts of a driver to carry out a call: what they share, what answers the driver's requests, and one attempt.
 
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::time::{Sleep, sleep_until};
 use toolward_contract::tool::Retry;
 use toolward_policy::Grant;
 
@@ -21,7 +24,7 @@ use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
 use crate::extensions::Extensions;
 use crate::health::Health;
 use crate::imports::{
-    BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+    BoxFuture, BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
 use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
@@ -130,7 +133,7 @@ impl Attempts {
         self.job.spent_fuel = facts.fuel;
         let (executor, job, context) = (&*self.executor, &mut self.job, &self.context);
         let report = match executor.features().ends_in_time {
-            true => executor.attempt(job, context).await,
+            true => or_stops(executor.attempt(job, context), context.clock).await,
             // No part of the future of a component's call.
             false => Box::pin(in_time(executor, job, context)).await,
         };
@@ -227,6 +230,27 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
         Err(deadline::Elapsed) => clock.late(),
     };
     AttemptReport::new(CallEnd::Failed(error))
+}
+
+/// How long after the deadline an attempt that ends by itself may take to report.
+const REPORT_TIME: Duration = Duration::from_secs(1);
+
+/// An attempt that ends by itself. If it does not, the host stops waiting.
+async fn or_stops(mut attempt: BoxFuture<'_, AttemptReport>, clock: Clock) -> AttemptReport {
+    // Most calls need no timer.
+    let mut stops: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|context| {
+        if let Poll::Ready(report) = attempt.as_mut().poll(context) {
+            return Poll::Ready(report);
+        }
+        let stops = stops.get_or_insert_with(|| {
+            let ends = clock.deadline.checked_add(REPORT_TIME);
+            Box::pin(sleep_until(ends.unwrap_or(clock.deadline).into()))
+        });
+        let stopped = stops.as_mut().poll(context);
+        stopped.map(|()| AttemptReport::new(CallEnd::Failed(clock.late())))
+    })
+    .await
 }
 
 /// How long to wait before the next attempt; `None` if there is none.
@@ -354,5 +378,20 @@ fn buckets(
         counters: budget.buckets.clone(),
         deadline: clock.deadline,
         violations: violations.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::result::ErrorCode;
+
+    #[tokio::test]
+    async fn an_attempt_that_does_not_end_by_itself_is_not_waited_for() {
+        let clock = Clock::start(Duration::from_millis(10), None);
+        let started = Instant::now();
+        let report = or_stops(Box::pin(std::future::pending()), clock).await;
+        assert!(matches!(report.end, CallEnd::Failed(error) if error.code == ErrorCode::TIMEOUT));
+        assert!(started.elapsed() < REPORT_TIME * 5);
     }
 }
