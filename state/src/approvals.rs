@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use crate::BoxFuture;
-use crate::outcome::StateError;
+use crate::error::StateError;
 
 /// Questions about one tool for one principal that are open at the same time.
 pub const MAX_QUESTIONS_PER_TOOL: usize = 3;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::BoxFuture;
+use crate::error::StateError;
 use crate::leases::Withdrawal;
-use crate::outcome::StateError;
 
 /// The most bytes of the replies that are kept for one principal.
 pub const MAX_REPLY_BYTES: u64 = 4 << 20;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::BoxFuture;
-use crate::outcome::StateError;
+use crate::error::StateError;
 
 /// The host's keys. What is sealed can be opened by every process that shares them.
 pub trait Keys: Send + Sync {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::BoxFuture;
-use crate::outcome::StateError;
+use crate::error::StateError;
 
 /// The running and waiting calls of hosts, and the withdrawals of bundles.
 pub trait Leases: Send + Sync {

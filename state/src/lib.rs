@@ -38,7 +38,6 @@ mod error;
 mod keys;
 mod leases;
 mod local;
-mod outcome;
 
 use std::pin::Pin;
 
@@ -48,7 +47,7 @@ pub use approvals::{
 };
 pub use buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
 pub use calls::{Begun, CallDigest, CallEnding, CallId, Calls, MAX_REPLY_BYTES, StoredReply};
-pub use error::Error;
+pub use error::{Error, StateError, detach, settled};
 pub use keys::{Binding, Keys, Unsealed};
 pub use leases::{
     CallPlace, Leases, PlaceLimits, PlaceReply, Places, PlacesOf, QueueFull, ServedBundles,
@@ -59,7 +58,6 @@ pub use local::approvals::{Denials, DenialsError};
 #[cfg(feature = "sqlite")]
 pub use local::buckets::{Bucket, Page, Store};
 pub use local::leases::places_of_process;
-pub use outcome::{StateError, detach, settled};
 
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -8,29 +8,25 @@ mod keys;
 pub(crate) mod leases;
 
 use std::future::ready;
-use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::sync::Mutex;
+use std::time::Instant;
 
-use self::approvals::{Denials, OpenQuestions, RememberedApprovals};
-use self::calls::CallIds;
+use self::approvals::{DenialBackoff, Denials, PendingApprovals, RememberedApprovals};
 use self::keys::LocalKeys;
-use self::leases::{ServedWatches, places_of_process};
 use crate::BoxFuture;
-use crate::approvals::{
-    ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionId, RememberedApproval,
-};
-use crate::calls::{Begun, CallEnding, CallId, Calls};
+use crate::error::StateError;
 use crate::keys::{Binding, Keys, Unsealed};
-use crate::leases::{Leases, PlaceLimits, Places, PlacesOf, ServedBundles, Withdrawal};
-use crate::outcome::StateError;
 
 /// The state of the hosts of one process. Its operations never end with [`StateError::Unknown`].
 pub struct Local {
-    calls: CallIds,
+    calls: Mutex<calls::Memory>,
     keys: LocalKeys,
-    questions: OpenQuestions,
+    /// The tools that were denied.
+    backoff: DenialBackoff,
+    /// The questions that are open.
+    pending: PendingApprovals,
     remembered: RememberedApprovals,
-    served: ServedWatches,
+    served: Mutex<leases::Withdrawals>,
 }
 
 impl Default for Local {
@@ -45,28 +41,13 @@ impl Local {
     #[must_use]
     pub fn new(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self {
-            calls: CallIds::default(),
+            calls: Mutex::default(),
             keys: id_secret.map_or_else(LocalKeys::default, LocalKeys::with_ids),
-            questions: OpenQuestions::new(denials),
+            backoff: DenialBackoff::new(denials),
+            pending: PendingApprovals::default(),
             remembered: RememberedApprovals::default(),
-            served: ServedWatches::default(),
+            served: Mutex::default(),
         }
-    }
-}
-
-impl Calls for Local {
-    fn begin(&self, call: CallId, deadline: Instant) -> BoxFuture<'_, Result<Begun, StateError>> {
-        Box::pin(async move { Ok(self.calls.begin(call, deadline).await) })
-    }
-
-    fn end(
-        &self,
-        call: CallId,
-        ending: CallEnding,
-        _deadline: Instant,
-    ) -> BoxFuture<'static, Result<(), StateError>> {
-        self.calls.end(&call, ending);
-        Box::pin(ready(Ok(())))
     }
 }
 
@@ -96,63 +77,5 @@ impl Keys for Local {
         _deadline: Instant,
     ) -> BoxFuture<'_, Result<[u8; 32], StateError>> {
         Box::pin(ready(Ok(self.keys.id_hash(&message))))
-    }
-}
-
-impl Approvals for Local {
-    fn open(
-        &self,
-        question: QuestionId,
-        also: ApprovalKey,
-        until: Instant,
-        _deadline: Instant,
-    ) -> BoxFuture<'_, Result<Opening, StateError>> {
-        Box::pin(ready(Ok(self.questions.open(&question, &also, until))))
-    }
-
-    fn answer(
-        &self,
-        question: QuestionId,
-        answer: PersonsAnswer,
-        _deadline: Instant,
-    ) -> BoxFuture<'static, Result<bool, StateError>> {
-        Box::pin(ready(Ok(self.questions.answer(&question, answer))))
-    }
-
-    fn remember(
-        &self,
-        principal: Arc<str>,
-        tool: ApprovalKey,
-        _deadline: Instant,
-    ) -> BoxFuture<'_, Result<Option<SystemTime>, StateError>> {
-        Box::pin(ready(Ok(self.remembered.add(&principal, tool))))
-    }
-
-    fn remembered<'a>(
-        &'a self,
-        principal: &'a str,
-        tool: ApprovalKey,
-        _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Option<RememberedApproval>, StateError>> {
-        Box::pin(ready(Ok(self.remembered.find(principal, &tool))))
-    }
-}
-
-impl Leases for Local {
-    /// Hosts of one process have their places in common already.
-    fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
-        places_of_process(limits)
-    }
-
-    fn watch(&self, bundle: &str) -> Arc<Withdrawal> {
-        self.served.watch(bundle)
-    }
-
-    fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool {
-        self.served.withdraw(bundles, reason)
-    }
-
-    fn part(&self) {
-        self.served.part();
     }
 }

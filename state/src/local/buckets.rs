@@ -1,12 +1,277 @@
-//! Buckets in one SQLite file. Everything in here blocks.
+//! Buckets in one SQLite file: one connection writes, a few read. Everything in here blocks; the trait over it runs each
+//! operation on a thread for blocking work, which interrupts it at the deadline.
 
 mod bucket;
 mod connection;
-mod operate;
-mod pool;
-mod schema;
-mod store;
 mod write;
 
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::TransactionBehavior;
+use toolward_support::sqlite::{OpenMode, Schema};
+
 pub use bucket::{Bucket, Page};
-pub use store::Store;
+use connection::{Connection, Pool};
+
+use crate::BoxFuture;
+use crate::buckets::{BucketOperation, BucketReply, BucketScope, Buckets};
+use crate::error::Error;
+
+/// Connections that read at the same time; more reads wait. Each is made when it
+/// is first needed.
+const MAX_READERS: usize = 4;
+
+/// All buckets of a host. Clones share everything.
+///
+/// Several processes may have one file open; it has to lie on a file system of
+/// the machine itself.
+#[derive(Clone)]
+pub struct Store {
+    connections: Arc<Connections>,
+}
+
+struct Connections {
+    /// `None`: the writer reads, too. Closed first: only a writer that is the
+    /// last writes the log back into the file and removes it.
+    readers: Option<Pool<Connection>>,
+    writer: Pool<Connection>,
+}
+
+impl Store {
+    /// Opens the store in the file `path`, making the file (0600) and its
+    /// directory (0700) if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`] when directory or file belong to another user, others
+    /// have access to them, or the file is not a regular one; [`Error::Corrupt`]
+    /// when it is not a store, [`Error::Version`] when it is another version's.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = toolward_support::files::private_file(path.as_ref())
+            .map_err(toolward_support::sqlite::Error::from)?;
+        let writer = open(&path)?;
+        let reader = open_reader(&path)?;
+        let more = path.clone();
+        let readers = Pool::new(reader, MAX_READERS - 1, move || open_reader(&more));
+        let writer = Pool::new(writer, 0, move || open(&path));
+        Ok(Self {
+            connections: Arc::new(Connections {
+                readers: Some(readers),
+                writer,
+            }),
+        })
+    }
+
+    /// Makes a store that ends with its last clone.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite can't be initialised.
+    pub fn in_memory() -> Result<Self, Error> {
+        let lost = || Err(Error::Io("what was in memory is lost".into()));
+        Ok(Self {
+            connections: Arc::new(Connections {
+                readers: None,
+                writer: Pool::new(in_memory()?, 0, lost),
+            }),
+        })
+    }
+
+    /// Reads the whole store and says whether it is sound. Takes as long as the
+    /// file is large.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] when it is not; the text says where.
+    pub fn check(&self, deadline: Instant) -> Result<(), Error> {
+        self.read(deadline, check)
+    }
+
+    /// Runs `work`, which reads by one statement, or in a transaction of its own.
+    fn read<R>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&mut rusqlite::Connection) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let connections = &self.connections;
+        let readers = connections.readers.as_ref().unwrap_or(&connections.writer);
+        readers.with(deadline, |connection| connection.run(deadline, work))
+    }
+
+    fn write<R>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.connections.writer.with(deadline, |connection| {
+            connection.run(deadline, |sql| {
+                let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let result = work(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Buckets for Store {
+    fn operate(
+        &self,
+        bucket: BucketScope,
+        operation: BucketOperation,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<BucketReply, Error>> {
+        Box::pin(async move {
+            if matches!(operation, BucketOperation::Open) {
+                return Ok(BucketReply::Done);
+            }
+            let bucket = Bucket::new(self.clone(), bucket).until(deadline);
+            match tokio::task::spawn_blocking(move || bucket.operate(operation)).await {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The runtime ends.
+                    Err(_cancelled) => Err(Error::Deadline),
+                },
+            }
+        })
+    }
+}
+
+impl Bucket {
+    fn operate(&self, operation: BucketOperation) -> Result<BucketReply, Error> {
+        use BucketOperation as Op;
+        Ok(match operation {
+            Op::Open => BucketReply::Done,
+            Op::Get(key) => BucketReply::Value(self.get(&key)?),
+            Op::Exists(key) => BucketReply::Exists(self.exists(&key)?),
+            Op::Keys { cursor } => {
+                let Page { keys, cursor } = self.list_keys(cursor)?;
+                BucketReply::Keys { keys, cursor }
+            }
+            Op::GetMany(keys) => {
+                let values = self.get_many(&keys)?;
+                let values = keys.into_iter().zip(values);
+                let values = values.map(|(key, value)| value.map(|value| (key, value)));
+                BucketReply::Values(values.collect())
+            }
+            Op::Increment(key, by) => BucketReply::Number(self.increment(&key, by)?),
+            Op::Set(key, value) => done(self.set(&key, &value))?,
+            Op::Delete(key) => done(self.delete(&key))?,
+            Op::SetMany(pairs) => done(self.set_many(&pairs))?,
+            Op::DeleteMany(keys) => done(self.delete_many(&keys))?,
+        })
+    }
+}
+
+fn done(result: Result<(), Error>) -> Result<BucketReply, Error> {
+    result.map(|()| BucketReply::Done)
+}
+
+/// The store's file.
+const SCHEMA: Schema = Schema {
+    // `TLKV`.
+    application_id: 0x544c_4b56,
+    version: 1,
+    tables: TABLES,
+    owner: "a key-value store",
+};
+
+/// How long opening waits for other processes.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// `position` orders the keys of one bucket and counts in that bucket only, so
+/// that a cursor tells nothing about the buckets of others. A bucket's row holds
+/// its totals, and goes with its last entry.
+const TABLES: &str = "
+CREATE TABLE bucket (
+    id        INTEGER PRIMARY KEY,
+    owner     TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    entries   INTEGER NOT NULL CHECK (entries >= 0),
+    bytes     INTEGER NOT NULL CHECK (bytes >= 0),
+    next      INTEGER NOT NULL,
+    UNIQUE (owner, principal, name)
+) STRICT;
+CREATE TABLE entry (
+    id       INTEGER PRIMARY KEY,
+    bucket   INTEGER NOT NULL REFERENCES bucket (id),
+    position INTEGER NOT NULL,
+    key      TEXT NOT NULL,
+    value    BLOB NOT NULL,
+    UNIQUE (bucket, key),
+    UNIQUE (bucket, position)
+) STRICT;
+";
+
+/// Opens the file's first connection for writing, with the tables in it.
+fn open(path: &Path) -> Result<Connection, Error> {
+    let deadline = deadline();
+    let mut connection = Connection::open(path, OpenMode::Write)?;
+    connection.run(deadline, |sql| {
+        SCHEMA.prepare(sql, deadline)?;
+        // A file that can't be written fails here, not in a call.
+        sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        Ok(())
+    })?;
+    Ok(connection)
+}
+
+/// Opens another connection to a file that [`open`] accepted, for reading.
+fn open_reader(path: &Path) -> Result<Connection, Error> {
+    let mut connection = Connection::open(path, OpenMode::Read)?;
+    connection.run(deadline(), |sql| Ok(SCHEMA.require(sql)?))?;
+    Ok(connection)
+}
+
+/// Opens an empty store in memory.
+fn in_memory() -> Result<Connection, Error> {
+    let mut connection = Connection::in_memory()?;
+    connection.run(deadline(), |sql| Ok(SCHEMA.make(sql)?))?;
+    Ok(connection)
+}
+
+fn deadline() -> Instant {
+    let now = Instant::now();
+    now.checked_add(OPEN_TIMEOUT).unwrap_or(now)
+}
+
+/// Reads the whole file and compares each bucket's totals with its entries.
+fn check(sql: &mut rusqlite::Connection) -> Result<(), Error> {
+    let sql = sql.transaction()?;
+    let found: String = sql.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        return Err(Error::Corrupt(found.into()));
+    }
+    let wrong: i64 = sql.query_row(
+        "SELECT count(*) FROM bucket AS b LEFT JOIN (
+             SELECT bucket, count(*) AS entries, max(position) AS last,
+                    sum(octet_length(key) + octet_length(value)) AS bytes
+             FROM entry GROUP BY bucket
+         ) AS e ON e.bucket = b.id
+         WHERE e.entries IS NOT b.entries OR e.bytes IS NOT b.bytes OR e.last >= b.next",
+        [],
+        |row| row.get(0),
+    )?;
+    let orphans: i64 = sql.query_row(
+        "SELECT count(*) FROM entry WHERE bucket NOT IN (SELECT id FROM bucket)",
+        [],
+        |row| row.get(0),
+    )?;
+    match (wrong, orphans) {
+        (0, 0) => Ok(()),
+        _ => Err(Error::Corrupt(
+            format!("{wrong} buckets with wrong totals, {orphans} entries without a bucket").into(),
+        )),
+    }
+}

@@ -1,12 +1,17 @@
 //! The calls of ids in the memory of this process.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::ready;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use toolward_support::helper::lock;
 
-use crate::calls::{Begun, CallDigest, CallEnding, CallId, MAX_REPLY_BYTES, StoredReply};
+use super::Local;
+use crate::BoxFuture;
+use crate::calls::{Begun, CallDigest, CallEnding, CallId, Calls, MAX_REPLY_BYTES, StoredReply};
+use crate::error::StateError;
 
 /// Replies of one principal: their number, what each takes besides its bytes, and how long they are kept.
 const MAX_REPLIES: usize = 64;
@@ -25,46 +30,47 @@ const ID_AGE: Duration = Duration::from_hours(25);
 /// Between two looks at what other principals may no longer keep.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The ids of a process. Clones share them.
-#[derive(Default, Clone)]
-pub(super) struct CallIds(Arc<Mutex<Memory>>);
-
-impl CallIds {
-    pub(super) async fn begin(&self, call: CallId, deadline: Instant) -> Begun {
-        loop {
-            let mut runs = match self.lock().find(&call, Instant::now()) {
-                Found::Known(begun) => return begun,
-                Found::Runs(runs) => runs,
-            };
-            let _waiting = Waiting(self, call.principal);
-            // An error means that the call has ended.
-            let ends = tokio::time::timeout_at(deadline.into(), runs.changed());
-            if ends.await.is_err() {
-                return Begun::Running;
+impl Calls for Local {
+    fn begin(&self, call: CallId, deadline: Instant) -> BoxFuture<'_, Result<Begun, StateError>> {
+        Box::pin(async move {
+            loop {
+                let mut runs = match lock(&self.calls).find(&call, Instant::now()) {
+                    Found::Known(begun) => return Ok(begun),
+                    Found::Runs(runs) => runs,
+                };
+                let _waiting = Waiting(&self.calls, call.principal);
+                // An error means that the call has ended.
+                let ends = tokio::time::timeout_at(deadline.into(), runs.changed());
+                if ends.await.is_err() {
+                    return Ok(Begun::Running);
+                }
             }
-        }
+        })
     }
 
-    pub(super) fn end(&self, call: &CallId, ending: CallEnding) {
-        self.lock().end(call, ending, Instant::now());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn end(
+        &self,
+        call: CallId,
+        ending: CallEnding,
+        _deadline: Instant,
+    ) -> BoxFuture<'static, Result<(), StateError>> {
+        lock(&self.calls).end(&call, ending, Instant::now());
+        Box::pin(ready(Ok(())))
     }
 }
 
 /// A call that waits.
-struct Waiting<'a>(&'a CallIds, CallDigest);
+struct Waiting<'a>(&'a Mutex<Memory>, CallDigest);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.lock().waits_no_more(&self.1);
+        lock(self.0).waits_no_more(&self.1);
     }
 }
 
+/// The ids of a process.
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     /// By the hash of the principal.
     shares: HashMap<CallDigest, Share>,
     swept: Option<Instant>,

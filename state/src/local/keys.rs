@@ -1,22 +1,18 @@
 //! Keys of this process: they live as long as it, but for the secret of the installation.
 
-#[cfg(feature = "sealing")]
-mod aead;
-#[cfg(not(feature = "sealing"))]
-#[path = "keys/absent.rs"]
-mod aead;
-
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+#[cfg(feature = "sealing")]
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use toolward_support::helper::lock;
 use zeroize::Zeroizing;
 
-use self::aead::{NONCE_LEN, SealingKey};
+use crate::error::StateError;
 use crate::keys::{Binding, Unsealed};
-use crate::outcome::StateError;
 
 /// Open tokens of one principal. The oldest is dropped first, which harms that principal
 /// alone.
@@ -24,7 +20,8 @@ const MAX_OPEN: usize = 256;
 /// Bytes of a token: longer than any that is made here.
 const MAX_TOKEN_BYTES: usize = 512 << 10;
 
-type Id = [u8; NONCE_LEN];
+/// The number of a token, for which it is sealed: a nonce.
+type Id = [u8; 12];
 /// Tokens of one principal and when they expire, in the order of sealing.
 type Open = VecDeque<(Id, Instant)>;
 
@@ -71,12 +68,12 @@ impl LocalKeys {
     }
 
     fn sealed(&self, binding: Binding<'_>, mut text: Vec<u8>, until: Instant) -> Option<String> {
-        let mut id: Id = [0; NONCE_LEN];
+        let mut id = Id::default();
         getrandom::fill(&mut id).ok()?;
         let key = self.sealing.as_ref()?;
         key.seal(id, &binding.bytes(), &mut text)?;
         self.remember(binding.principal, id, until);
-        let mut token = Vec::with_capacity(text.len().saturating_add(NONCE_LEN));
+        let mut token = Vec::with_capacity(text.len().saturating_add(id.len()));
         token.extend_from_slice(&id);
         token.append(&mut text);
         Some(URL_SAFE_NO_PAD.encode(token))
@@ -106,7 +103,7 @@ impl LocalKeys {
     }
 
     fn remember(&self, principal: &str, id: Id, until: Instant) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         let own = open.entry(Arc::from(principal)).or_default();
         if own.len() >= MAX_OPEN {
             own.pop_front();
@@ -117,7 +114,7 @@ impl LocalKeys {
     /// Uses up a token and returns its expiry.
     fn take(&self, principal: &str, id: &Id) -> Option<Instant> {
         let now = Instant::now();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         let own = open.get_mut(principal)?;
         own.retain(|(_, until)| *until > now);
         let found = own.iter().position(|(known, _)| known == id);
@@ -129,139 +126,55 @@ impl LocalKeys {
     }
 }
 
-#[cfg(all(test, feature = "sealing"))]
-mod tests {
-    use std::time::Duration;
+/// Authenticated encryption under a key that lives as long as the process.
+#[cfg(feature = "sealing")]
+struct SealingKey(LessSafeKey);
 
-    use super::*;
-
-    const INPUT: [u8; 32] = [1; 32];
-    const OTHER_INPUT: [u8; 32] = [2; 32];
-    const TIMEOUT: Duration = Duration::from_secs(600);
-
-    fn binding([principal, kind, name]: [&'static str; 3]) -> Binding<'static> {
-        Binding {
-            principal,
-            subject: [kind, name],
-            input: &INPUT,
-        }
+#[cfg(feature = "sealing")]
+impl SealingKey {
+    /// A random key; `None` if the system has no random numbers.
+    fn random() -> Option<Self> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        getrandom::fill(bytes.as_mut_slice()).ok()?;
+        let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice()).ok()?;
+        Some(Self(LessSafeKey::new(key)))
     }
 
-    fn later() -> Instant {
-        Instant::now() + TIMEOUT
+    /// Seals a text in its place, under a number that is used once.
+    fn seal(&self, once: Id, binding: &[u8], text: &mut Vec<u8>) -> Option<()> {
+        let (nonce, binding) = (Nonce::assume_unique_for_key(once), Aad::from(binding));
+        let sealed = self.0.seal_in_place_append_tag(nonce, binding, text);
+        sealed.ok()
     }
 
-    #[expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
-    fn sealed(keys: &LocalKeys, principal: &'static str) -> String {
-        let binding = binding([principal, "call", "notes.append"]);
-        keys.seal(binding, b"the text".to_vec(), later()).unwrap()
-    }
-
-    /// The text that a token opens to.
-    fn text(keys: &LocalKeys, of: [&'static str; 3], token: &str) -> Result<Vec<u8>, Unsealed> {
-        match keys.open(binding(of), token) {
-            Unsealed::Text(text, _) => Ok(text),
-            refused => Err(refused),
-        }
-    }
-
-    const ALICE: [&str; 3] = ["alice", "call", "notes.append"];
-
-    #[test]
-    fn a_token_opens_once() {
-        let keys = LocalKeys::default();
-        let token = sealed(&keys, "alice");
-        assert_eq!(text(&keys, ALICE, &token), Ok(b"the text".to_vec()));
-        assert_eq!(text(&keys, ALICE, &token), Err(Unsealed::Spent));
-    }
-
-    #[test]
-    fn a_token_opens_for_the_same_principal_subject_and_input_only() {
-        let keys = LocalKeys::default();
-        let token = sealed(&keys, "alice");
-        for other in [
-            ["bob", "call", "notes.append"],
-            ["alice", "prompt", "notes.append"],
-            ["alice", "call", "notes.remove"],
-            ["alicecall", "", "notes.append"],
-        ] {
-            let refused = text(&keys, other, &token);
-            assert_eq!(refused, Err(Unsealed::Foreign), "{other:?}");
-        }
-        let other = Binding {
-            input: &OTHER_INPUT,
-            ..binding(ALICE)
-        };
-        assert_eq!(keys.open(other, &token), Unsealed::Foreign);
-        assert!(text(&keys, ALICE, &token).is_ok(), "still unused");
-    }
-
-    #[test]
-    fn a_token_that_was_edited_or_made_elsewhere_does_not_open() {
-        let keys = LocalKeys::default();
-        let token = sealed(&keys, "alice");
-        let foreign = |token: &str| {
-            assert_eq!(text(&keys, ALICE, token), Err(Unsealed::Foreign), "{token}");
-        };
-        let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
-        for place in 0..bytes.len() {
-            let mut edited = bytes.clone();
-            edited[place] ^= 1;
-            foreign(&URL_SAFE_NO_PAD.encode(edited));
-        }
-        for edited in [
-            "",
-            "AAAA",
-            "not base64!",
-            &format!("{token}-TAMPERED"),
-            token.split_at(1).1,
-            &"A".repeat(MAX_TOKEN_BYTES + 1),
-            &sealed(&LocalKeys::default(), "alice"),
-        ] {
-            foreign(edited);
-        }
-        assert!(text(&keys, ALICE, &token).is_ok(), "still unused");
-    }
-
-    #[test]
-    fn a_token_gets_too_old() {
-        let keys = LocalKeys::default();
-        let past = Instant::now();
-        let token = keys.seal(binding(ALICE), Vec::new(), past).unwrap();
-        assert_eq!(text(&keys, ALICE, &token), Err(Unsealed::Spent));
-        assert!(keys.open.lock().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_token_tells_until_when_it_was_good_and_one_sealed_after_it_may_end_before_it() {
-        let keys = LocalKeys::default();
-        let until = later();
-        let long = keys.seal(binding(ALICE), b"long".to_vec(), until).unwrap();
-        let past = Instant::now();
-        let short = keys.seal(binding(ALICE), b"short".to_vec(), past).unwrap();
-        assert_eq!(keys.open(binding(ALICE), &short), Unsealed::Spent);
-        let opened = Unsealed::Text(b"long".to_vec(), until);
-        assert_eq!(keys.open(binding(ALICE), &long), opened);
-    }
-
-    #[test]
-    fn a_principal_that_leaves_many_open_loses_its_own_oldest_only() {
-        let keys = LocalKeys::default();
-        let bobs = sealed(&keys, "bob");
-        let first = sealed(&keys, "alice");
-        let rest: Vec<String> = (0..MAX_OPEN).map(|_| sealed(&keys, "alice")).collect();
-        assert_eq!(text(&keys, ALICE, &first), Err(Unsealed::Spent));
-        assert!(text(&keys, ALICE, &rest[0]).is_ok());
-        let bob = ["bob", "call", "notes.append"];
-        assert!(text(&keys, bob, &bobs).is_ok());
-        assert!(keys.open.lock().unwrap()["alice"].len() < MAX_OPEN);
-    }
-
-    #[test]
-    fn what_is_sealed_can_not_be_read() {
-        let token = sealed(&LocalKeys::default(), "alice");
-        let bytes = URL_SAFE_NO_PAD.decode(token).unwrap();
-        let text = String::from_utf8_lossy(&bytes);
-        assert!(!text.contains("text") && !text.contains("alice"));
+    /// Opens a text in its place; `None` if it was not sealed with this key and binding.
+    fn open(&self, once: Id, binding: &[u8], text: &mut Vec<u8>) -> Option<()> {
+        let (nonce, binding) = (Nonce::assume_unique_for_key(once), Aad::from(binding));
+        let opened = self.0.open_in_place(nonce, binding, text);
+        let length = opened.ok()?.len();
+        text.truncate(length);
+        Some(())
     }
 }
+
+/// Without the feature `sealing` no key can be made.
+#[cfg(not(feature = "sealing"))]
+enum SealingKey {}
+
+#[cfg(not(feature = "sealing"))]
+impl SealingKey {
+    fn random() -> Option<Self> {
+        None
+    }
+
+    fn seal(&self, _: Id, _: &[u8], _: &mut Vec<u8>) -> Option<()> {
+        match *self {}
+    }
+
+    fn open(&self, _: Id, _: &[u8], _: &mut Vec<u8>) -> Option<()> {
+        match *self {}
+    }
+}
+
+#[cfg(all(test, feature = "sealing"))]
+mod tests;

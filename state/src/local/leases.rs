@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use tokio::sync::Semaphore;
+use toolward_support::helper::lock;
 
+use super::Local;
 use crate::BoxFuture;
+use crate::error::StateError;
 use crate::leases::{
-    CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, ServedBundles, Withdrawal,
+    CallPlace, Leases, PlaceLimits, PlaceReply, Places, PlacesOf, QueueFull, ServedBundles,
+    Withdrawal,
 };
-use crate::outcome::StateError;
 
 /// Numbers of places.
 const RUNNING: u64 = 0;
@@ -98,19 +101,21 @@ impl Places for LocalPlaces {
 
 /// The bundles that are served.
 #[derive(Default)]
-pub(super) struct ServedWatches(Mutex<Withdrawals>);
-
-#[derive(Default)]
-struct Withdrawals {
+pub(super) struct Withdrawals {
     /// By the digest of each bundle's manifest: the withdrawal of current hosts.
     current: HashMap<String, Weak<Withdrawal>>,
     /// Withdrawals of hosts that were parted with.
     earlier: Vec<Weak<Withdrawal>>,
 }
 
-impl ServedWatches {
-    pub(super) fn watch(&self, bundle: &str) -> Arc<Withdrawal> {
-        let withdrawals = &mut self.lock().current;
+impl Leases for Local {
+    /// Hosts of one process have their places in common already.
+    fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
+        places_of_process(limits)
+    }
+
+    fn watch(&self, bundle: &str) -> Arc<Withdrawal> {
+        let withdrawals = &mut lock(&self.served).current;
         let known = withdrawals.get(bundle).and_then(Weak::upgrade);
         if let Some(withdrawal) = known.filter(|withdrawal| withdrawal.withdrawn().is_none()) {
             return withdrawal;
@@ -121,8 +126,8 @@ impl ServedWatches {
         withdrawal
     }
 
-    pub(super) fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool {
-        let mut withdrawals = self.lock();
+    fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool {
+        let mut withdrawals = lock(&self.served);
         let earlier = match bundles {
             ServedBundles::Earlier => std::mem::take(&mut withdrawals.earlier),
             ServedBundles::One(_) | ServedBundles::All => withdrawals.earlier.clone(),
@@ -137,14 +142,10 @@ impl ServedWatches {
         meant.fold(false, |any, withdrawal| withdrawal.withdraw(reason) | any)
     }
 
-    pub(super) fn part(&self) {
-        let mut withdrawals = self.lock();
+    fn part(&self) {
+        let mut withdrawals = lock(&self.served);
         let current = std::mem::take(&mut withdrawals.current);
         withdrawals.earlier.extend(current.into_values());
         withdrawals.earlier.retain(|one| one.strong_count() > 0);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Withdrawals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

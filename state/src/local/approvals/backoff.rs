@@ -2,8 +2,10 @@
 //! again for some time, so that an agent can't wear them down by insisting.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use toolward_support::helper::lock;
 
 use super::denials::{self, DenialRow, Denials, MAX_ROWS};
 use crate::approvals::ApprovalKey;
@@ -26,14 +28,14 @@ struct Denial {
 }
 
 /// Denials by principal. Callers pass the current time.
-pub(super) struct DenialBackoff {
+pub(crate) struct DenialBackoff {
     by_principal: Mutex<HashMap<Arc<str>, VecDeque<Denial>>>,
     /// The file that other processes share, if there is one.
     kept: Option<Denials>,
 }
 
 impl DenialBackoff {
-    pub(super) fn new(kept: Option<Denials>) -> Self {
+    pub(crate) fn new(kept: Option<Denials>) -> Self {
         Self {
             by_principal: Mutex::default(),
             kept,
@@ -42,10 +44,7 @@ impl DenialBackoff {
 
     /// Records that a person denied a tool.
     pub(super) fn denied(&self, principal: &Arc<str>, tool: ApprovalKey, now: Instant) {
-        let mut denied = self
-            .by_principal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut denied = lock(&self.by_principal);
         let own = denied.entry(principal.clone()).or_default();
         own.retain(|denial| !denial.is_forgotten(now));
         let before = own.iter().position(|denial| denial.tool == tool);
@@ -78,10 +77,7 @@ impl DenialBackoff {
 
     /// Records that a person approved a tool: the backoff ends.
     pub(super) fn approved(&self, principal: &str, tool: &ApprovalKey) {
-        let mut denied = self
-            .by_principal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut denied = lock(&self.by_principal);
         if let Some(own) = denied.get_mut(principal) {
             own.retain(|denial| denial.tool != *tool);
             if own.is_empty() {
@@ -101,10 +97,7 @@ impl DenialBackoff {
         tool: &ApprovalKey,
         now: Instant,
     ) -> Option<Duration> {
-        let denied = self
-            .by_principal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let denied = lock(&self.by_principal);
         let known = denied.get(principal).and_then(|own| {
             let denial = own.iter().find(|denial| denial.tool == *tool)?;
             Some(denial.over)

@@ -2,8 +2,10 @@
 //! person was asked. They live in memory only.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
+
+use toolward_support::helper::lock;
 
 use crate::approvals::{ApprovalKey, RememberedApproval};
 
@@ -43,7 +45,7 @@ impl RememberedApprovals {
     pub(crate) fn add(&self, principal: &Arc<str>, key: ApprovalKey) -> Option<SystemTime> {
         let until = Instant::now().checked_add(self.lifetime)?;
         let shown = SystemTime::now().checked_add(self.lifetime)?;
-        let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut approved = lock(&self.approved);
         let own = approved.entry(principal.clone()).or_default();
         own.retain(|known| known.key != key);
         if own.len() >= MAX_APPROVALS {
@@ -55,7 +57,7 @@ impl RememberedApprovals {
 
     pub(crate) fn find(&self, principal: &str, key: &ApprovalKey) -> Option<RememberedApproval> {
         let now = Instant::now();
-        let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut approved = lock(&self.approved);
         let own = approved.get_mut(principal)?;
         let at = own.iter().position(|known| known.key == *key)?;
         let known = own.get(at)?;

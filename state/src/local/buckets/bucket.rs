@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
 
-use super::store::Store;
+use super::Store;
 use super::write::{Change, count};
 use crate::buckets::{Access, BucketScope, Limits};
 use crate::error::Error;
@@ -108,18 +108,6 @@ impl Bucket {
         self
     }
 
-    /// The bucket's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.scope.name
-    }
-
-    /// What the bucket was opened for.
-    #[must_use]
-    pub fn access(&self) -> Access {
-        self.scope.access
-    }
-
     /// The value of `key`.
     ///
     /// # Errors
@@ -130,9 +118,7 @@ impl Bucket {
         self.store.read(self.end(), |sql| {
             let value = sql
                 .prepare_cached(GET)?
-                .query_row((self.owner(), self.principal(), self.name(), key), |row| {
-                    row.get(0)
-                })
+                .query_row(self.at(key), |row| row.get(0))
                 .optional()?;
             Ok(value)
         })
@@ -148,9 +134,7 @@ impl Bucket {
         self.store.read(self.end(), |sql| {
             let found = sql
                 .prepare_cached(EXISTS)?
-                .query_row((self.owner(), self.principal(), self.name(), key), |row| {
-                    row.get(0)
-                })?;
+                .query_row(self.at(key), |row| row.get(0))?;
             Ok(found)
         })
     }
@@ -173,7 +157,7 @@ impl Bucket {
             let mut bytes = 0_u64;
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
-                let parameters = (self.owner(), self.principal(), self.name(), key.as_ref());
+                let parameters = self.at(key.as_ref());
                 let mut rows = statement.query(parameters)?;
                 let Some(row) = rows.next()? else {
                     values.push(None);
@@ -204,7 +188,7 @@ impl Bucket {
         let after = i64::try_from(cursor.unwrap_or(0)).unwrap_or(i64::MAX);
         self.store.read(self.end(), |sql| {
             let mut statement = sql.prepare_cached(LIST)?;
-            let mut rows = statement.query((self.owner(), self.principal(), self.name(), after))?;
+            let mut rows = statement.query(self.at(after))?;
             let mut keys = Vec::new();
             let mut bytes = 0_u64;
             let mut last = None;
@@ -325,12 +309,15 @@ impl Bucket {
         })
     }
 
-    fn owner(&self) -> &str {
-        &self.scope.owner
-    }
-
-    fn principal(&self) -> &str {
-        &self.scope.principal
+    /// The parameters of a statement about it.
+    fn at<T>(&self, last: T) -> (&str, &str, &str, T) {
+        let BucketScope {
+            owner,
+            principal,
+            name,
+            ..
+        } = &*self.scope;
+        (owner, principal, name, last)
     }
 
     fn writable(&self) -> Result<(), Error> {

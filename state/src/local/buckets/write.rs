@@ -55,22 +55,14 @@ impl<'t> Change<'t> {
             })
             .optional()?;
         let (id, totals) = match found {
-            None => (
-                None,
-                Totals {
-                    entries: 0,
-                    bytes: 0,
-                    next: 1,
-                },
-            ),
-            Some((id, entries, bytes, next)) => (
-                Some(id),
-                Totals {
-                    entries: count(entries)?,
-                    bytes: count(bytes)?,
-                    next,
-                },
-            ),
+            None => (None, [0, 0, 1]),
+            Some((id, entries, bytes, next)) => (Some(id), [entries, bytes, next]),
+        };
+        let [entries, bytes, next] = totals;
+        let totals = Totals {
+            entries: count(entries)?,
+            bytes: count(bytes)?,
+            next,
         };
         Ok(Self {
             sql,
@@ -144,18 +136,10 @@ impl<'t> Change<'t> {
             return Ok(());
         };
         let (before, after) = (self.before, self.after);
-        within(
-            "bucket_keys",
-            before.entries,
-            after.entries,
-            limits.bucket_keys,
-        )?;
-        within(
-            "bucket_bytes",
-            before.bytes,
-            after.bytes,
-            limits.bucket_bytes,
-        )?;
+        let keys = (before.entries, after.entries);
+        within("bucket_keys", keys, limits.bucket_keys)?;
+        let bytes = (before.bytes, after.bytes);
+        within("bucket_bytes", bytes, limits.bucket_bytes)?;
         if after.entries == 0 {
             self.sql.prepare_cached(UNMAKE)?.execute((id,))?;
             return Ok(());
@@ -166,7 +150,7 @@ impl<'t> Change<'t> {
                 .sql
                 .prepare_cached(BUCKETS)?
                 .query_row((&scope.owner, &scope.principal), |row| row.get(0))?;
-            within("buckets", 0, count(buckets)?, limits.buckets)?;
+            within("buckets", (0, count(buckets)?), limits.buckets)?;
         }
         self.sql.prepare_cached(TOTALS)?.execute((
             id,
@@ -197,7 +181,7 @@ fn size(key: &str, value: u64) -> u64 {
     (key.len() as u64).saturating_add(value)
 }
 
-fn within(limit: &'static str, before: u64, after: u64, allowed: u64) -> Result<(), Error> {
+fn within(limit: &'static str, (before, after): (u64, u64), allowed: u64) -> Result<(), Error> {
     if after <= allowed || after <= before {
         return Ok(());
     }
