@@ -11,7 +11,7 @@
 //!
 //! fn declare(host: &Host, tool: &str) -> Option<String> {
 //!     let info = host.tool(tool)?;
-//!     let declaration = tool_declaration(&Described { info: &info, name: "text_stats" });
+//!     let declaration = tool_declaration(&Described { info, name: "text_stats" });
 //!     Some(declaration.to_string())
 //! }
 //! ```

@@ -64,7 +64,7 @@ fn parts(criterion: &mut Criterion) {
         .bundle(ECHO.content())
         .build()
         .expect("a host");
-    let tool = host.tool(ECHO.tool).expect("the tool").contract;
+    let tool = host.tool(ECHO.tool).expect("the tool").contract.clone();
     let reply = runtime.block_on(host.call(Request::new(ECHO.tool, ECHO.input)));
     let output = reply.result.as_ref().expect("an output").structured.clone();
     let text = output.to_string();

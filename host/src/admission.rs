@@ -2,23 +2,24 @@
 //! retry-after. Each tool, publisher and principal has a share of the slots; a call
 //! that waits for its share holds no slot.
 
-mod files;
 mod gate;
 mod memory;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::OwnedSemaphorePermit;
 use toolward_policy::{LimitName, Limits};
 use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
+use toolward_support::helper::lock;
 
 use crate::api::LOCAL;
 use crate::api::result::CallError;
-use files::CallFiles;
-pub(crate) use files::OpenFile;
+use crate::exceeded::Exceeded;
 pub(crate) use gate::Gate;
+use gate::Sum;
 use memory::CallMemory;
 pub(crate) use memory::MemoryLease;
 pub use memory::ReadProgress;
@@ -125,6 +126,52 @@ impl Path {
             }),
             Err(error) => Err(Box::new((slot, error))),
         }
+    }
+}
+
+/// The files that all calls of one admission together hold open: a process has a limited number of
+/// descriptors, and connections need some of them.
+#[derive(Debug)]
+pub(crate) struct CallFiles(Sum);
+
+impl CallFiles {
+    fn new(limits: &Limits) -> Self {
+        let allowed = limits.open_files_total.unwrap_or_else(default_total);
+        Self(Sum::new(LimitName::OpenFilesTotal, allowed, 1, limits))
+    }
+}
+
+/// Half of the files that this process may open.
+fn default_total() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
+}
+
+/// The right to hold one file open, counted over all calls; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    files: Arc<CallFiles>,
+    principal: Arc<Gate>,
+    publisher: Arc<Gate>,
+}
+
+impl Path {
+    /// One more open file of this call.
+    pub(crate) fn open_file(&self) -> Result<OpenFile, Exceeded> {
+        let (principal, publisher) = (&self.principal, &self.publisher);
+        let taken = (self.files.0).take(&principal.files, Some(&publisher.files), 1, 0);
+        taken.map_err(|full| full.exceeded)?;
+        Ok(OpenFile {
+            files: self.files.clone(),
+            principal: principal.clone(),
+            publisher: publisher.clone(),
+        })
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let (principal, publisher) = (&self.principal, &self.publisher);
+        (self.files.0).give_back(&principal.files, Some(&publisher.files), 1);
     }
 }
 
@@ -277,10 +324,6 @@ impl Gates {
         self.by_name.insert(name.to_owned(), Arc::downgrade(&gate));
         gate
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

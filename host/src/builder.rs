@@ -16,7 +16,7 @@ use toolward_state::Buckets;
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
 use crate::api::facts::CallListener;
-use crate::api::withheld::WithheldTool;
+use crate::catalogue::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::executor::{Executor, MakeExecutor};
 use crate::host::Host;
@@ -241,7 +241,7 @@ impl HostBuilder {
             policy: self.policy,
             approver: self.approver,
             listeners: self.listeners,
-            events: self.shared_state.event_hub(),
+            events: self.shared_state.shared.events.clone(),
             recording: self.recorder.map(|recorder| Recording {
                 recorder,
                 waits_for_end: !self.queues_ended,
@@ -287,29 +287,20 @@ impl HostBuilder {
 
     /// Opens the directories of the policy's workspaces.
     fn workspaces(&self) -> Result<Workspaces, HostError> {
-        let paths: Vec<String> = self
-            .policy
-            .tables()
-            .workspaces
-            .iter()
-            .map(|workspace| workspace.path.to_string())
-            .collect();
-        let mappings: Vec<Mapping<'_>> = self
-            .policy
-            .tables()
-            .workspaces
-            .iter()
-            .zip(&paths)
-            .map(|(workspace, path)| Mapping {
-                path,
-                directory: &workspace.directory,
-                shared: workspace.shared,
-            })
-            .collect();
+        let tables = self.policy.tables();
+        let workspaces = tables.workspaces.iter();
+        let named = workspaces.map(|workspace| (workspace.path.to_string(), workspace));
+        let named: Vec<_> = named.collect();
+        let mappings = named.iter().map(|(path, workspace)| Mapping {
+            path,
+            directory: &workspace.directory,
+            shared: workspace.shared,
+        });
+        let mappings: Vec<Mapping<'_>> = mappings.collect();
         let given = self.protected.iter();
         let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
         // Who writes where a program lies decides what runs.
-        let programs = self.policy.tables().execs.iter().flat_map(|rule| {
+        let programs = tables.execs.iter().flat_map(|rule| {
             let interpreter = rule.interpreter.as_ref();
             let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());
             let paths = interpreter.into_iter().chain([rule.command.as_str()]);

@@ -1,7 +1,6 @@
 //! The catalogue: the tools of all loaded bundles, each with the drivers that
 //! may serve it. A snapshot: built once, then only read.
 
-mod brought;
 mod icon;
 mod routes;
 mod tool_facts;
@@ -10,96 +9,145 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
-use toolward_contract::tool::Tool;
-use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolRoutes};
+use toolward_bundle::surface::BundleSurface;
+use toolward_contract::driver::Driver;
+use toolward_policy::{Contract, DuplicateId, Implementation, ToolRoutes};
+use toolward_signing::Digest;
 use toolward_state::Withdrawal;
 
-use crate::admission::{Admission, Gate};
+use crate::admission::Admission;
+use crate::api::approval::Chain;
 use crate::api::error::HostError;
-use crate::api::withheld::{WithheldReason, WithheldTool};
 use crate::executor::Executors;
 use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
-use brought::Brought;
-pub(crate) use brought::BundledTool;
+use icon::Icons;
 
 pub use icon::Icon;
-pub(crate) use routes::{LoadedDriver, Route};
-pub use tool_facts::{DriverFacts, ToolFacts, Unserved, UnservedDriver};
+pub use routes::{DriverFacts, LoadedDriver};
+pub(crate) use tool_facts::withdrawn;
+pub use tool_facts::{ToolFacts, Unserved, UnservedDriver, WithheldReason, WithheldTool};
 
-/// One tool, with its routes in the order of preference.
-pub(crate) struct ToolEntry {
-    pub(crate) contract: Arc<Tool>,
-    pub(crate) major_id: Arc<str>,
-    pub(crate) version: String,
-    /// `id@version`, as results name it.
-    pub(crate) full_id: Arc<str>,
-    pub(crate) publisher: Arc<str>,
-    pub(crate) bundle: Arc<str>,
-    /// Whether its bundle is unsigned, under work.
-    pub(crate) dev: bool,
-    pub(crate) withdrawal: Arc<Withdrawal>,
-    pub(crate) routes: Vec<Arc<Route>>,
-    /// Why the publisher's own drivers for it can't serve it.
-    pub(crate) unserved: Unserved,
-    pub(crate) icon: Option<Icon>,
-    /// The shares of this tool and of its publisher.
-    pub(crate) gates: [Arc<Gate>; 2],
-    /// What records say of it, where calls are recorded.
-    pub(crate) recorded: Option<RecordedTool>,
+/// The contracts and drivers of all bundles, in the order in which they came, before anything is decided about them.
+#[derive(Default)]
+struct Loaded {
+    /// Without drivers yet.
+    tools: Vec<ToolFacts>,
+    drivers: Vec<Arc<LoadedDriver>>,
+    /// The drivers whose transports are denied, with their publishers.
+    denied: Vec<(Arc<Driver>, Arc<str>)>,
+    /// By the digest of each bundle's manifest.
+    bundles: HashMap<Arc<str>, LoadedBundle>,
 }
 
-impl ToolEntry {
-    /// The routes by which a call may run.
-    pub(crate) fn open_routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();
-        self.routes
-            .iter()
-            .filter(served)
-            .filter(|route| route.is_open())
+struct LoadedBundle {
+    withdrawal: Arc<Withdrawal>,
+    /// Its name, for messages.
+    label: String,
+    /// The digest of its surface, where calls are recorded.
+    surface: Option<Digest>,
+}
+
+impl Loaded {
+    fn add(
+        &mut self,
+        content: Content,
+        shared_state: &SharedState,
+        (admission, executors): (&Admission, &Executors),
+        recorded: bool,
+    ) {
+        let publisher: Arc<str> = content.origin.publisher().into();
+        let dev = content.origin.is_dev();
+        let bundle: Arc<str> = content.manifest_digest.to_string().into();
+        let loaded = self.bundles.entry(bundle.clone());
+        let loaded = loaded.or_insert_with(|| LoadedBundle {
+            withdrawal: shared_state.withdrawal(&bundle),
+            label: format!(
+                "{} {} by {publisher}",
+                content.manifest.id, content.manifest.version
+            ),
+            surface: recorded.then(|| BundleSurface::of(&content).digest()),
+        });
+        let withdrawal = loaded.withdrawal.clone();
+        let icons = Icons::of(&content);
+        self.drivers
+            .extend(content.drivers.into_iter().map(|entry| {
+                let loaded = LoadedDriver::new(entry, &bundle, &publisher, &withdrawal, executors);
+                Arc::new(loaded)
+            }));
+        let denied = content.denied.into_iter();
+        self.denied
+            .extend(denied.map(|driver| (driver, publisher.clone())));
+        self.tools.extend(content.tools.into_iter().map(|entry| {
+            let contract = entry.tool;
+            let major_id = contract.major_id();
+            ToolFacts {
+                icon: icons.for_tool(&contract),
+                version: contract.version.to_string(),
+                full_id: format!("{}@{}", contract.id, contract.version).into(),
+                gates: [
+                    admission.tool(&publisher, &major_id),
+                    admission.publisher(&publisher),
+                ],
+                major_id: major_id.into(),
+                contract,
+                publisher: publisher.clone(),
+                bundle: bundle.clone(),
+                withdrawal: withdrawal.clone(),
+                dev,
+                drivers: Vec::new(),
+                unserved: Unserved::default(),
+                recorded: None,
+            }
+        }));
     }
 
-    /// Which claims of its contract the operator confirms, for all of its drivers.
-    pub(crate) fn confirmed(&self) -> Confirmed {
-        self.open_routes()
-            .filter_map(|route| match &route.decision {
-                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.confirmed),
-                Decision::Deny(_) => None,
-            })
-            .reduce(Confirmed::and)
-            .unwrap_or_default()
+    /// The drivers that routing decides about: the denied ones last, which it rejects.
+    fn implementations(&self) -> Vec<Implementation<'_>> {
+        let loaded = self.drivers.iter();
+        let loaded = loaded.map(|driver| (&driver.declaration, &driver.publisher));
+        let denied = self.denied.iter();
+        let denied = denied.map(|(driver, publisher)| (driver, publisher));
+        loaded
+            .chain(denied)
+            .map(|(driver, publisher)| Implementation { driver, publisher })
+            .collect()
     }
 
-    /// Why the operator gives no context to any of the routes by which a call may
-    /// run, if that is so.
-    pub(crate) fn context_lack(&self) -> Option<ContextLack> {
-        let mut first = None;
-        for route in self.open_routes() {
-            let lack = route.contexts.lack()?;
-            first.get_or_insert(lack);
+    /// The error that names the two bundles that have the same id.
+    fn duplicate(&self, duplicate: &DuplicateId) -> HostError {
+        let named = |at: usize| {
+            let (id, bundle) = match duplicate.kind {
+                "tool" => {
+                    let tool = self.tools.get(at)?;
+                    (tool.contract.major_id(), &tool.bundle)
+                }
+                _ => {
+                    let driver = self.drivers.get(at)?;
+                    (driver.declaration.major_id(), &driver.bundle)
+                }
+            };
+            Some((id, self.bundles.get(bundle)?.label.clone()))
+        };
+        let named = |at| named(at).unwrap_or_default();
+        let ((id, first), (_, second)) = (named(duplicate.first), named(duplicate.second));
+        HostError::Duplicate {
+            kind: duplicate.kind,
+            id,
+            first,
+            second,
         }
-        first.cloned()
-    }
-
-    /// The effects of a call, by any of its drivers.
-    pub(crate) fn effects(&self) -> Option<Effects> {
-        self.open_routes()
-            .filter_map(|route| match &route.decision {
-                Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed.effects),
-                Decision::Deny(_) => None,
-            })
-            .reduce(Effects::join)
     }
 }
 
 /// All tools by `id@major`, and what else they are called.
 #[derive(Default)]
 pub(crate) struct Catalogue {
-    tools: BTreeMap<String, Arc<ToolEntry>>,
-    names: HashMap<String, Arc<ToolEntry>>,
+    tools: BTreeMap<Arc<str>, Arc<ToolFacts>>,
+    names: HashMap<String, Arc<ToolFacts>>,
     /// By the digest of each bundle's manifest.
-    bundles: HashMap<String, Arc<Withdrawal>>,
+    bundles: HashMap<Arc<str>, LoadedBundle>,
     /// Tools of bundles that are not loaded.
     withheld: Vec<WithheldTool>,
 }
@@ -112,81 +160,73 @@ impl Catalogue {
         withheld: Vec<WithheldTool>,
         services: &Services,
         shared_state: &SharedState,
-        admission: &Admission,
-        executors: &Executors,
+        made_with: (&Admission, &Executors),
     ) -> Result<Self, HostError> {
-        let mut brought = Brought::default();
+        let mut loaded = Loaded::default();
+        let recorded = services.recording.is_some();
         for content in contents {
-            brought.add(
-                content,
-                shared_state,
-                executors,
-                services.recording.is_some(),
-            );
+            loaded.add(content, shared_state, made_with, recorded);
         }
-        let tools: Vec<Contract<'_>> = brought.tools.iter().map(BundledTool::contract).collect();
-        let drivers = brought.implementations();
-        let planned =
-            toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
-                .map_err(|duplicate| brought.duplicate(duplicate))?;
-        let by_id: HashMap<String, &Arc<LoadedDriver>> = brought
-            .drivers
-            .iter()
-            .map(|driver| (driver.driver.major_id(), driver))
+        let contracts: Vec<Contract<'_>> = loaded.tools.iter().map(ToolFacts::signed).collect();
+        let implementations = loaded.implementations();
+        let (policy, machine) = (&services.policy, &services.machine);
+        let planned = toolward_policy::routes(&contracts, &implementations, policy, machine)
+            .map_err(|duplicate| loaded.duplicate(&duplicate))?;
+        let drivers = loaded.drivers.iter();
+        let by_id: HashMap<String, &Arc<LoadedDriver>> = drivers
+            .map(|driver| (driver.declaration.major_id(), driver))
             .collect();
-        let candidates = |planned: &ToolRoutes<'_>| -> Vec<Arc<LoadedDriver>> {
-            let ids = planned.routes.iter();
-            let ids = ids.map(|route| route.implementation.driver.major_id());
-            ids.filter_map(|id| by_id.get(&id).copied().cloned())
-                .collect()
+        let of = |route: &toolward_policy::Route<'_>| {
+            by_id.get(&route.implementation.driver.major_id()).copied()
         };
-        let found: BTreeMap<String, (&BundledTool, Vec<Arc<LoadedDriver>>)> = brought
+        let found: BTreeMap<&str, (&ToolFacts, Vec<Arc<LoadedDriver>>)> = loaded
             .tools
             .iter()
             .zip(&planned)
-            .map(|(tool, planned)| (tool.contract.major_id(), (tool, candidates(planned))))
+            .map(|(tool, planned)| {
+                let drivers = planned.routes.iter().filter_map(of).cloned();
+                (&*tool.major_id, (tool, drivers.collect()))
+            })
             .collect();
-
-        let mut catalogue = Self {
-            withheld,
-            ..Self::default()
-        };
-        for (tool, planned) in brought.tools.iter().zip(&planned) {
-            let routes = planned.routes.iter().filter_map(|route| {
-                let driver = by_id.get(&route.implementation.driver.major_id())?;
+        let decided = |planned: &ToolRoutes<'_>| -> Vec<Arc<DriverFacts>> {
+            let drivers = planned.routes.iter().filter_map(|route| {
+                let reached = route.reach.tools.iter();
+                let reached = reached.filter_map(|id| found.get(id.as_str()));
                 let chain = || {
-                    let reached = route.reach.tools.iter().filter_map(|id| found.get(id));
-                    let reached = reached.map(|(tool, drivers)| tool.reached(drivers));
-                    routes::chain(reached, &services.policy)
+                    let reached = reached.clone();
+                    Chain::of(reached.map(|(tool, drivers)| tool.chained(drivers, policy)))
                 };
-                Some(Arc::new(routes::route(route, driver, &chain, services)))
+                Some(Arc::new(routes::route(route, of(route)?, &chain, services)))
             });
-            let major_id = tool.contract.major_id();
-            let recorded = services.recording.as_ref();
-            let entry = Arc::new(ToolEntry {
-                recorded: recorded.map(|_| {
-                    let names = (&*tool.contract, &*tool.bundle, &*tool.publisher);
-                    RecordedTool::of(names, tool.surface, planned)
-                }),
-                version: tool.contract.version.to_string(),
-                full_id: format!("{}@{}", tool.contract.id, tool.contract.version).into(),
-                gates: [
-                    admission.tool(&tool.publisher, &major_id),
-                    admission.publisher(&tool.publisher),
-                ],
-                publisher: tool.publisher.as_str().into(),
-                bundle: tool.bundle.as_str().into(),
-                withdrawal: tool.withdrawal.clone(),
-                dev: tool.dev,
-                contract: tool.contract.clone(),
-                major_id: major_id.as_str().into(),
-                icon: tool.icon.clone(),
-                routes: routes.collect(),
-                unserved: Unserved::of(planned),
-            });
-            catalogue.tools.insert(major_id, entry);
-        }
-        catalogue.bundles = brought.bundles;
+            drivers.collect()
+        };
+        let facts: Vec<_> = loaded
+            .tools
+            .iter()
+            .zip(&planned)
+            .map(|(tool, planned)| {
+                let surface = loaded.bundles.get(&tool.bundle).and_then(|one| one.surface);
+                let names = (&*tool.contract, &*tool.bundle, &*tool.publisher);
+                let recorded = recorded.then(|| RecordedTool::of(names, surface, planned));
+                (decided(planned), Unserved::of(planned), recorded)
+            })
+            .collect();
+        let tools = loaded.tools.into_iter().zip(facts);
+        let tools = tools.map(|(tool, (drivers, unserved, recorded))| {
+            let tool = ToolFacts {
+                drivers,
+                unserved,
+                recorded,
+                ..tool
+            };
+            (tool.major_id.clone(), Arc::new(tool))
+        });
+        let mut catalogue = Self {
+            tools: tools.collect(),
+            names: HashMap::new(),
+            bundles: loaded.bundles,
+            withheld,
+        };
         catalogue.name_all();
         Ok(catalogue)
     }
@@ -216,8 +256,8 @@ impl Catalogue {
 
     /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias
     /// that two tools claim.
-    fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolEntry>>> {
-        let mut aliases: HashMap<String, Option<Arc<ToolEntry>>> = HashMap::new();
+    fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolFacts>>> {
+        let mut aliases: HashMap<String, Option<Arc<ToolFacts>>> = HashMap::new();
         for entry in self.tools.values().filter(|entry| entry.dev == dev) {
             for alias in &entry.contract.aliases {
                 aliases
@@ -232,21 +272,20 @@ impl Catalogue {
     }
 
     /// The tool that `name` means: `id@major`, an id, or an alias.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ToolFacts>> {
         self.tools.get(name).or_else(|| self.names.get(name))
     }
 
     /// The tool that another tool means by `name`: `id@major` or an id. No aliases:
     /// grants and approvals of nested calls are by id.
-    pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolFacts>> {
         self.find(name)
             .filter(|entry| &*entry.major_id == name || entry.contract.id.as_str() == name)
     }
 
     /// The tools that are served.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        let tools = self.tools.values();
-        tools.filter(|tool| tool.withdrawal.withdrawn().is_none())
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolFacts>> {
+        self.tools.values().filter(|tool| tool.is_served())
     }
 
     /// The tool that is not loaded and that `name` means. A tool that another one calls is named by its id.
@@ -257,10 +296,10 @@ impl Catalogue {
 
     /// The tools that are known and not served: of bundles that are not loaded, or that were withdrawn.
     pub(crate) fn withheld(&self) -> impl Iterator<Item = WithheldTool> {
-        let loaded = |tool: &WithheldTool| self.tools.contains_key(&tool.major_id());
+        let loaded = |tool: &WithheldTool| self.tools.contains_key(tool.major_id().as_str());
         let withheld = self.withheld.iter().filter(move |tool| !loaded(tool));
         let tools = self.tools.values();
-        let withdrawn = tools.filter(|tool| tool.withdrawal.withdrawn().is_some());
+        let withdrawn = tools.filter(|tool| !tool.is_served());
         let withdrawn = withdrawn.map(|tool| {
             WithheldTool::of(&tool.contract, &tool.publisher, WithheldReason::Withdrawn)
         });
@@ -271,7 +310,7 @@ impl Catalogue {
     pub(crate) fn bundles(&self) -> impl Iterator<Item = &str> {
         let bundles = self.bundles.iter();
         bundles
-            .filter(|(_, withdrawal)| withdrawal.withdrawn().is_none())
-            .map(|(digest, _)| digest.as_str())
+            .filter(|(_, bundle)| bundle.withdrawal.withdrawn().is_none())
+            .map(|(digest, _)| &**digest)
     }
 }

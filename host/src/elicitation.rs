@@ -6,11 +6,12 @@ mod resume;
 mod sample;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolward_support::helper::lock;
 
 pub(crate) use questions::{Asker, CheckedQuestions, unavailable};
 pub(crate) use resume::{CallIdentity, Resumed, check, gone};
@@ -121,7 +122,7 @@ pub struct Asked {
     /// What it asks, in order.
     pub questions: Vec<Question>,
     /// Opaque state of the driver. May contain secrets.
-    #[serde(with = "base64_bytes")]
+    #[serde(with = "crate::api::base64")]
     pub state: Vec<u8>,
     /// What it has spent of its budgets.
     pub spent: Spent,
@@ -147,24 +148,6 @@ pub struct Resume {
     pub asked: Asked,
     /// One per question.
     pub answers: Vec<(String, Answer)>,
-}
-
-mod base64_bytes {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        STANDARD.decode(text).map_err(D::Error::custom)
-    }
 }
 
 /// How long a person has to answer.
@@ -195,7 +178,7 @@ impl OpenForms {
     /// How long another one may stay open.
     pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         open.retain(|_, (_, until)| *until > now);
         match open.get(principal) {
             Some((other, until)) if other != invocation => {
@@ -212,7 +195,7 @@ impl OpenForms {
     /// Closes the form of an invocation. Returns whether it was open.
     pub(crate) fn close(&self, principal: &str, invocation: &str) -> bool {
         let now = Instant::now();
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         match open.get(principal) {
             Some((own, until)) if own == invocation => {
                 let in_time = *until > now;
@@ -223,15 +206,13 @@ impl OpenForms {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (String, Instant)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets the time of all open forms pass.
     #[cfg(test)]
     fn expire(&self) {
         let now = Instant::now();
-        self.lock().values_mut().for_each(|(_, until)| *until = now);
+        lock(&self.open)
+            .values_mut()
+            .for_each(|(_, until)| *until = now);
     }
 }
 

@@ -6,16 +6,17 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 use toolward_ledger::record::Native;
+use toolward_support::helper::lock;
+use uuid::Uuid;
 
 use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
 use crate::api::facts::CallFacts;
-use crate::call_id::new_id;
 
 /// Events that a ring holds for its slowest reader.
 const RING: usize = 4096;
@@ -33,7 +34,7 @@ pub(crate) struct EventHub {
 impl EventHub {
     /// A reader of what happens from now on.
     pub(crate) fn events(self: &Arc<Self>, EventFilter(whose): EventFilter) -> Events {
-        let mut rings = self.rings();
+        let mut rings = lock(&self.rings);
         let ring = rings.entry(whose).or_insert_with(|| channel(RING).0);
         let receiver = ring.subscribe();
         self.readers.fetch_add(1, Ordering::Relaxed);
@@ -60,17 +61,13 @@ impl EventHub {
 
     fn send(&self, event: CallEvent) {
         let event = Arc::new(event);
-        let rings = self.rings();
+        let rings = lock(&self.rings);
         for whose in [None, Some(event.principal)] {
             if let Some(ring) = rings.get(&whose) {
                 // Fails where the last reader is just going.
                 let _ = ring.send(event.clone());
             }
         }
-    }
-
-    fn rings(&self) -> MutexGuard<'_, HashMap<Option<PrincipalId>, Sender<Arc<CallEvent>>>> {
-        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +117,7 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.hub.readers.fetch_sub(1, Ordering::Relaxed);
-        let mut rings = self.hub.rings();
+        let mut rings = lock(&self.hub.rings);
         self.receiver = None;
         rings.retain(|_, ring| ring.receiver_count() > 0);
     }
@@ -153,7 +150,7 @@ impl<'a> CallEvents<'a> {
         kind: impl FnOnce() -> CallEventKind,
     ) {
         if let Some(progress) = self.progress(facts, native) {
-            send(&progress, kind());
+            progress.send(kind());
         }
     }
 
@@ -194,22 +191,21 @@ pub(crate) struct ProgressEvents {
 impl ProgressEvents {
     pub(crate) fn tell(&self, done: f64, total: Option<f64>) {
         if self.hub.has_readers() {
-            send(self, CallEventKind::Progress { done, total });
+            self.send(CallEventKind::Progress { done, total });
         }
     }
-}
 
-fn send(events: &ProgressEvents, kind: CallEventKind) {
-    events.hub.send(CallEvent {
-        id: new_id(),
-        at: SystemTime::now(),
-        kind,
-        ..(*events.template).clone()
-    });
+    fn send(&self, kind: CallEventKind) {
+        self.hub.send(CallEvent {
+            id: Uuid::now_v7().to_string(),
+            at: SystemTime::now(),
+            kind,
+            ..(*self.template).clone()
+        });
+    }
 }
 
 /// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
 pub(crate) fn uuid(invocation: &str) -> String {
-    let parsed = uuid::Uuid::try_parse(invocation).unwrap_or_default();
-    parsed.hyphenated().to_string()
+    Uuid::try_parse(invocation).unwrap_or_default().to_string()
 }

@@ -1,38 +1,43 @@
 //! Executors: what carries out the call of a driver. A kind of driver has one implementation of
-//! [`Executor`], in a module of this folder with a line in [`registry`], or of an application
+//! [`Executor`], in a module of this folder with a line in [`Executors`], or of an application
 //! ([`HostBuilder::executor`](crate::HostBuilder::executor)). The stages around it, limits, deadlines, retries and
 //! records are the same for all of them.
 
-pub(crate) mod clock;
 pub(crate) mod component;
 mod form;
 mod http;
 pub(crate) mod limits;
 mod memory;
-mod registry;
 mod replay;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolward_bundle::component::Component;
-use toolward_contract::driver::{Driver, Implements};
+use toolward_contract::driver::{Driver, DriverKind, Implements};
 use toolward_contract::tool::Tool;
 use toolward_policy::{ContextText, Grant};
+use toolward_support::report::{Code, codes};
 
-pub(crate) use self::clock::Clock;
+use self::component::{ComponentExecutor, Preparer};
+use self::form::FormExecutor;
+use self::http::HttpExecutor;
+pub(crate) use self::limits::Clock;
 pub(crate) use self::memory::AttemptMemory;
-pub(crate) use self::registry::{CODES, Executors, MakeExecutor};
 pub(crate) use self::replay::RecordedInput;
+use self::replay::ReplayExecutor;
 use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
-use crate::api::result::{CallError, Captured};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode};
+use crate::elicitation::OpenForms;
 use crate::imports::{BoxFuture, CallerBudget};
 use crate::invocation::{CallEnd, Invocation};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::CallContext;
-use crate::tape::Replayed;
+use crate::sandbox::turns::Turns;
+use crate::tape::{Replayed, Tape};
 
 /// Carries out the calls of one driver.
 ///
@@ -205,6 +210,11 @@ impl AttemptReport {
             source: ResultSource::Driver,
         }
     }
+
+    /// An attempt that failed.
+    pub(crate) fn failed(error: CallError) -> Self {
+        Self::new(CallEnd::Failed(error))
+    }
 }
 
 /// What the request of a call is made of.
@@ -220,4 +230,76 @@ pub struct RequestValues<'a> {
     pub(crate) contract_input: &'a Value,
     /// The confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
+}
+
+/// What executors are made with.
+pub(crate) struct Executors {
+    pub(crate) preparer: Arc<Preparer>,
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) forms: Arc<OpenForms>,
+    /// What answers calls instead of drivers.
+    pub(crate) tape: Option<Tape>,
+    /// What an application brings, by the kind of driver.
+    pub(crate) others: HashMap<String, MakeExecutor>,
+}
+
+/// Makes the executor of a driver.
+pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync>;
+
+impl Executors {
+    /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
+    pub(crate) fn executor(&self, source: DriverSource) -> Option<Arc<dyn Executor>> {
+        if let Some(tape) = &self.tape {
+            return Some(Arc::new(ReplayExecutor::new(tape.clone())));
+        }
+        Some(match source.driver.kind {
+            DriverKind::Component => {
+                let (preparer, turns) = (self.preparer.clone(), self.turns.clone());
+                Arc::new(ComponentExecutor::new(source, preparer, turns))
+            }
+            DriverKind::Http => Arc::new(HttpExecutor::new(source.driver)),
+            DriverKind::Form => Arc::new(FormExecutor::new(source.driver, self.forms.clone())),
+            DriverKind::Exec => match self.others.get(source.driver.kind.as_str()) {
+                Some(make) => make(&source.driver),
+                None => Arc::new(NoPrograms),
+            },
+            DriverKind::Other(ref kind) => self.others.get(kind)?(&source.driver),
+        })
+    }
+}
+
+codes! {
+    pub(crate) const Code;
+
+    BROKER_MISSING = "exec-broker-missing" ["4"],
+        "the policy lets a program run, and this host has no broker that runs programs";
+}
+
+/// The executor of programs on a host that got none.
+struct NoPrograms;
+
+impl NoPrograms {
+    fn error() -> CallError {
+        CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::SetupRequired,
+            BROKER_MISSING.meaning,
+        )
+        .with_cause(json!({ "rule": BROKER_MISSING.code }))
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("let this host run programs"))
+    }
+}
+
+impl Executor for NoPrograms {
+    fn check(&self, _grant: &Grant) -> Result<(), CallError> {
+        Err(Self::error())
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        _job: &'a mut Job,
+        _call: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(std::future::ready(AttemptReport::failed(Self::error())))
+    }
 }

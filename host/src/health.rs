@@ -2,9 +2,11 @@
 //! no driver is left out for it, and no call goes to another publisher.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use toolward_support::helper::lock;
 
 /// How long a failure counts.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -43,7 +45,7 @@ impl Health {
     pub(crate) fn worked(&self, principal: &str) {
         if self.is_marked() {
             let principal = self.hash(principal);
-            let mut failed = self.lock();
+            let mut failed = lock(&self.failed);
             failed.retain(|one| one.principal != principal);
             self.count.store(failed.len(), Ordering::Release);
         }
@@ -61,7 +63,7 @@ impl Health {
 
     fn failed_at(&self, principal: &str, now: Instant) {
         let principal = self.hash(principal);
-        let mut failed = self.lock();
+        let mut failed = lock(&self.failed);
         failed.retain(|one| one.principal != principal && is_fresh(one, now));
         if failed.len() >= MAX_PRINCIPALS {
             failed.remove(0);
@@ -72,7 +74,7 @@ impl Health {
 
     fn is_failing_at(&self, principal: &str, now: Instant) -> bool {
         let principal = self.hash(principal);
-        let mut failed = self.lock();
+        let mut failed = lock(&self.failed);
         failed.retain(|one| is_fresh(one, now));
         self.count.store(failed.len(), Ordering::Release);
         failed.len() >= MIN_PRINCIPALS || failed.iter().any(|one| one.principal == principal)
@@ -80,10 +82,6 @@ impl Health {
 
     fn hash(&self, principal: &str) -> u64 {
         self.hasher.hash_one(principal)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Failed>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,10 +131,10 @@ mod tests {
         for number in 0..10_000 {
             health.failed_at(&format!("p{number}"), now);
         }
-        assert_eq!(health.lock().len(), MAX_PRINCIPALS);
+        assert_eq!(lock(&health.failed).len(), MAX_PRINCIPALS);
         for name in ["p9999", "p9998", "p9997"] {
             health.worked(name);
         }
-        assert_eq!(health.lock().len(), MAX_PRINCIPALS - 3);
+        assert_eq!(lock(&health.failed).len(), MAX_PRINCIPALS - 3);
     }
 }

@@ -4,7 +4,7 @@
 mod stages;
 
 use std::collections::HashMap;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,21 +17,18 @@ use crate::api::event::EventFilter;
 use crate::api::facts::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
-use crate::api::withheld::WithheldTool;
-use crate::catalogue::{Catalogue, ToolFacts};
+use crate::catalogue::{Catalogue, ToolFacts, WithheldTool};
 use crate::compile::CompileBackend;
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
 use crate::executor::component::Preparer;
 use crate::executor::{Executors, MakeExecutor};
-use crate::imports::{CallTools, NestedCall};
+use crate::imports::{BoxFuture, CallTools};
 use crate::invocation::CallEnd;
-use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
 use crate::sandbox::engine::EngineProfile;
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
-use crate::validation_pool::ValidationPool;
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -61,9 +58,6 @@ struct Inner {
     services: Arc<Services>,
     catalogue: Catalogue,
     admission: Arc<Admission>,
-    validation: Arc<ValidationPool>,
-    forms: Arc<OpenForms>,
-    named: Arc<NamedCalls>,
     shared_state: SharedState,
 }
 
@@ -83,8 +77,8 @@ impl Host {
         let preparer = Arc::new(Preparer::new(engine, backend, component_bytes));
         let executors = Executors {
             preparer: preparer.clone(),
-            turns: shared_state.turns(),
-            forms: shared_state.forms(),
+            turns: shared_state.shared.turns.clone(),
+            forms: shared_state.shared.forms.clone(),
             tape: services.tape.clone(),
             others,
         };
@@ -93,8 +87,7 @@ impl Host {
             withheld,
             &services,
             &shared_state,
-            &admission,
-            &executors,
+            (&*admission, &executors),
         )?;
         Ok(Self {
             inner: Arc::new(Inner {
@@ -102,9 +95,6 @@ impl Host {
                 services: Arc::new(services),
                 catalogue,
                 admission,
-                validation: shared_state.validation(),
-                forms: shared_state.forms(),
-                named: shared_state.named(),
                 shared_state,
             }),
         })
@@ -117,24 +107,20 @@ impl Host {
     }
 
     /// The tools of this host, by id and major version.
-    pub fn tools(&self) -> impl Iterator<Item = ToolFacts> + '_ {
-        self.inner
-            .catalogue
-            .tools()
-            .map(|entry| ToolFacts::of(entry))
+    pub fn tools(&self) -> impl Iterator<Item = &ToolFacts> {
+        self.inner.catalogue.tools().map(|tool| &**tool)
     }
 
     /// The grants of all drivers that policy lets run.
     pub(crate) fn grants(&self) -> impl Iterator<Item = &toolward_policy::Grant> {
-        let routes = self.inner.catalogue.tools().flat_map(|tool| &tool.routes);
+        let routes = self.inner.catalogue.tools().flat_map(|tool| &tool.drivers);
         routes.filter_map(|route| Some(&route.access.as_ref()?.grant))
     }
 
     /// The tool that a call of `name` would reach.
-    pub fn tool(&self, name: &str) -> Option<ToolFacts> {
-        let found = self.inner.catalogue.find(name);
-        let served = found.filter(|entry| entry.withdrawal.withdrawn().is_none());
-        served.map(|entry| ToolFacts::of(entry))
+    pub fn tool(&self, name: &str) -> Option<&ToolFacts> {
+        let found = self.inner.catalogue.find(name).map(|tool| &**tool);
+        found.filter(|tool| tool.is_served())
     }
 
     /// The tools that this host knows and does not serve: those given to [`HostBuilder::withheld`](crate::HostBuilder::withheld),
@@ -147,7 +133,7 @@ impl Host {
     /// to be compiled.
     pub fn is_ready(&self, name: &str) -> bool {
         let tool = self.inner.catalogue.find(name);
-        tool.is_some_and(|tool| tool.open_routes().any(|route| route.driver.is_ready()))
+        tool.is_some_and(|tool| tool.open_drivers().any(|route| route.is_ready()))
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools
@@ -210,7 +196,11 @@ impl Host {
         // The form that it answers closes, however the call ends.
         let answered = request.resume.as_ref().map(|resume| {
             let invocation = &resume.asked.invocation;
-            OpenForms::opened(&self.inner.forms, &request.scope.principal, invocation)
+            OpenForms::opened(
+                &self.inner.shared_state.shared.forms,
+                &request.scope.principal,
+                invocation,
+            )
         });
         let ended = {
             // Pinned in place: the future is large, and `instrument` would move it.
@@ -258,7 +248,8 @@ impl Host {
     /// Gives up the questions of a call that no one will resume. Until then, or for ten
     /// minutes, no other driver of `kind: form` asks anything of the same principal.
     pub fn give_up(&self, asked: &Asked) {
-        self.inner.forms.close(&asked.principal, &asked.invocation);
+        let forms = &self.inner.shared_state.shared.forms;
+        forms.close(&asked.principal, &asked.invocation);
     }
 
     /// Makes the engine now, if it was [deferred](crate::HostBuilder::defer_engine).
@@ -271,7 +262,7 @@ impl Host {
         if self.replays() {
             return Ok(());
         }
-        self.inner.preparer.make_engine()
+        self.inner.preparer.engine.get().map(drop)
     }
 
     /// Whether calls are answered from a [tape](crate::Tape), and no driver runs.
@@ -284,13 +275,13 @@ impl Host {
     pub async fn prepare(&self) -> Vec<(String, CallError)> {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {
-            for route in &tool.routes {
-                let executor = route.driver.executor.as_ref().filter(|_| route.is_open());
+            for route in &tool.drivers {
+                let executor = route.executor.as_ref().filter(|_| route.is_open());
                 let Some(executor) = executor else {
                     continue;
                 };
                 if let Err(error) = executor.prepare(None).await {
-                    failed.push((route.driver.driver.id.to_string(), error));
+                    failed.push((route.id.to_string(), error));
                 }
             }
         }
@@ -299,8 +290,8 @@ impl Host {
 }
 
 impl CallTools for Inner {
-    fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>> {
-        Box::pin(async move { Host { inner: self }.call(Request::nested(call)).await })
+    fn call_tool(self: Arc<Self>, call: Request) -> BoxFuture<'static, Reply> {
+        Box::pin(async move { Host { inner: self }.call(call).await })
     }
 }
 

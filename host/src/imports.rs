@@ -22,7 +22,7 @@ pub(crate) use self::budget::CallBudget;
 pub(crate) use self::host::PROGRESS_REPORT_BYTES;
 pub(crate) use self::host::{HostImports, Reports};
 pub(crate) use self::secrets::{CallSecrets, StoredSecrets};
-pub(crate) use self::tools::{CallTools, NestedCall, NestedCalls, SlotCell};
+pub(crate) use self::tools::{CallTools, NestedCalls, SlotCell};
 use crate::api::observer::Progress;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, LogLevel, LogRecord, Output};
 use crate::api::violations::EndsCall;

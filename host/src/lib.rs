@@ -30,7 +30,6 @@
 mod admission;
 mod api;
 mod builder;
-mod call_id;
 mod catalogue;
 pub mod compile;
 /// Confines a process that runs guests, so that a guest that escapes the engine reaches little. What a host needs of
@@ -74,10 +73,10 @@ pub use api::approval::{
     ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
     ShownRequest, Verdict,
 };
-pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::facts::{CALL_LOG, CallFacts, CallListener, CallStage, RefusedCall, Tried};
+pub use api::facts::{Cancellation, SharedCancellation};
 pub use api::observer::{Compiling, Observer, Progress};
 pub use api::request::Request;
 pub use api::result::{
@@ -85,9 +84,11 @@ pub use api::result::{
     LogRecord, Origin, Output, Reply, ResourceBody, Role, WorldErrorCode,
 };
 pub use api::violations::{EndsCall, Violation, ViolationKind};
-pub use api::withheld::{WithheldReason, WithheldTool};
 pub use builder::HostBuilder;
-pub use catalogue::{DriverFacts, Icon, ToolFacts, Unserved, UnservedDriver};
+pub use catalogue::{
+    DriverFacts, Icon, LoadedDriver, ToolFacts, Unserved, UnservedDriver, WithheldReason,
+    WithheldTool,
+};
 pub use compile::{
     Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
     Compiler, InProcess,

@@ -1,20 +1,19 @@
 //! Counts calls for Prometheus: a [`CallListener`] without locks, and a page of the text format. Nothing is counted
 //! by principal, and no text of a caller, a driver or a server is a label: tools are named as in the catalogue.
 
-mod page;
-
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::json;
 use toolward_contract::driver::DriverKind;
 use toolward_policy::LimitName;
+use toolward_support::helper::lock;
 
 use crate::api::facts::{CallFacts, CallListener};
 use crate::host::Host;
-pub use page::{MetricsPage, Sample};
 
 /// Tools that are counted one by one, over all hosts; calls of others count as calls of `other`. Bounds the page, and
 /// the memory of a server that is given other bundles again and again.
@@ -86,12 +85,19 @@ struct ToolCounts {
     failed: AtomicU64,
 }
 
+/// The calls that change something, or those that do not.
+#[derive(Debug, Default)]
+struct EndCounts {
+    ok: AtomicU64,
+    /// By class.
+    failed: Slots<64>,
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     in_flight: AtomicI64,
-    ok: [AtomicU64; 2],
-    /// By class, of calls that change nothing and of calls that do.
-    failed: [Slots<64>; 2],
+    unchanging: EndCounts,
+    mutating: EndCounts,
     starts: Slots<5>,
     limits: Slots<{ LimitName::ALL.len() }>,
     violations: Slots<16>,
@@ -107,10 +113,6 @@ struct Counts {
 }
 
 impl Counts {
-    fn tools(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ToolCounts>>> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn took(&self, duration: Duration) {
         let micros = duration.as_micros();
         let bucket = BUCKETS.iter().position(|(bound, _)| micros <= *bound);
@@ -160,9 +162,9 @@ impl HostMetrics {
     /// Has calls of the tools of this host counted one by one. To be called once the host is built; what it serves
     /// does not change.
     pub fn serves(&self, host: &Host) {
-        let mut known = self.counts.tools();
+        let mut known = lock(&self.counts.tools);
         let mut own = HashMap::new();
-        for tool in host.tools().map(|tool| tool.contract.major_id()) {
+        for tool in host.tools().map(|tool| tool.major_id.to_string()) {
             if known.len() >= MAX_TOOLS && !known.contains_key(&tool) {
                 continue;
             }
@@ -180,16 +182,12 @@ impl CallListener for HostMetrics {
     }
 
     fn driver_started(&self, kind: &DriverKind) {
-        let slot = match kind {
-            DriverKind::Component => 0,
-            DriverKind::Http => 1,
-            DriverKind::Form => 2,
-            DriverKind::Exec => 3,
-            DriverKind::Other(_) => 4,
-        };
-        let name = match kind {
-            DriverKind::Other(_) => OTHER,
-            kind => kind.as_str(),
+        let (slot, name) = match kind {
+            DriverKind::Component => (0, kind.as_str()),
+            DriverKind::Http => (1, kind.as_str()),
+            DriverKind::Form => (2, kind.as_str()),
+            DriverKind::Exec => (3, kind.as_str()),
+            DriverKind::Other(_) => (4, OTHER),
         };
         self.counts.starts.add(slot, || name.to_owned(), 1);
     }
@@ -201,18 +199,18 @@ impl CallListener for HostMetrics {
         let tools = self.tools.get();
         let tool = tools.and_then(|tools| tools.get(call.tool_id.as_deref()?));
         let tool = tool.map_or(&counts.other, |tool| &**tool);
-        let [unchanging, mutating] = &counts.ok;
+        let of_kind = match call.mutating {
+            false => &counts.unchanging,
+            true => &counts.mutating,
+        };
         match call.class {
             None => {
-                let ok = if call.mutating { mutating } else { unchanging };
-                ok.fetch_add(1, Ordering::Relaxed);
+                of_kind.ok.fetch_add(1, Ordering::Relaxed);
                 tool.ok.fetch_add(1, Ordering::Relaxed);
             }
             Some(class) => {
-                let [unchanging, mutating] = &counts.failed;
-                let failed = if call.mutating { mutating } else { unchanging };
                 let name = || json!(class).as_str().unwrap_or(OTHER).to_owned();
-                failed.add(class as usize, name, 1);
+                of_kind.failed.add(class as usize, name, 1);
                 tool.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -232,5 +230,144 @@ impl CallListener for HostMetrics {
             };
             counter.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// A page of Prometheus's text format, version 0.0.4: `# HELP`, `# TYPE`, and a line for each sample.
+#[derive(Debug, Clone, Default)]
+pub struct MetricsPage {
+    text: String,
+}
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sample {
+    /// A count that only grows.
+    Counter(u64),
+    /// A value that grows and shrinks.
+    Gauge(i64),
+}
+
+impl MetricsPage {
+    /// The page.
+    #[must_use]
+    pub fn text(self) -> String {
+        self.text
+    }
+
+    /// Adds a metric without labels. `name` must be one of Prometheus (`[a-zA-Z_:][a-zA-Z0-9_:]*`) that the page does
+    /// not have yet, and `help` one line without a backslash.
+    pub fn add(&mut self, name: &str, help: &str, sample: Sample) {
+        let (kind, value) = match sample {
+            Sample::Counter(count) => ("counter", i128::from(count)),
+            Sample::Gauge(value) => ("gauge", i128::from(value)),
+        };
+        self.head(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn calls(&mut self, counts: &Counts) {
+        let name = "toolward_calls_total";
+        self.head(name, "counter", "Calls that have ended, by class of error.");
+        let ends = [("false", &counts.unchanging), ("true", &counts.mutating)];
+        for (mutating, ends) in ends {
+            self.count(name, &[("class", "ok"), ("mutating", mutating)], &ends.ok);
+        }
+        for (mutating, ends) in ends {
+            for (class, count) in ends.failed.named() {
+                self.sample(name, &[("class", class), ("mutating", mutating)], count);
+            }
+        }
+        self.tools(counts);
+        let in_flight = Sample::Gauge(counts.in_flight.load(Ordering::Relaxed));
+        let help = "Calls that have not ended.";
+        self.add("toolward_calls_in_flight", help, in_flight);
+        self.durations(counts);
+        let name = "toolward_driver_starts_total";
+        self.labelled(name, "Starts of drivers.", "kind", counts.starts.named());
+        let (name, help) = ("toolward_limits_hit_total", "Calls that ended at a limit.");
+        self.labelled(name, help, "limit", counts.limits.named());
+        let name = "toolward_violations_total";
+        let help = "Attempts of drivers at what they were not granted.";
+        self.labelled(name, help, "kind", counts.violations.named());
+        let answers = [
+            ("approved", &counts.approved),
+            ("not_approved", &counts.not_approved),
+        ];
+        let answers = answers.map(|(answer, count)| (answer, count.load(Ordering::Relaxed)));
+        let name = "toolward_approvals_total";
+        let help = "Calls about which a person was asked.";
+        self.labelled(name, help, "answer", answers.into_iter());
+    }
+
+    fn tools(&mut self, counts: &Counts) {
+        let name = "toolward_tool_calls_total";
+        self.head(name, "counter", "Calls that have ended, by tool.");
+        let tools = lock(&counts.tools);
+        let tools = tools
+            .iter()
+            .map(|(tool, counts)| (tool.as_str(), &**counts));
+        for (tool, ToolCounts { ok, failed }) in tools.chain([(OTHER, &counts.other)]) {
+            self.count(name, &[("tool", tool), ("result", "ok")], ok);
+            self.count(name, &[("tool", tool), ("result", "error")], failed);
+        }
+    }
+
+    fn durations(&mut self, counts: &Counts) {
+        let name = "toolward_call_duration_seconds";
+        self.head(name, "histogram", "From request to result.");
+        let bucket = format!("{name}_bucket");
+        let mut all = 0_u64;
+        for ((_, bound), count) in BUCKETS.iter().zip(&counts.durations) {
+            all = all.saturating_add(count.load(Ordering::Relaxed));
+            self.sample(&bucket, &[("le", bound)], all);
+        }
+        // Counted after the buckets, and read after them: not smaller than their sum.
+        let all = all.max(counts.all_durations.load(Ordering::Relaxed));
+        self.sample(&bucket, &[("le", "+Inf")], all);
+        let micros = counts.micros.load(Ordering::Relaxed);
+        let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+        self.sample(
+            &format!("{name}_sum"),
+            &[],
+            format_args!("{seconds}.{rest:06}"),
+        );
+        self.sample(&format!("{name}_count"), &[], all);
+    }
+
+    fn labelled<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        samples: impl Iterator<Item = (&'a str, u64)>,
+    ) {
+        self.head(name, "counter", help);
+        for (value, count) in samples {
+            self.sample(name, &[(label, value)], count);
+        }
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string can't fail, here and below.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn count(&mut self, name: &str, labels: &[(&str, &str)], count: &AtomicU64) {
+        self.sample(name, labels, count.load(Ordering::Relaxed));
+    }
+
+    /// Label values are names of this program and ids of tools, which have nothing that needs to be escaped.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.text.push_str(name);
+        for (number, (label, text)) in labels.iter().enumerate() {
+            let before = if number == 0 { '{' } else { ',' };
+            let text = text.escape_default();
+            let _ = write!(self.text, "{before}{label}=\"{text}\"");
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
     }
 }

@@ -20,7 +20,7 @@ use toolward_ledger::{Durability, Pending, Recorder};
 use toolward_policy::{AskReason, Decision, RuleId, RuleKind, ToolRoutes};
 use toolward_signing::Digest;
 
-use crate::api::approval::{ApprovalScope, Remembered};
+use crate::api::approval::{ApprovalScope, Remembered, Verdict};
 use crate::api::result::ErrorCode;
 pub(crate) use payloads::Keeping;
 pub use payloads::has_hidden;
@@ -94,14 +94,15 @@ impl CallRows<'_> {
         self.recording.recorder.append(entry, Durability::Queued)
     }
 
-    /// The question reached no person, though it may have been sent.
-    pub(crate) fn reached_nobody(&mut self) {
-        self.asked = false;
-    }
-
-    /// An earlier answer covers the call. One about this very call makes it a call that a person was asked about.
-    pub(crate) fn remembers(&mut self, earlier: &Remembered) {
-        self.asked |= earlier.scope == ApprovalScope::Call;
+    /// No person was asked now.
+    pub(crate) fn not_asked(&mut self, verdict: &Verdict) {
+        match verdict {
+            // An earlier answer about exactly this call makes it a call that a person was asked about.
+            Verdict::Remembered(earlier) => self.asked |= earlier.scope == ApprovalScope::Call,
+            // The question reached no person, though it may have been sent.
+            Verdict::Unavailable => self.asked = false,
+            _ => {}
+        }
     }
 }
 

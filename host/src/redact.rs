@@ -474,7 +474,7 @@ mod tests {
         assert_eq!(error.code, ErrorCode::UPSTREAM_ERROR);
         assert_eq!(error.retry_after, None);
 
-        let mut error = CallError::new(ErrorCode::TIMEOUT, ErrorClass::Timeout, "");
+        let mut error = CallError::of(ErrorCode::TIMEOUT, "");
         redactor.error(&mut error);
         assert_eq!(error.code, ErrorCode::TIMEOUT);
     }

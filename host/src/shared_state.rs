@@ -2,7 +2,7 @@
 //! turns.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::admission::{Admission, MemoryLease, ReadProgress};
 use crate::api::error::HostError;
@@ -15,6 +15,7 @@ use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
 use toolward_policy::Limits;
 use toolward_state::{Approvals, Denials, HostState, Keys, Local, ServedBundles, Withdrawal};
+use toolward_support::helper::lock;
 
 /// The state that hosts share when each replaces the one before while earlier calls
 /// still run, as in a server that reloads its bundles. Withdrawing a bundle reaches all
@@ -37,17 +38,22 @@ use toolward_state::{Approvals, Denials, HostState, Keys, Local, ServedBundles, 
 /// ```
 #[derive(Clone)]
 pub struct SharedState {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     state: Arc<dyn HostState>,
     admission: Mutex<Option<Arc<Admission>>>,
-    validation: Arc<ValidationPool>,
-    turns: Arc<Turns>,
-    forms: Arc<OpenForms>,
-    named: Arc<NamedCalls>,
-    events: Arc<EventHub>,
+    /// The places for long checks.
+    pub(crate) validation: ValidationPool,
+    /// The turns of running guests on the processors.
+    pub(crate) turns: Arc<Turns>,
+    /// The forms that people are asked to fill in.
+    pub(crate) forms: Arc<OpenForms>,
+    /// The ids that callers gave.
+    pub(crate) named: NamedCalls,
+    /// The readers of events.
+    pub(crate) events: Arc<EventHub>,
     /// The engine that has the slots for the calls of this admission.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
@@ -91,10 +97,10 @@ impl SharedState {
         let state: Arc<dyn HostState> = Arc::new(Local::new(id_secret, denials));
         Self {
             shared: Arc::new(Shared {
-                named: Arc::new(NamedCalls::new(&state)),
+                named: NamedCalls::new(&state),
                 state,
                 admission: Mutex::default(),
-                validation: Arc::default(),
+                validation: ValidationPool::default(),
                 turns: Arc::default(),
                 forms: Arc::default(),
                 events: Arc::default(),
@@ -213,31 +219,6 @@ impl SharedState {
     pub fn events_lost(&self) -> u64 {
         self.shared.events.lost()
     }
-
-    /// The readers of events.
-    pub(crate) fn event_hub(&self) -> Arc<EventHub> {
-        self.shared.events.clone()
-    }
-
-    /// The turns of running guests on the processors.
-    pub(crate) fn turns(&self) -> Arc<Turns> {
-        self.shared.turns.clone()
-    }
-
-    /// The forms that people are asked to fill in.
-    pub(crate) fn forms(&self) -> Arc<OpenForms> {
-        self.shared.forms.clone()
-    }
-
-    /// The ids that callers gave.
-    pub(crate) fn named(&self) -> Arc<NamedCalls> {
-        self.shared.named.clone()
-    }
-
-    /// The places for long checks.
-    pub(crate) fn validation(&self) -> Arc<ValidationPool> {
-        self.shared.validation.clone()
-    }
 }
 
 impl fmt::Debug for SharedState {
@@ -274,10 +255,6 @@ impl HostEngine {
         }
     }
 
-    pub(crate) fn profile(&self) -> &EngineProfile {
-        &self.profile
-    }
-
     /// The engine, if it has been made.
     pub(crate) fn made(&self) -> Option<&Ready> {
         self.made.get()
@@ -291,10 +268,6 @@ impl HostEngine {
         let ready = self.shared_state.ready(&self.admission, &self.profile)?;
         Ok(self.made.get_or_init(|| ready))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

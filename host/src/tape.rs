@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_ledger::cassette::{Cassette, CassetteCall};
 use toolward_ledger::record::{Hash, Hex, Id, Person};
 use toolward_ledger::tree::leaf_hash;
+use toolward_support::helper::lock;
 
 use crate::api::result::shortened;
 
@@ -60,12 +61,6 @@ pub(crate) struct Wanted<'a> {
     /// As records name it.
     pub(crate) publisher: &'a Id,
     pub(crate) input: &'a Value,
-}
-
-/// The recorded call that answers.
-pub(crate) struct Taken {
-    pub(crate) call: CassetteCall,
-    pub(crate) replayed: Replayed,
 }
 
 /// What is recorded instead.
@@ -131,7 +126,7 @@ impl Tape {
     /// How many calls it can still answer.
     #[must_use]
     pub fn left(&self) -> usize {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = lock(&self.calls);
         let all = calls.values().flatten();
         all.filter(|recorded| !recorded.used).count()
     }
@@ -139,14 +134,14 @@ impl Tape {
     /// Whether it has calls of this principal, used up or not.
     #[must_use]
     pub fn answers(&self, principal: &str) -> bool {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = lock(&self.calls);
         calls.keys().any(|(name, _)| name == principal)
     }
 
     /// Takes the next recorded call of this principal with this tool and input.
-    pub(crate) fn take(&self, wanted: &Wanted<'_>) -> Result<Taken, Nearest> {
+    pub(crate) fn take(&self, wanted: &Wanted<'_>) -> Result<(CassetteCall, Replayed), Nearest> {
         let input = digest(wanted.input.clone());
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.calls);
         let key = (wanted.principal.to_owned(), wanted.tool.to_owned());
         let Some(recorded) = calls.get_mut(&key) else {
             return Err(Nearest::default());
@@ -186,12 +181,9 @@ impl Tape {
 }
 
 impl Recorded {
-    fn taken(&mut self, differs: Vec<String>) -> Taken {
+    fn taken(&mut self, differs: Vec<String>) -> (CassetteCall, Replayed) {
         self.used = true;
-        Taken {
-            replayed: self.replayed(differs),
-            call: self.call.clone(),
-        }
+        (self.call.clone(), self.replayed(differs))
     }
 
     fn replayed(&self, differs: Vec<String>) -> Replayed {

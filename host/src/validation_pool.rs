@@ -4,16 +4,17 @@
 //! longer than its deadline.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use toolward_contract::schema::Schema;
+use toolward_support::helper::lock;
 
 use toolward_policy::{LimitName, own};
 use toolward_state::{PlaceLimits, places_of_process};
 
 use crate::admission::{Gate, Gates};
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::CallError;
 use crate::cores::cores;
 use crate::sandbox::deadline;
 
@@ -65,10 +66,7 @@ impl ValidationPool {
 
     /// The gate of one principal.
     fn of(&self, principal: &str) -> Arc<Gate> {
-        let mut gates = self
-            .principals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut gates = lock(&self.principals);
         gates.get(principal, || gate(self.share, MAX_WAITING))
     }
 
@@ -97,7 +95,9 @@ impl ValidationPool {
             });
             task.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a check failed");
-                Err(failed())
+                Err(CallError::internal(
+                    "checking a value against its schema failed",
+                ))
             })
         });
         deadline::before(deadline, work)
@@ -112,21 +112,14 @@ fn gate(running: u32, waiting: u32) -> Arc<Gate> {
     Gate::new(LimitName::LongChecks, limits, places_of_process(limits))
 }
 
-fn failed() -> CallError {
-    CallError::new(
-        ErrorCode::INTERNAL,
-        ErrorClass::ExecutionFailed,
-        "checking a value against its schema failed",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::result::ErrorCode;
     use std::time::Duration;
 
     fn late() -> CallError {
-        CallError::new(ErrorCode::TIMEOUT, ErrorClass::Timeout, "late")
+        CallError::of(ErrorCode::TIMEOUT, "late")
     }
 
     /// A check of a principal's that takes some time, on its way.

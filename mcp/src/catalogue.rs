@@ -111,7 +111,7 @@ impl Blocked {
             target,
             id: info.contract.id.to_string(),
             namespace: info.contract.effective_namespace().to_owned(),
-            publisher: info.publisher.clone(),
+            publisher: info.publisher.to_string(),
             withheld: None,
             major: info.contract.version.major,
         }
@@ -235,7 +235,7 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 /// What a host serves, in the order of names. The same bundles, arrived in the same order,
 /// give the same catalogue; a tool without a name is left out.
 pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
-    let mut infos: Vec<ToolFacts> = host.tools().collect();
+    let mut infos: Vec<&ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
     let withheld: Vec<WithheldTool> = host.withheld().collect();
     // Tools that are not loaded come last: they take no name from a tool that runs.
@@ -268,25 +268,24 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     drop(claims);
     named.sort();
     let count = infos.len();
-    let mut infos: Vec<Option<ToolFacts>> = infos.into_iter().map(Some).collect();
     let mut icons = describe::IconRoom::default();
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived) in named {
-        let Some(info) = infos.get_mut(arrived).and_then(Option::take) else {
+        let Some(info) = infos.get(arrived) else {
             continue;
         };
         let known = known_as(host, &info.contract);
-        let (key, place) = match info.effects.filter(|_| info.context.is_none()) {
+        let (key, place) = match info.effects().filter(|_| info.context().is_none()) {
             Some(effects) => {
                 let place = Place::Listed(catalogue.listed.len());
-                let result = order.result(&info);
+                let result = order.result(info);
                 let listed = describe::listed(name.clone(), info, effects, result, &mut icons);
                 catalogue.listed.push(listed);
                 (name, place)
             }
             None => {
                 let place = Place::Blocked(catalogue.blocked.len());
-                catalogue.blocked.push(Blocked::new(name.clone(), &info));
+                catalogue.blocked.push(Blocked::new(name.clone(), info));
                 (name, place)
             }
         };

@@ -116,7 +116,7 @@ fn request(
         return Err(NoRerun::Hidden);
     }
     let info = host.tool(&name).ok_or(NoRerun::NotInstalled)?;
-    let effects = info.effects.ok_or(NoRerun::Blocked)?;
+    let effects = info.effects().ok_or(NoRerun::Blocked)?;
     let request = Request::with_value(name, input)
         .principal(principal)
         .rerun_of(recorded.invocation);
@@ -186,7 +186,7 @@ pub fn differences(
         ),
     );
     if let Some(surface) = call.and_then(|call| call.surface) {
-        let now = info.and_then(|info| surfaces.0.get(&info.bundle).cloned());
+        let now = info.and_then(|info| surfaces.0.get(&*info.bundle).cloned());
         compare("surface", json!(surface), json!(now));
     }
     found

@@ -177,7 +177,7 @@ async fn a_question_and_the_effects_name_what_is_given_and_no_more() {
     assert!(asked[0].driver_hosts.is_empty(), "{asked:?}");
 
     let tool = host.tool("hostile.files").unwrap();
-    let effects = tool.effects.unwrap();
+    let effects = tool.effects().unwrap();
     assert!(effects.writes && !effects.network);
     let without: Vec<String> = tool.without().iter().map(ToString::to_string).collect();
     assert_eq!(

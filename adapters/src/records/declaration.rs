@@ -44,7 +44,7 @@ fn lifecycle(info: &ToolFacts) -> &'static str {
             false if is_deprecated(info) => "deprecated",
             false => "available",
         }
-    } else if !info.drivers.is_empty() && info.drivers.iter().all(denied) {
+    } else if !info.drivers.is_empty() && info.drivers.iter().all(|driver| denied(driver)) {
         "disabled"
     } else {
         "requires_setup"

@@ -19,8 +19,8 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
     let Described { info, name } = *tool;
     let contract = &info.contract;
     let driver = serving(info);
-    let hints = info.effects.map_or(Hints::CAUTIOUS, |effects| {
-        Hints::of(contract, effects, info.confirmed)
+    let hints = info.effects().map_or(Hints::CAUTIOUS, |effects| {
+        Hints::of(contract, effects, info.confirmed())
     });
     let refusal = info.refusal();
     let asks = |driver: &DriverFacts| matches!(driver.decision, Decision::Ask(..));

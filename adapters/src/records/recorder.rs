@@ -36,7 +36,7 @@ pub struct Answer {
 ///     let recorder = Recorder::new();
 ///     let reply = host.call(request.observer(Arc::new(recorder.clone()))).await;
 ///     let info = host.tool("text.stats");
-///     let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
+///     let ended = EndedCall::now(&reply, info, &recorder);
 ///     Some(call_records(&ended).to_string())
 /// }
 /// ```

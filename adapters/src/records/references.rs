@@ -10,7 +10,7 @@ use toolward_host::{DriverFacts, ToolFacts};
 /// The driver that calls go to, if one may run; else the first.
 pub(crate) fn serving(info: &ToolFacts) -> Option<&DriverFacts> {
     let open = info.drivers.iter().find(|driver| driver.is_open());
-    open.or(info.drivers.first())
+    open.or(info.drivers.first()).map(|driver| &**driver)
 }
 
 pub(crate) fn interface(info: &ToolFacts) -> String {

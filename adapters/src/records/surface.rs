@@ -27,7 +27,7 @@ pub(crate) fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemT
         for one in &without {
             state.push_str(&format!(" without {one}"));
         }
-        for part in [&reference, &info.bundle, &state] {
+        for part in [&*reference, &*info.bundle, &*state] {
             hasher.update(&part.len().to_le_bytes());
             hasher.update(part.as_bytes());
         }

@@ -143,7 +143,7 @@ impl Fixture {
 
 /// What a program sees of one tool.
 pub(crate) fn described(host: &Host, tool: &str) -> Value {
-    let infos: Vec<ToolFacts> = host.tools().collect();
+    let infos: Vec<&ToolFacts> = host.tools().collect();
     let names = infos
         .iter()
         .map(|info| info.contract.id.as_str().replace('.', "_"));
@@ -166,7 +166,7 @@ pub(crate) async fn called(host: &Host, tool: &str, input: Value) -> Value {
         heard.push(event);
     }
     let info = host.tool(tool);
-    let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
+    let ended = EndedCall::now(&reply, info, &recorder);
     let ended = ended.with_input(&input).with_events(heard);
     call_records(&ended)
 }
@@ -179,6 +179,6 @@ pub(crate) fn recorded(
     input: &Value,
 ) -> Value {
     let info = host.tool(tool);
-    let ended = EndedCall::now(reply, info.as_ref(), recorder).with_input(input);
+    let ended = EndedCall::now(reply, info, recorder).with_input(input);
     call_records(&ended)
 }

@@ -79,7 +79,7 @@ async fn no_foreign_word_misleads_who_reads_a_record() {
         reply.result = Err(error);
         reply.metadata.tool = HOSTILE.into();
         let info = host.tool(tool);
-        let mut ended = EndedCall::now(&reply, info.as_ref(), &recorder).with_native(native());
+        let mut ended = EndedCall::now(&reply, info, &recorder).with_native(native());
         ended.principal = HOSTILE;
         let records = call_records(&ended);
         let mut found = Vec::new();
@@ -108,7 +108,7 @@ async fn a_link_in_a_result_is_shown_safe_beside_the_data() {
         annotations: None,
     }];
     let info = host.tool("test.run");
-    let ended = EndedCall::now(&reply, info.as_ref(), &Recorder::new());
+    let ended = EndedCall::now(&reply, info, &Recorder::new());
     let records = call_records(&ended);
     let mut found = Vec::new();
     misleading(&records["tool_result"]["resource_refs"], "", &mut found);
@@ -124,7 +124,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
     let request = toolward_host::Request::with_value("test.run", json!({ "do": "echo" }));
     let reply = host.call(request).await;
     let info = host.tool("test.run");
-    let ended = EndedCall::now(&reply, info.as_ref(), &Recorder::new());
+    let ended = EndedCall::now(&reply, info, &Recorder::new());
     let plain = call_records(&ended);
     assert!(plain["tool_invocation"].get("native_call_id").is_none());
     assert!(plain["tool_invocation"].get("native_refs").is_none());

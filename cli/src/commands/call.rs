@@ -237,7 +237,7 @@ pub(crate) fn run(
             reply: &reply,
             input: input.as_ref(),
             recorder: &records,
-            tool: tool.as_ref(),
+            tool,
             events: heard(&mut events),
             rows: call_recorder.as_ref().and_then(|recorder| {
                 let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
@@ -246,7 +246,7 @@ pub(crate) fn run(
         };
         return ended.show(format, arguments.verbose, output);
     }
-    show(&reply, tool.as_ref(), arguments, &granted, output)
+    show(&reply, tool, arguments, &granted, output)
 }
 
 /// Shows how a call ended.
@@ -323,7 +323,7 @@ fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
         .iter()
         .any(|one| one.kind == ViolationKind::Network);
     let own = tool.drivers.iter();
-    let mut own = own.filter(|one| Some(one.id.as_str()) == reply.metadata.driver.as_deref());
+    let mut own = own.filter(|one| Some(&*one.id) == reply.metadata.driver.as_deref());
     match own.next().and_then(|driver| driver.decision.grant()) {
         Some(grant) if is_refused => InternalAddress::of(grant),
         _ => Vec::new(),
@@ -367,7 +367,7 @@ fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
     };
     let pinned = arguments.driver.as_deref();
     let mut drivers = tool.drivers.iter();
-    let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| pin == one.id));
+    let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| *pin == *one.id));
     if let Some(first) = first
         && first.cost.class == CostClass::Expensive
         && matches!(first.decision, Decision::Allow(_))

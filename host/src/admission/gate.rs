@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolward_policy::{LimitName, Limits};
 use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, StateError};
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::result::{CallError, ErrorCode, Hit};
 use crate::exceeded::Exceeded;
 
 /// The retry-after of a call that found the queue full.
@@ -60,9 +60,8 @@ impl Gate {
         match self.places.clone().enter(bounded, deadline).await {
             Ok(PlaceReply::Entered(place)) => Ok(place),
             Ok(PlaceReply::Full(queue)) => Err(self.refused(queue)),
-            Err(StateError::Late) => Err(CallError::new(
+            Err(StateError::Late) => Err(CallError::of(
                 ErrorCode::TIMEOUT,
-                ErrorClass::Timeout,
                 format!("the call waited until its deadline ({})", self.name),
             )),
             Err(error) => {
@@ -93,9 +92,11 @@ impl Gate {
         };
         full(
             format!("{waiting} calls are waiting already ({})", self.name),
-            limit,
-            u64::from(waiting).saturating_add(1),
-            u64::from(self.limits.waiting),
+            (
+                limit,
+                u64::from(waiting).saturating_add(1),
+                u64::from(self.limits.waiting),
+            ),
             hint,
         )
     }
@@ -109,28 +110,16 @@ impl Gate {
                     "{most} calls are waiting for tools that they call ({})",
                     self.name
                 ),
-                self.name,
-                most.saturating_add(1),
-                most,
+                (self.name, most.saturating_add(1), most),
                 format!("try again later, or raise the limit `{}`", self.name),
             )
         })
     }
 }
 
-pub(super) fn full(
-    message: String,
-    limit: LimitName,
-    used: u64,
-    allowed: u64,
-    hint: String,
-) -> CallError {
-    CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
-        .with_limit(Hit {
-            limit,
-            used,
-            allowed,
-        })
+pub(super) fn full(message: String, limit: impl Into<Hit>, hint: String) -> CallError {
+    CallError::of(ErrorCode::RATE_LIMITED, message)
+        .with_limit(limit)
         .with_hint(hint)
         .with_retry_after(RETRY_AFTER)
 }

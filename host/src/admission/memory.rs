@@ -7,13 +7,14 @@ mod reader;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 use toolward_policy::{LimitName, Limits};
+use toolward_support::helper::lock;
 
 pub use self::reader::ReadProgress;
 use self::reader::Reader;
@@ -374,9 +375,7 @@ fn no_room(exceeded: Exceeded) -> CallError {
         format!(
             "this call would make it {used} bytes of memory, {allowed} are allowed (memory_total)"
         ),
-        exceeded.limit,
-        used,
-        allowed,
+        exceeded,
         "try again later, or raise the limit `memory_total`".to_owned(),
     )
 }
@@ -384,10 +383,6 @@ fn no_room(exceeded: Exceeded) -> CallError {
 /// Half of the memory of this machine or control group.
 fn default_total() -> u64 {
     crate::memory::machine_bytes() / 2
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -139,3 +139,29 @@ async fn so_many_calls_are_parked_and_no_more() {
     let (_slot, refused) = *path.park(slot).expect_err("no more room");
     assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
 }
+
+#[test]
+fn one_principal_leaves_files_for_others_and_all_come_back() {
+    let limits = Limits {
+        open_files_total: Some(4),
+        concurrency: 4,
+        concurrency_per_principal: 3,
+        concurrency_per_publisher: 4,
+        ..Limits::default()
+    };
+    let admission = Admission::new(&limits, Arc::new(toolward_state::Local::default()));
+    let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
+    let path = |principal| admission.path(&tool, &publisher, principal);
+    let (greedy, modest) = (path("greedy"), path("modest"));
+    let mut open: Vec<_> = (0..3).map(|_| greedy.open_file().expect("room")).collect();
+    let exceeded = greedy.open_file().expect_err("its share is taken");
+    assert_eq!(
+        (exceeded.limit, exceeded.used, exceeded.allowed),
+        (LimitName::OpenFilesTotal, 4, 3)
+    );
+    let last = modest.open_file().expect("room for others");
+    assert!(modest.open_file().is_err());
+    open.pop();
+    drop(last);
+    let _again = greedy.open_file().expect("room again");
+}

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::json;
 use toolward_ledger::record::Native;
 
-use crate::api::cancellation::Cancellation;
+use crate::api::facts::Cancellation;
 use crate::api::result::{ErrorClass, ErrorCode};
 use crate::digest;
 

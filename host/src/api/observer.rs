@@ -63,23 +63,15 @@ pub struct Compiling {
 /// ```
 pub trait Observer: Send + Sync {
     /// The driver reported progress. Reports that do not rise are dropped.
-    fn progress(&self, progress: &Progress) {
-        let _ = progress;
-    }
+    fn progress(&self, _progress: &Progress) {}
 
     /// The call waits for the driver to be compiled. Repeated while it waits.
-    fn compiling(&self, compiling: &Compiling) {
-        let _ = compiling;
-    }
+    fn compiling(&self, _compiling: &Compiling) {}
 
     /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Of several calls, nested
     /// ones come before their callers. Runs while the future is dropped: don't panic.
-    fn canceled(&self, call: &CallFacts) {
-        let _ = call;
-    }
+    fn canceled(&self, _call: &CallFacts) {}
 
     /// The driver logged a record.
-    fn log(&self, record: &LogRecord) {
-        let _ = record;
-    }
+    fn log(&self, _record: &LogRecord) {}
 }

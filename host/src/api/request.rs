@@ -8,10 +8,9 @@ use toolward_contract::tool::CONTEXT_PIN;
 use toolward_ledger::record::{Invocation, Native};
 
 use crate::api::approval::Approver;
-use crate::api::cancellation::SharedCancellation;
+use crate::api::facts::SharedCancellation;
 use crate::api::observer::Observer;
 use crate::elicitation::{Answerable, Resume};
-use crate::imports::NestedCall;
 use crate::named::Named;
 use crate::sandbox::call_scope::CallScope;
 
@@ -173,15 +172,6 @@ impl Request {
         let (id, session) = (id.into(), Some(session.into()));
         self.named = Some(Box::new(Named { id, session }));
         self
-    }
-
-    /// A call of a tool by a tool.
-    pub(crate) fn nested(call: NestedCall) -> Self {
-        Self {
-            scope: Arc::new(call.scope),
-            timeout: call.timeout,
-            ..Self::new(call.tool, call.input)
-        }
     }
 
     fn scope_mut(&mut self) -> &mut CallScope {

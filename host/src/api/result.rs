@@ -181,7 +181,7 @@ pub enum BlockContent {
     /// A picture.
     Image {
         /// Its bytes.
-        #[serde(with = "base64")]
+        #[serde(with = "crate::api::base64")]
         data: Vec<u8>,
         /// Its media type.
         mime_type: String,
@@ -189,7 +189,7 @@ pub enum BlockContent {
     /// A sound.
     Audio {
         /// Its bytes.
-        #[serde(with = "base64")]
+        #[serde(with = "crate::api::base64")]
         data: Vec<u8>,
         /// Its media type.
         mime_type: String,
@@ -233,22 +233,6 @@ pub enum ResourceBody {
     /// Text.
     Text(String),
     /// Bytes.
-    #[serde(with = "base64")]
+    #[serde(with = "crate::api::base64")]
     Blob(Vec<u8>),
-}
-
-/// Bytes as text in base64.
-mod base64 {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::{Deserialize as _, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(from)?;
-        STANDARD.decode(text).map_err(de::Error::custom)
-    }
 }

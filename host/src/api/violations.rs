@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use toolward_policy::OnViolation;
+use toolward_support::helper::lock;
 
 /// Violations of one call that are kept; more are only counted.
 const MAX_KEPT: usize = 32;
@@ -164,7 +165,7 @@ impl Violations {
             kind,
             subject: subject.get(..end).unwrap_or_default().to_owned(),
         };
-        let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&self.0.found);
         found.total = found.total.saturating_add(1);
         let of_kind = found.own.entry(kind).or_default();
         *of_kind = of_kind.saturating_add(1);
@@ -187,13 +188,13 @@ impl Violations {
         if !self.0.ends.load(Ordering::Acquire) {
             return None;
         }
-        let found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lock(&self.0.found);
         found.first.first().cloned()
     }
 
     /// Adds the violations of a nested call.
     pub(crate) fn absorb(&self, first: &[Violation], total: u64) {
-        let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&self.0.found);
         found.total = found.total.saturating_add(total);
         for violation in first {
             if found.first.len() < MAX_KEPT && !found.first.contains(violation) {
@@ -204,11 +205,7 @@ impl Violations {
 
     /// The violations so far.
     pub(crate) fn found(&self) -> RecordedViolations {
-        self.0
-            .found
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0.found).clone()
     }
 }
 

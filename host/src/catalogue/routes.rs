@@ -1,7 +1,7 @@
-//! The ways to carry out a contract, best first, each with what was decided
-//! about it; the drivers behind them.
+//! The drivers that may carry out a contract, best first, each with what was decided about it.
 
-use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use toolward_bundle::content::DriverEntry;
@@ -9,11 +9,12 @@ use toolward_contract::capability::Capability;
 use toolward_contract::driver::{Cost, Driver, Implements};
 use toolward_contract::tool::{Retry, Tool};
 use toolward_policy::{
-    ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
+    Allowed, ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
+    Withheld,
 };
 use toolward_state::Withdrawal;
 
-use crate::api::approval::{ApprovalQuestion, Chain, Chained};
+use crate::api::approval::{ApprovalQuestion, Chain};
 use crate::api::limits::CallLimits;
 use crate::api::violations::Reported;
 use crate::executor::{DriverSource, Executor, Executors, Features};
@@ -22,13 +23,18 @@ use crate::recording::RecordedRoute;
 use crate::sandbox::access::Access;
 use crate::services::Services;
 
-/// One way to carry out a contract: a driver, with all that is fixed about it.
-pub(crate) struct Route {
+/// A driver that may serve a tool. It gives access to what is the same for all the tools of the driver, the fields of
+/// [`LoadedDriver`].
+#[non_exhaustive]
+pub struct DriverFacts {
+    /// The policy's decision.
+    pub decision: Decision,
+    /// What a call through it costs, as its publishers say.
+    pub cost: Cost,
     pub(crate) driver: Arc<LoadedDriver>,
     pub(crate) implements: Arc<Implements>,
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
-    pub(crate) decision: Decision,
     /// What the operator gives to calls that bring no context.
     pub(crate) contexts: Contexts,
     /// What its sandboxes get; `None` where the decision denies it.
@@ -41,8 +47,6 @@ pub(crate) struct Route {
     pub(crate) repeats: bool,
     /// Routes of one number are in their order for their ids alone.
     pub(crate) tie: usize,
-    /// What a call costs, as its publishers say.
-    pub(crate) cost: Cost,
     /// Whether a call by this driver changes something itself: it is recorded before it starts.
     pub(crate) writes: bool,
     /// Whether a call may change something, itself or through the tools that it calls.
@@ -58,16 +62,17 @@ pub(super) fn route(
     driver: &Arc<LoadedDriver>,
     chain: &dyn Fn() -> Chain,
     services: &Services,
-) -> Route {
+) -> DriverFacts {
     let contract = planned.contract.tool;
-    let timeout = driver.driver.timeout(contract, planned.implements);
-    let limits = CallLimits::new(&services.limits, timeout, &driver.driver.limits);
+    let declaration = &*driver.declaration;
+    let timeout = declaration.timeout(contract, planned.implements);
+    let limits = CallLimits::new(&services.limits, timeout, &declaration.limits);
     let (allowed, reasons) = match &planned.decision {
         Decision::Allow(allowed) => (Some(allowed), None),
         Decision::Ask(allowed, reasons) => (Some(allowed), Some(reasons)),
         Decision::Deny(_) => (None, None),
     };
-    Route {
+    DriverFacts {
         access: allowed.map(|allowed| {
             let grant = &allowed.grant;
             let executor = driver.executor.as_ref();
@@ -78,10 +83,16 @@ pub(super) fn route(
             let each_time = asks_each_time(&planned.contract, &services.policy);
             let partial = allowed.and_then(|allowed| allowed.partial.as_ref());
             let effects = effects(planned, driver, partial);
-            let question = question(planned, chain(), effects, (reasons, each_time));
-            Arc::new(question)
+            Arc::new(ApprovalQuestion {
+                effects,
+                risk: contract.risk_level.max(planned.reach.effects.risk),
+                reasons: reasons.iter().map(ToString::to_string).collect(),
+                chain: chain(),
+                each_time,
+                can_be_preapproved: reasons.iter().all(AskReason::can_be_preapproved),
+            })
         }),
-        retry: driver.driver.retry(contract, planned.implements),
+        retry: declaration.retry(contract, planned.implements),
         implements: Arc::new(planned.implements.clone()),
         driver: driver.clone(),
         limits,
@@ -89,16 +100,14 @@ pub(super) fn route(
         decision: planned.decision.clone(),
         takes_over: planned.takes_over,
         repeats: planned.repeats,
-        cost: driver.driver.cost(contract, planned.implements),
+        cost: declaration.cost(contract, planned.implements),
         tie: planned.tie,
-        writes: allowed
-            .map_or_else(
-                || Effects::of(contract, &driver.driver),
-                |one| one.own_effects,
-            )
-            .writes,
+        writes: match allowed {
+            Some(allowed) => allowed.own_effects.writes,
+            None => Effects::of(contract, declaration).writes,
+        },
         recorded: services.recording.as_ref().map(|_| {
-            let names = (&*driver.driver, &*driver.bundle, &*driver.publisher);
+            let names = (declaration, &*driver.bundle, &*driver.publisher);
             RecordedRoute::of(planned, names)
         }),
         changes: allowed.is_none_or(|allowed| allowed.effects.writes || allowed.effects.risk > 0),
@@ -107,23 +116,6 @@ pub(super) fn route(
 
 /// AIP-14 `risk_level` 3: what can't be undone.
 const IRREVERSIBLE: u8 = 3;
-
-fn question(
-    planned: &toolward_policy::Route<'_>,
-    chain: Chain,
-    effects: Vec<String>,
-    (reasons, each_time): (&[AskReason], bool),
-) -> ApprovalQuestion {
-    let (contract, reach) = (planned.contract.tool, &planned.reach);
-    ApprovalQuestion {
-        effects,
-        risk: contract.risk_level.max(reach.effects.risk),
-        reasons: reasons.iter().map(ToString::to_string).collect(),
-        chain,
-        each_time,
-        can_be_preapproved: reasons.iter().all(AskReason::can_be_preapproved),
-    }
-}
 
 /// What a call itself may do: what is declared, or what a rule with `partial` gives of it.
 fn effects(
@@ -141,16 +133,15 @@ fn effects(
         let read = read.iter().map(|one| uses(&one.capability));
         return changed.chain(read).collect();
     }
-    let entry = driver
-        .driver
-        .implements_tool(contract.id.as_str(), &contract.version);
+    let declaration = &driver.declaration;
+    let entry = declaration.implements_tool(contract.id.as_str(), &contract.version);
     let program = entry.and_then(|entry| entry.program.as_ref());
     let program = program.map(|program| {
         let words = std::iter::once(&program.command).chain(&program.args);
         let words: Vec<&str> = words.map(String::as_str).collect();
         format!("runs {} outside the sandbox", words.join(" "))
     });
-    let added = &driver.driver.requires.capabilities;
+    let added = &declaration.requires.capabilities;
     let reads = contract.requires.capabilities.union(added);
     (program.into_iter())
         .chain(changes(contract))
@@ -158,62 +149,66 @@ fn effects(
         .collect()
 }
 
-fn changes(contract: &Tool) -> impl Iterator<Item = String> {
+pub(super) fn changes(contract: &Tool) -> impl Iterator<Item = String> {
     let changed = contract.mutates.iter();
     changed.map(|capability| format!("changes {capability}"))
 }
 
-fn asks_each_time(contract: &Contract<'_>, policy: &Policy) -> bool {
+pub(super) fn asks_each_time(contract: &Contract<'_>, policy: &Policy) -> bool {
     let approval = policy.approval_of(contract.tool, contract.publisher);
     contract.tool.risk_level >= IRREVERSIBLE || approval == ApprovalClass::Always
 }
 
-/// The tools that are reached, as an approval request shows them: each with the
-/// manifests of its own bundle and of its drivers'.
-pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>, policy: &Policy) -> Chain {
-    Chain::of(reached.map(|reached| {
-        let contract = reached.contract;
-        let drivers = reached.drivers.iter();
-        let tool = Chained {
-            tool: contract.major_id(),
-            publisher: reached.publisher.to_owned(),
-            driver_publishers: publishers(reached.drivers),
-            bundles: std::iter::once(reached.bundle)
-                .chain(drivers.map(|driver| &*driver.bundle))
-                .map(str::to_owned)
-                .collect(),
-            effects: changes(contract).collect(),
-            risk: contract.risk_level,
-        };
-        let contract = Contract {
-            tool: contract,
-            publisher: reached.publisher,
-        };
-        (tool, asks_each_time(&contract, policy))
-    }))
+impl DriverFacts {
+    /// Whether policy lets it run, with or without approval.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.access.is_some()
+    }
+
+    /// What policy allows it.
+    pub(crate) fn allowed(&self) -> Option<&Allowed> {
+        match &self.decision {
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed),
+            Decision::Deny(_) => None,
+        }
+    }
+
+    /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
+    #[must_use]
+    pub fn without(&self) -> &[Withheld] {
+        let partial = self.allowed().and_then(|allowed| allowed.partial.as_ref());
+        partial.map_or(&[], |partial| &partial.withheld)
+    }
 }
 
-/// A tool that is reached, and the drivers that may serve it.
-pub(super) struct Reached<'c> {
-    pub(super) contract: &'c Tool,
-    pub(super) publisher: &'c str,
-    pub(super) bundle: &'c str,
-    pub(super) drivers: &'c [Arc<LoadedDriver>],
+impl Deref for DriverFacts {
+    type Target = LoadedDriver;
+
+    fn deref(&self) -> &LoadedDriver {
+        &self.driver
+    }
 }
 
-/// Who published these drivers, each once, in order.
-fn publishers(drivers: &[Arc<LoadedDriver>]) -> Vec<String> {
-    let all: BTreeSet<&str> = drivers.iter().map(|driver| &*driver.publisher).collect();
-    all.into_iter().map(str::to_owned).collect()
+impl fmt::Debug for DriverFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverFacts")
+            .field("id", &self.id)
+            .field("decision", &self.decision)
+            .finish_non_exhaustive()
+    }
 }
 
-/// The driver of a bundle.
-pub(crate) struct LoadedDriver {
-    pub(crate) driver: Arc<Driver>,
+/// The driver of a bundle, for all the tools that it may serve.
+#[non_exhaustive]
+pub struct LoadedDriver {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Who published it, which may be another publisher than the tool's.
+    pub publisher: Arc<str>,
+    /// What it declares. Untrusted text.
+    pub declaration: Arc<Driver>,
     pub(crate) bundle: Arc<str>,
-    pub(crate) publisher: Arc<str>,
-    /// `driver.id`, shared with the metadata of each call.
-    pub(crate) id: Arc<str>,
     pub(crate) withdrawal: Arc<Withdrawal>,
     /// `None` for a kind that this host does not run: no route has such a driver.
     pub(crate) executor: Option<Arc<dyn Executor>>,
@@ -224,12 +219,11 @@ pub(crate) struct LoadedDriver {
 impl LoadedDriver {
     pub(super) fn new(
         entry: DriverEntry,
-        bundle: &str,
-        publisher: &str,
+        bundle: &Arc<str>,
+        publisher: &Arc<str>,
         withdrawal: &Arc<Withdrawal>,
         executors: &Executors,
     ) -> Self {
-        let publisher: Arc<str> = publisher.into();
         let source = DriverSource {
             driver: entry.driver.clone(),
             publisher: publisher.clone(),
@@ -237,9 +231,9 @@ impl LoadedDriver {
         };
         Self {
             id: entry.driver.id.as_str().into(),
-            driver: entry.driver,
-            bundle: bundle.into(),
-            publisher,
+            declaration: entry.driver,
+            bundle: bundle.clone(),
+            publisher: publisher.clone(),
             withdrawal: withdrawal.clone(),
             executor: executors.executor(source),
             reported: Reported::default(),

@@ -1,97 +1,145 @@
 //! What a host knows of a tool, also why no driver serves it: lists over MCP, records, policy reviews and the command
 //! show it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolward_contract::driver::Cost;
-use toolward_policy::{Confirmed, ContextLack, Decision, Effects, Rejection, ToolRoutes, Withheld};
+use toolward_contract::tool::Tool;
+use toolward_policy::{
+    Confirmed, ContextLack, Contract, Decision, Denial, Effects, Policy, Rejection, ToolRoutes,
+    Withheld,
+};
+use toolward_state::Withdrawal;
 
-use crate::api::result::Reply;
-use crate::catalogue::{Icon, ToolEntry};
+use super::icon::Icon;
+use super::routes::{DriverFacts, LoadedDriver, asks_each_time, changes};
+use crate::admission::Gate;
+use crate::api::approval::Chained;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
+use crate::recording::RecordedTool;
 
 /// A tool of a host.
 ///
 /// ```
-/// use toolward_host::{DriverFacts, Host, ToolFacts};
+/// use toolward_host::Host;
 /// use toolward_policy::Decision;
 ///
 /// fn list(host: &Host) {
-///     for ToolFacts { contract, publisher, drivers, .. } in host.tools() {
-///         for DriverFacts { id, decision, .. } in &drivers {
-///             let verdict = match decision {
+///     for tool in host.tools() {
+///         for driver in &tool.drivers {
+///             let verdict = match &driver.decision {
 ///                 Decision::Allow(_) => "allowed".to_owned(),
 ///                 Decision::Ask(_, reasons) => format!("asks: {reasons:?}"),
 ///                 Decision::Deny(denial) => format!("blocked: {denial}"),
 ///             };
-///             println!("{} of {publisher}, by {id}: {verdict}", contract.id);
+///             let (id, publisher) = (&tool.contract.id, &tool.publisher);
+///             println!("{id} of {publisher}, by {}: {verdict}", driver.id);
 ///         }
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolFacts {
     /// Its contract. Untrusted text.
-    pub contract: Arc<toolward_contract::tool::Tool>,
+    pub contract: Arc<Tool>,
     /// Who published it; `dev:<dir>` for an unsigned bundle.
-    pub publisher: String,
+    pub publisher: Arc<str>,
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
-    pub bundle: String,
+    pub bundle: Arc<str>,
     /// The drivers that may serve it, in order of preference.
-    pub drivers: Vec<DriverFacts>,
+    pub drivers: Vec<Arc<DriverFacts>>,
     /// Why drivers of the same publisher can't serve it.
     pub unserved: Unserved,
-    /// The effects of a call by any driver that policy lets run, nested calls included;
-    /// `None` without such a driver, so that no call can run.
-    pub effects: Option<Effects>,
-    /// Why calls without a context can't run, if the contract requires one
-    /// and the operator gives none.
-    pub context: Option<ContextLack>,
-    /// Which claims of the contract the operator confirms.
-    pub confirmed: Confirmed,
     /// Its icon, or its bundle's. Untrusted bytes.
     pub icon: Option<Icon>,
-}
-
-/// A driver that may serve a tool.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DriverFacts {
-    /// Its id.
-    pub id: String,
-    /// Who published it, which may be another publisher than the tool's.
-    pub publisher: String,
-    /// What it declares. Untrusted text.
-    pub declaration: Arc<toolward_contract::driver::Driver>,
-    /// The policy's decision.
-    pub decision: Decision,
-    /// What a call through it costs, as its publishers say.
-    pub cost: Cost,
-}
-
-impl DriverFacts {
-    /// Whether policy lets it run, with or without approval.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.decision.grant().is_some()
-    }
-
-    /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
-    #[must_use]
-    pub fn without(&self) -> &[Withheld] {
-        match &self.decision {
-            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
-                let partial = allowed.partial.as_ref();
-                partial.map_or(&[], |partial| &partial.withheld)
-            }
-            Decision::Deny(_) => &[],
-        }
-    }
+    pub(crate) major_id: Arc<str>,
+    pub(crate) version: String,
+    /// `id@version`, as results name it.
+    pub(crate) full_id: Arc<str>,
+    /// Whether its bundle is unsigned, under work.
+    pub(crate) dev: bool,
+    pub(crate) withdrawal: Arc<Withdrawal>,
+    /// The shares of this tool and of its publisher.
+    pub(crate) gates: [Arc<Gate>; 2],
+    /// What records state of it, where calls are recorded.
+    pub(crate) recorded: Option<RecordedTool>,
 }
 
 impl ToolFacts {
+    /// The effects of a call by any driver that policy lets run, nested calls included;
+    /// `None` without such a driver, so that no call can run.
+    #[must_use]
+    pub fn effects(&self) -> Option<Effects> {
+        let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
+        allowed.map(|one| one.effects).reduce(Effects::join)
+    }
+
+    /// Why calls without a context can't run, if the contract requires one
+    /// and the operator gives none.
+    #[must_use]
+    pub fn context(&self) -> Option<&ContextLack> {
+        let mut first = None;
+        for driver in self.open_drivers() {
+            let lack = driver.contexts.lack()?;
+            first.get_or_insert(lack);
+        }
+        first
+    }
+
+    /// Which claims of the contract the operator confirms, for all of its drivers.
+    #[must_use]
+    pub fn confirmed(&self) -> Confirmed {
+        let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
+        let confirmed = allowed.map(|one| one.confirmed).reduce(Confirmed::and);
+        confirmed.unwrap_or_default()
+    }
+
+    /// The drivers by which a call may run.
+    pub(crate) fn open_drivers(&self) -> impl Iterator<Item = &Arc<DriverFacts>> {
+        self.served_drivers().filter(|driver| driver.is_open())
+    }
+
+    /// The drivers that were not withdrawn.
+    pub(crate) fn served_drivers(&self) -> impl Iterator<Item = &Arc<DriverFacts>> {
+        let drivers = self.drivers.iter();
+        drivers.filter(|driver| driver.withdrawal.withdrawn().is_none())
+    }
+
+    pub(crate) fn is_served(&self) -> bool {
+        self.withdrawal.withdrawn().is_none()
+    }
+
+    /// It as an approval request for another tool shows it, which it may be called by: with the manifests of its own
+    /// bundle and of its drivers'. Returns whether a person is asked about it each time, too.
+    pub(super) fn chained(
+        &self,
+        drivers: &[Arc<LoadedDriver>],
+        policy: &Policy,
+    ) -> (Chained, bool) {
+        let publishers: BTreeSet<&str> = drivers.iter().map(|driver| &*driver.publisher).collect();
+        let bundles = drivers.iter().map(|driver| &*driver.bundle);
+        let bundles = std::iter::once(&*self.bundle).chain(bundles);
+        let chained = Chained {
+            tool: self.major_id.to_string(),
+            publisher: self.publisher.to_string(),
+            driver_publishers: publishers.into_iter().map(str::to_owned).collect(),
+            bundles: bundles.map(str::to_owned).collect(),
+            effects: changes(&self.contract).collect(),
+            risk: self.contract.risk_level,
+        };
+        (chained, asks_each_time(&self.signed(), policy))
+    }
+
+    /// The contract as policy decides about it.
+    pub(super) fn signed(&self) -> Contract<'_> {
+        Contract {
+            tool: &self.contract,
+            publisher: &self.publisher,
+        }
+    }
+
     /// The lines of a policy that would let a call pass which the policy blocked. For
     /// people, and no part of a reply: its reader may be an agent.
     #[must_use]
@@ -102,23 +150,23 @@ impl ToolFacts {
         }
         let Some(driver) = &reply.metadata.driver else {
             // Before a driver was picked nothing but its context was found missing.
-            return self.context.as_ref().map(ContextLack::lines_to_add);
+            return self.context().map(ContextLack::lines_to_add);
         };
-        self.drivers.iter().find_map(|one| match &one.decision {
-            Decision::Deny(denial) if *one.id == **driver => Some(denial.lines_to_add()),
-            _ => None,
-        })
+        self.denial(driver).map(Denial::lines_to_add)
     }
 
     /// Fewer lines than [`ToolFacts::lines_to_add`], as an example: they give some of the hosts and workspaces only.
     #[must_use]
     pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
         let driver = reply.metadata.driver.as_ref()?;
-        let denial = self.drivers.iter().find_map(|one| match &one.decision {
-            Decision::Deny(denial) if *one.id == **driver => Some(denial),
+        self.denial(driver).map(Denial::narrower_lines)
+    }
+
+    fn denial(&self, driver: &str) -> Option<&Denial> {
+        self.drivers.iter().find_map(|one| match &one.decision {
+            Decision::Deny(denial) if *one.id == *driver => Some(denial),
             _ => None,
-        });
-        denial.map(|denial| denial.narrower_lines())
+        })
     }
 
     /// The hosts and workspaces that it declares and is served without, because a rule has `partial`: of every
@@ -135,30 +183,15 @@ impl ToolFacts {
         }
         all
     }
+}
 
-    /// What callers may know of a tool of the catalogue.
-    pub(crate) fn of(entry: &ToolEntry) -> Self {
-        Self {
-            contract: entry.contract.clone(),
-            publisher: entry.publisher.to_string(),
-            bundle: entry.bundle.to_string(),
-            drivers: entry
-                .routes
-                .iter()
-                .map(|route| DriverFacts {
-                    id: route.driver.driver.id.to_string(),
-                    publisher: route.driver.publisher.to_string(),
-                    declaration: route.driver.driver.clone(),
-                    decision: route.decision.clone(),
-                    cost: route.cost.clone(),
-                })
-                .collect(),
-            unserved: entry.unserved.clone(),
-            effects: entry.effects(),
-            context: entry.context_lack(),
-            confirmed: entry.confirmed(),
-            icon: entry.icon.clone(),
-        }
+impl fmt::Debug for ToolFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolFacts")
+            .field("tool", &self.full_id)
+            .field("publisher", &self.publisher)
+            .field("drivers", &self.drivers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -246,4 +279,110 @@ fn text(reason: &Rejection) -> String {
     let mut text = reason.to_string();
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
+}
+
+/// A tool that a host knows and does not serve, since its bundle is not loaded. Calls of it end with an error that states
+/// so, and not with [`ErrorCode::NOT_FOUND`].
+///
+/// ```
+/// use toolward_host::{ErrorCode, Host, Request, WithheldReason, WithheldTool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), toolward_host::HostError> {
+/// let revoked = WithheldTool {
+///     id: "text.stats".to_owned(),
+///     major: 1,
+///     publisher: "acme".to_owned(),
+///     aliases: Vec::new(),
+///     mcp_name: None,
+///     reason: WithheldReason::Withdrawn,
+/// };
+/// let host = Host::builder().withheld([revoked]).build()?;
+/// let reply = host.call(Request::new("text.stats", "{}")).await;
+/// assert_eq!(reply.result.unwrap_err().code, ErrorCode::WITHDRAWN);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithheldTool {
+    /// Its id.
+    pub id: String,
+    /// Its major version.
+    pub major: u64,
+    /// Its publisher, when its bundle was last verified.
+    pub publisher: String,
+    /// Its former ids, by which callers may know it.
+    pub aliases: Vec<String>,
+    /// The name over MCP that its contract asks for.
+    pub mcp_name: Option<String>,
+    /// Why it is not served.
+    pub reason: WithheldReason,
+}
+
+/// Why a tool is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WithheldReason {
+    /// Its bundle does not verify now: it was revoked, it expired, or its publisher is no longer trusted.
+    Withdrawn,
+    /// The operator has not accepted what changed in its bundle.
+    Held,
+}
+
+impl WithheldTool {
+    /// The tool of this contract.
+    #[must_use]
+    pub fn of(contract: &Tool, publisher: &str, reason: WithheldReason) -> Self {
+        Self {
+            id: contract.id.to_string(),
+            major: contract.version.major,
+            publisher: publisher.to_owned(),
+            aliases: contract.aliases.clone(),
+            mcp_name: contract.mcp_name.clone(),
+            reason,
+        }
+    }
+
+    /// `id@major`.
+    #[must_use]
+    pub fn major_id(&self) -> String {
+        format!("{}@{}", self.id, self.major)
+    }
+
+    /// The error with which calls end. The text is for callers: it does not state who withdrew what, or what changed.
+    #[must_use]
+    pub fn refusal(&self) -> CallError {
+        let tool = self.major_id();
+        match self.reason {
+            WithheldReason::Withdrawn => withdrawn(
+                &tool,
+                "its bundle was revoked, has expired or can't be verified now",
+            ),
+            WithheldReason::Held => CallError::new(
+                ErrorCode::HELD,
+                ErrorClass::PolicyBlocked,
+                format!("`{tool}` is held: its bundle waits until the operator accepts an update"),
+            )
+            .with_hint(ErrorCode::HELD.ask_the_operator("look at the update")),
+        }
+    }
+
+    /// Whether `name` is its id, `id@major` or one of its aliases.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.has_id(name) || self.aliases.iter().any(|alias| alias == name)
+    }
+
+    /// Whether `name` is its id or `id@major`.
+    pub(crate) fn has_id(&self, name: &str) -> bool {
+        self.id == name || self.major_id() == name
+    }
+}
+
+pub(crate) fn withdrawn(tool: &str, reason: &str) -> CallError {
+    CallError::new(
+        ErrorCode::WITHDRAWN,
+        ErrorClass::PolicyBlocked,
+        format!("`{tool}` has been withdrawn: {reason}"),
+    )
+    .with_hint(ErrorCode::WITHDRAWN.ask_the_operator("install another release"))
 }

@@ -7,7 +7,7 @@ use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::result::{CallError, ErrorCode};
 use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::executor::limits::ended;
 use crate::invocation::{DriverAsk, InputRequest};
@@ -212,9 +212,8 @@ fn parsed(text: &str, bytes: usize) -> Result<serde_json::Value, String> {
 }
 
 fn not_granted(kind: &str) -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::INPUT_UNAVAILABLE,
-        ErrorClass::SetupRequired,
         format!("the driver asks a question that it was not granted (`user:{kind}`)"),
     )
     .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it")
@@ -222,9 +221,8 @@ fn not_granted(kind: &str) -> CallError {
 
 /// The caller can't answer questions of these kinds.
 pub(crate) fn unavailable(lacking: &[&str]) -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::INPUT_UNAVAILABLE,
-        ErrorClass::SetupRequired,
         "the driver asks a question, and this caller can't answer",
     )
     .with_cause(json!({ "lacking": lacking }))
@@ -232,23 +230,21 @@ pub(crate) fn unavailable(lacking: &[&str]) -> CallError {
 }
 
 fn worn_out() -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::LIMIT_EXCEEDED,
-        ErrorClass::ExecutionFailed,
         format!("the driver asks again after {MAX_ROUNDS} rounds of questions"),
     )
-    .with_limit(Hit {
-        limit: LimitName::Rounds,
-        used: u64::from(MAX_ROUNDS).saturating_add(1),
-        allowed: u64::from(MAX_ROUNDS),
-    })
+    .with_limit((
+        LimitName::Rounds,
+        u64::from(MAX_ROUNDS).saturating_add(1),
+        u64::from(MAX_ROUNDS),
+    ))
     .with_hint("report this to the driver's publisher")
 }
 
 fn not_allowed(problem: &str) -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::UPSTREAM_ERROR,
-        ErrorClass::ExecutionFailed,
         format!("the driver asks in a way that is not allowed: {problem}"),
     )
     .with_cause(json!({ "rule": "question-not-allowed" }))

@@ -153,9 +153,8 @@ fn refused(message: String) -> CallError {
 }
 
 fn misses(key: &str, problem: &str) -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::INPUT_INVALID,
-        ErrorClass::SchemaValidationFailed,
         format!("the answer to `{key}` is not what was asked for: {problem}"),
     )
     .with_cause(serde_json::json!({ "question": key }))

@@ -1,21 +1,25 @@
 //! The executor of components: each attempt in a new sandbox.
 
-mod outcome;
-mod preparation;
 mod preparer;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolward_policy::LimitName;
 
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
+use super::limits::{ended, over};
 use super::{AttemptReport, DriverSource, Executor, Features, Job};
-use crate::api::result::{CallError, Captured};
+use crate::api::result::{CallError, Captured, ErrorCode, Hit, LogLevel, LogRecord, Origin};
+use crate::exceeded::Exceeded;
 use crate::imports::BoxFuture;
-use crate::invocation::CallEnd;
+use crate::invocation::{CallEnd, DriverError};
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::CallContext;
-use crate::sandbox::run::{self, AttemptOutcome};
+use crate::sandbox::run::{self, AttemptOutcome, Usage};
 use crate::sandbox::turns::{Spender, Turns};
 
 /// Longer outputs are checked and redacted after the guest's memory has been freed.
@@ -57,10 +61,7 @@ impl Executor for ComponentExecutor {
         match self.component.preparation.done.get() {
             // Most calls: the future that prepares is far larger.
             Some(Ok(_)) => Box::pin(std::future::ready(Ok(()))),
-            _ => Box::pin(async move {
-                let prepared = self.preparer.prepared(&self.component, call).await;
-                prepared.map(drop)
-            }),
+            _ => Box::pin(self.preparer.prepare(&self.component, call)),
         }
     }
 
@@ -78,17 +79,17 @@ impl ComponentExecutor {
         let prepared = match self.component.preparation.done.get() {
             Some(Ok(prepared)) => prepared,
             Some(Err(error)) => {
-                return AttemptReport::new(CallEnd::Failed(refused(&self.component, error)));
+                return AttemptReport::failed(refused(&self.component, error));
             }
             None => {
                 let error = CallError::internal("a driver was called before it was prepared");
-                return AttemptReport::new(CallEnd::Failed(error));
+                return AttemptReport::failed(error);
             }
         };
         job.invocation.remaining_ms = context.clock.remaining_ms();
         let Some(call) = prepared.call(&context.implements.world, &mut job.invocation) else {
             let error = CallError::internal("the driver is bound to no such world");
-            return AttemptReport::new(CallEnd::Failed(error));
+            return AttemptReport::failed(error);
         };
         let limits = AttemptLimits {
             // Earlier attempts have used up a part of the budget.
@@ -114,7 +115,7 @@ impl ComponentExecutor {
             }
         }
         call.give_back();
-        let end = outcome::end_of(ended, &usage, context);
+        let end = end_of(ended, &usage, context);
         let is_short = match &end {
             CallEnd::Done(output) => {
                 output.content.is_empty() && output.structured.len() <= SHORT_OUTPUT_BYTES
@@ -135,5 +136,147 @@ impl ComponentExecutor {
             },
             ..AttemptReport::new(end)
         }
+    }
+}
+
+/// Bytes of a trapped driver's standard error that its error quotes.
+const QUOTED_STDERR_BYTES: usize = 2048;
+
+/// How the guest libraries begin the line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
+const PANIC_PREFIX: &str = "panic: ";
+
+/// The driver's output or questions, or the error for what happened.
+fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> CallEnd {
+    let error = match outcome {
+        AttemptOutcome::Returned(CallEnd::Done(output)) => return CallEnd::Done(output),
+        AttemptOutcome::Returned(CallEnd::Asks(asked)) => return CallEnd::Asks(asked),
+        AttemptOutcome::Returned(CallEnd::Failed(error)) => {
+            driver_error(error, &context.limits.json)
+        }
+        AttemptOutcome::Deadline => context.clock.late(),
+        AttemptOutcome::Fuel { allowed } => CallError::of(
+            ErrorCode::FUEL_EXHAUSTED,
+            format!("the driver used up its {allowed} units of fuel"),
+        )
+        .with_limit((LimitName::Fuel, allowed, allowed))
+        .with_hint("ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`"),
+        AttemptOutcome::Exceeded(exceeded) => over(exceeded),
+        AttemptOutcome::Violation(violation) => ended(&violation),
+        AttemptOutcome::Trapped(how) => {
+            let mut cause = json!({ "trap": how });
+            let stderr = tail(&usage.stderr);
+            if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
+                fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
+            }
+            let error = |message| CallError::of(ErrorCode::UPSTREAM_ERROR, message);
+            // A panic's message is the driver's text, and marked as such.
+            match panic_message(stderr, &usage.logs) {
+                Some(panic) => CallError {
+                    origin: Origin::Driver,
+                    ..error(format!("the driver panicked: {panic}"))
+                },
+                None => error(format!("the driver trapped: {how}")),
+            }
+            .with_cause(cause)
+            .with_hint("report this to the driver's publisher")
+        }
+        AttemptOutcome::Panicked(text) => {
+            tracing::error!(%text, "the engine panicked in a call");
+            CallError::of(
+                ErrorCode::INTERNAL,
+                "the engine failed while it ran this call; other calls are not affected",
+            )
+            .with_hint("report this to the authors of Toolward, with the driver's bundle")
+        }
+    };
+    CallEnd::Failed(match usage.refused {
+        Some(refused) => after(refused, error),
+        None => error,
+    })
+}
+
+/// The longest cause that is taken from a driver, in bytes of JSON.
+const MAX_CAUSE_BYTES: usize = 64 << 10;
+
+/// A driver's own error, marked as the driver's.
+fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> CallError {
+    let code = ErrorCode::from_driver(&error.code).unwrap_or(ErrorCode::UPSTREAM_ERROR);
+    let cause = error.cause.map(|mut text| {
+        text.truncate(text.floor_char_boundary(MAX_CAUSE_BYTES));
+        // A cause that is not valid JSON is passed on as text.
+        toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
+    });
+    CallError {
+        retryable: error.retryable,
+        retry_after: error.retry_after_ms.map(Duration::from_millis),
+        ..CallError::of_driver(code, error.message, cause)
+    }
+}
+
+/// The error of a guest that was refused memory and then failed in another way: names
+/// both, since a language may turn the refusal into any error.
+fn after(refused: Exceeded, mut error: CallError) -> CallError {
+    let over = over(refused);
+    let name = |hit: Option<Hit>| hit.map(|hit| hit.limit);
+    if error.limit.is_some() && name(error.limit) == name(over.limit) {
+        return error;
+    }
+    // The limit that ended it comes first.
+    error.limit = error.limit.or(over.limit);
+    let raise = over.hint.unwrap_or_default();
+    error.hint = Some(match error.hint {
+        None => raise,
+        Some(own) => format!("{own}; before, {}: {raise}", over.message),
+    });
+    error
+}
+
+/// The message that the guest SDK printed before the trap, or logged where it has no standard library.
+fn panic_message<'a>(stderr: &'a str, logs: &'a [LogRecord]) -> Option<&'a str> {
+    let mut lines = stderr.lines().rev();
+    let printed = lines.find_map(|line| line.strip_prefix(PANIC_PREFIX));
+    let logged = || {
+        let last = logs.last().filter(|last| last.level == LogLevel::Error)?;
+        let line = last.message.lines().next()?;
+        line.strip_prefix(PANIC_PREFIX).map(tail)
+    };
+    printed.or_else(logged)
+}
+
+/// The last part of a text, at most [`QUOTED_STDERR_BYTES`] bytes.
+fn tail(text: &str) -> &str {
+    let text = text.trim_end();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(QUOTED_STDERR_BYTES));
+    text.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(level: LogLevel, message: &str) -> LogRecord {
+        LogRecord {
+            level,
+            message: message.to_owned(),
+            fields: Value::Null,
+        }
+    }
+
+    #[test]
+    fn the_message_of_a_panic_is_the_last_that_was_printed_or_logged() {
+        let said = "panic: first\nother\npanic: last\nmore";
+        assert_eq!(panic_message(said, &[]), Some("last"));
+        let panic = logged(LogLevel::Error, "panic: logged");
+        let other = logged(LogLevel::Error, "other");
+        let quiet = logged(LogLevel::Info, "panic: told");
+        let logs = [other.clone(), panic.clone()];
+        assert_eq!(panic_message("", &logs), Some("logged"));
+        assert_eq!(panic_message(said, &logs), Some("last"));
+        assert_eq!(panic_message("", &[panic, other]), None);
+        assert_eq!(panic_message("", &[quiet]), None);
+        let long = "x".repeat(QUOTED_STDERR_BYTES * 2);
+        let long = logged(LogLevel::Error, &format!("panic: {long}"));
+        let told = panic_message("", std::slice::from_ref(&long)).map(str::len);
+        assert_eq!(told, Some(QUOTED_STDERR_BYTES));
     }
 }

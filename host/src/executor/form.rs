@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 
@@ -107,9 +107,8 @@ impl FormExecutor {
         }
         let schema = self.driver.form(&context.contract, &context.implements);
         let schema = schema.map_err(|problem| {
-            CallError::new(
+            CallError::of(
                 ErrorCode::UPSTREAM_ERROR,
-                ErrorClass::ExecutionFailed,
                 format!("the contract's `outputs` can't be asked as a form: {problem}"),
             )
             .with_hint("report this to the tool's publisher")
@@ -169,24 +168,17 @@ fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String,
 
 /// There is no answer.
 fn unanswered(why: &str) -> CallError {
-    let cause: Value = json!({ "rule": "form-unanswered" });
     CallError {
         message: format!("a person was asked, and there is no answer: {why}"),
         ..unavailable(&[])
     }
-    .with_cause(cause)
+    .with_cause(json!({ "rule": "form-unanswered" }))
     .with_hint("ask the person whether they want to answer, then call again")
 }
 
 fn busy(wait: Duration) -> CallError {
-    CallError {
-        retryable: true,
-        retry_after: Some(wait),
-        ..CallError::new(
-            ErrorCode::RATE_LIMITED,
-            ErrorClass::RateLimited,
-            "a person is asked by another call already".to_owned(),
-        )
+    let message = "a person is asked by another call already";
+    CallError::of(ErrorCode::RATE_LIMITED, message)
+        .with_retry_after(wait)
         .with_hint("call again once that call has ended")
-    }
 }

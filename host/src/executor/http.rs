@@ -4,6 +4,7 @@
 mod request;
 mod status;
 
+use std::fmt::Display;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -18,11 +19,10 @@ use toolward_egress::{
 };
 use toolward_policy::{LimitName, SecretPosition};
 
-use self::status::Failed;
 use super::limits::{ended, over};
 use super::{AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, too_much_memory};
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
 use crate::invocation::{CallEnd, DriverOutput};
 use crate::sandbox::context::CallContext;
@@ -83,10 +83,7 @@ impl Executor for HttpExecutor {
         Box::pin(async move {
             match self.exchange(job, context) {
                 Some(exchange) => exchange.attempt().await,
-                None => {
-                    let error = CallError::internal("this driver has no request ");
-                    AttemptReport::new(CallEnd::Failed(error))
-                }
+                None => AttemptReport::failed(CallError::internal("this driver has no request")),
             }
         })
     }
@@ -112,35 +109,28 @@ impl Exchange<'_> {
             Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };
-        match result {
-            Ok(output) => AttemptReport::new(CallEnd::Done(output)),
-            Err(failed) => AttemptReport {
-                claimed: failed.claimed,
-                dispatched: failed.dispatched,
-                failing: failed.failing,
-                ..AttemptReport::new(CallEnd::Failed(failed.error))
-            },
-        }
+        let done = result.map(|output| AttemptReport::new(CallEnd::Done(output)));
+        done.unwrap_or_else(|failed| *failed)
     }
 
-    async fn exchange(&self, memory: &AttemptMemory) -> Result<DriverOutput, Failed> {
+    async fn exchange(&self, memory: &AttemptMemory) -> Result<DriverOutput, Box<AttemptReport>> {
         let body = self.rendered.body.as_ref().map_or(0, Vec::len) as u64;
         let sent_bytes = body.saturating_mul(2);
-        memory.cover(sent_bytes).map_err(Failed::unsent)?;
-        let request = self.request().await.map_err(Failed::unsent)?;
+        memory.cover(sent_bytes).map_err(unsent)?;
+        let request = self.request().await.map_err(unsent)?;
         let is_safe = request.method().is_safe();
         let sent = self.context.imports.http(HttpRequest {
             request,
             timeouts: Timeouts::default(),
         });
         let response = sent.await.map_err(|error| match error {
-            HttpError::NoNetwork => Failed::unsent(CallError::internal("no host is granted")),
-            HttpError::Exceeded(exceeded) => Failed::unsent(over(exceeded)),
-            HttpError::Egress(error) => Failed {
+            HttpError::NoNetwork => unsent(CallError::internal("no host is granted")),
+            HttpError::Exceeded(exceeded) => unsent(over(exceeded)),
+            HttpError::Egress(error) => Box::new(AttemptReport {
                 dispatched: !is_unsent(&error, is_safe),
                 failing: is_failing(&error),
-                ..Failed::from(self.failed(&error))
-            },
+                ..AttemptReport::failed(self.failed(&error))
+            }),
         })?;
         let (head, body) = response.into_parts();
         let mut body = pin!(body);
@@ -174,7 +164,7 @@ impl Exchange<'_> {
         let origin = self.driver.origin();
         let origin = origin.ok_or_else(|| CallError::internal("this driver has no origin"))?;
         let url = request::url(&format!("https://{origin}"), rendered, &query);
-        let uri = target::uri(&url).map_err(|denied| self.failed_to_build(&denied.to_string()))?;
+        let uri = target::uri(&url).map_err(unbuildable)?;
         let mut headers = HeaderMap::new();
         for (name, pieces) in &rendered.headers {
             let mut value = String::new();
@@ -184,25 +174,24 @@ impl Exchange<'_> {
                     HeaderPiece::Secret(slug) => value.push_str(&self.placeholder(slug).await?),
                 }
             }
-            self.put(&mut headers, name, &value)?;
+            put(&mut headers, name, &value)?;
         }
         if let Some(name) = &rendered.idempotency_key_header {
-            self.put(&mut headers, name, &self.job.invocation.idempotency_key)?;
+            put(&mut headers, name, &self.job.invocation.idempotency_key)?;
         }
         for (name, placeholder) in by_policy {
             if headers.contains_key(name) {
-                return Err(self.failed_to_build(&format!(
-                    "the header `{name}` is set by the driver and by the policy"
-                )));
+                let problem = format!("the header `{name}` is set by the driver and by the policy");
+                return Err(unbuildable(problem));
             }
-            self.put(&mut headers, name, &placeholder)?;
+            put(&mut headers, name, &placeholder)?;
         }
         let body = rendered.body.clone().unwrap_or_default();
         let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
         let mut request = http::Request::new(body.boxed_unsync());
         *request.uri_mut() = uri;
-        *request.method_mut() = http::Method::from_bytes(rendered.method.as_str().as_bytes())
-            .map_err(|error| self.failed_to_build(&error.to_string()))?;
+        *request.method_mut() =
+            http::Method::from_bytes(rendered.method.as_str().as_bytes()).map_err(unbuildable)?;
         *request.headers_mut() = headers;
         Ok(request)
     }
@@ -223,15 +212,6 @@ impl Exchange<'_> {
         Ok(placed)
     }
 
-    fn put(&self, headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
-        let name =
-            HeaderName::try_from(name).map_err(|error| self.failed_to_build(&error.to_string()))?;
-        let value = HeaderValue::try_from(value)
-            .map_err(|error| self.failed_to_build(&error.to_string()))?;
-        headers.insert(name, value);
-        Ok(())
-    }
-
     async fn placeholder(&self, slug: &str) -> Result<String, CallError> {
         let mut secrets = self.context.access.grant.secrets().iter();
         if !secrets.any(|grant| grant.slug == slug) {
@@ -248,38 +228,29 @@ impl Exchange<'_> {
         CallError::no_credential(slug).of_attachment(self.driver.is_attachment)
     }
 
-    fn failed_to_build(&self, problem: &str) -> CallError {
-        upstream(format!("the driver's request can't be made: {problem}"))
-            .with_hint("report this to the driver's publisher")
-    }
-
     fn failed(&self, error: &EgressError) -> CallError {
-        if let EgressError::Denied(denied) = error {
-            if let Some(violation) = self.context.violations.ends() {
-                return ended(&violation);
-            }
-            let message = format!("the request is not allowed: {error}");
-            return match denied.rule {
-                Rule::Address => {
-                    let code = ErrorCode::ADDRESS_NOT_GRANTED;
-                    let hint = code.ask_the_operator("grant the address");
-                    CallError::new(code, ErrorClass::PolicyBlocked, message).with_hint(hint)
-                }
-                _ => CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::PolicyBlocked, message),
-            };
-        }
         match error {
+            EgressError::Denied(denied) => {
+                if let Some(violation) = self.context.violations.ends() {
+                    return ended(&violation);
+                }
+                let code = match denied.rule {
+                    Rule::Address => ErrorCode::ADDRESS_NOT_GRANTED,
+                    _ => ErrorCode::UNAUTHORISED,
+                };
+                let message = format!("the request is not allowed: {error}");
+                let refused = CallError::new(code.clone(), ErrorClass::PolicyBlocked, message);
+                match denied.rule {
+                    Rule::Address => refused.with_hint(code.ask_the_operator("grant the address")),
+                    _ => refused,
+                }
+            }
             EgressError::Timeout(timeout) if timeout.deadline => self.context.clock.late(),
-            EgressError::Limit(limit) => CallError::new(
+            EgressError::Limit(limit) => CallError::of(
                 ErrorCode::LIMIT_EXCEEDED,
-                ErrorClass::ExecutionFailed,
                 format!("the request went over a limit: {error}"),
             )
-            .with_limit(Hit {
-                limit: LimitName::HttpBody,
-                used: limit.used,
-                allowed: limit.allowed,
-            }),
+            .with_limit((LimitName::HttpBody, limit.used, limit.allowed)),
             EgressError::Secret(secret) => {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
                 match secret.problem {
@@ -376,20 +347,40 @@ fn is_connecting_stage(stage: Stage) -> bool {
     matches!(stage, Stage::Resolve | Stage::Connect | Stage::Tls)
 }
 
+fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+    let name = HeaderName::try_from(name).map_err(unbuildable)?;
+    headers.insert(name, HeaderValue::try_from(value).map_err(unbuildable)?);
+    Ok(())
+}
+
+fn unbuildable(problem: impl Display) -> CallError {
+    upstream(format!("the driver's request can't be made: {problem}"))
+        .with_hint("report this to the driver's publisher")
+}
+
+/// The request was not sent.
+fn unsent(error: CallError) -> Box<AttemptReport> {
+    Box::new(AttemptReport {
+        dispatched: false,
+        ..AttemptReport::failed(error)
+    })
+}
+
+impl From<CallError> for Box<AttemptReport> {
+    fn from(error: CallError) -> Self {
+        Box::new(AttemptReport::failed(error))
+    }
+}
+
 fn upstream(message: String) -> CallError {
-    CallError::new(
-        ErrorCode::UPSTREAM_ERROR,
-        ErrorClass::ExecutionFailed,
-        message,
-    )
+    CallError::of(ErrorCode::UPSTREAM_ERROR, message)
 }
 
 /// The secret has a value that can't be sent.
 fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
     let (message, code) = (problem.message(), problem.code());
-    CallError::new(
+    CallError::of(
         ErrorCode::AUTH_REQUIRED,
-        ErrorClass::CredentialMissing,
         format!("the secret `{slug}` can't be sent: {message} ({code})"),
     )
     .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret another value"))

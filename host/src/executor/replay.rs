@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolward_ledger::cassette::CassetteCall;
 
 use super::{AttemptReport, Executor, Features, Job, ResultSource};
 use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output, shortened};
 use crate::imports::BoxFuture;
-use crate::invocation::{CallEnd, DriverOutput};
+use crate::invocation::DriverOutput;
 use crate::recording::publisher_id;
 use crate::redact::Redactor;
 use crate::sandbox::context::CallContext;
-use crate::tape::{Nearest, Taken, Tape, Wanted};
+use crate::tape::{Nearest, Tape, Wanted};
 
 /// A call's input in the form in which it would be recorded.
 pub(crate) struct RecordedInput {
@@ -54,17 +55,18 @@ impl ReplayExecutor {
             }),
             None => Err(Nearest::default()),
         };
-        let taken = taken.map_err(|nearest| no_recording(&contract.major_id(), &nearest))?;
-        let result = match taken.call.outcome.code {
-            Some(_) => Err(failure(&taken)),
-            None => output(&taken),
+        let (call, replayed) =
+            taken.map_err(|nearest| no_recording(&contract.major_id(), &nearest))?;
+        let result = match call.outcome.code {
+            Some(_) => Err(failure(&call)),
+            None => output(&call),
         };
         let result = result.map(|output| DriverOutput {
             content: output.content,
             ..DriverOutput::new(output.structured.to_string())
         });
         Ok(AttemptReport {
-            source: ResultSource::Record(Box::new(taken.replayed)),
+            source: ResultSource::Record(Box::new(replayed)),
             ..AttemptReport::new(result.into())
         })
     }
@@ -84,7 +86,7 @@ impl Executor for ReplayExecutor {
         context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         let report = self.report(context);
-        let report = report.unwrap_or_else(|error| AttemptReport::new(CallEnd::Failed(error)));
+        let report = report.unwrap_or_else(AttemptReport::failed);
         Box::pin(std::future::ready(report))
     }
 }
@@ -104,15 +106,14 @@ struct RecordedDetail {
     hint: Option<String>,
 }
 
-fn output(taken: &Taken) -> Result<Output, CallError> {
+fn output(call: &CassetteCall) -> Result<Output, CallError> {
     let unreadable = |_| {
-        CallError::new(
+        CallError::of(
             ErrorCode::UPSTREAM_ERROR,
-            ErrorClass::ExecutionFailed,
             "the recorded output is not one of this host's",
         )
     };
-    let bytes = taken.call.output.as_deref().unwrap_or_default();
+    let bytes = call.output.as_deref().unwrap_or_default();
     let recorded: RecordedOutput = serde_json::from_slice(bytes).map_err(unreadable)?;
     let content: Vec<Block> = match recorded.content {
         Some(blocks @ Value::Array(_)) => serde_json::from_value(blocks).map_err(unreadable)?,
@@ -125,8 +126,8 @@ fn output(taken: &Taken) -> Result<Output, CallError> {
 }
 
 /// The recorded error. It is the driver's if it was, or if this host has no such code.
-fn failure(taken: &Taken) -> CallError {
-    let outcome = &taken.call.outcome;
+fn failure(call: &CassetteCall) -> CallError {
+    let outcome = &call.outcome;
     let code = outcome.code.as_ref().map_or("", |code| code.as_str());
     let is_own = outcome
         .origin
@@ -142,7 +143,7 @@ fn failure(taken: &Taken) -> CallError {
     };
     let class = outcome.class.as_ref();
     let class = class.and_then(|word| serde_json::from_value(json!(word)).ok());
-    let detail = taken.call.detail.as_deref().unwrap_or_default();
+    let detail = call.detail.as_deref().unwrap_or_default();
     let detail: RecordedDetail = serde_json::from_slice(detail).unwrap_or_default();
     let message = detail.message.unwrap_or_else(|| NO_MESSAGE.to_owned());
     let class = class.unwrap_or(ErrorClass::ExecutionFailed);
@@ -160,11 +161,7 @@ fn no_recording(tool: &str, nearest: &Nearest) -> CallError {
         ),
         (None, _) => format!("no recorded call of `{tool}` is left"),
     };
-    CallError::new(
-        ErrorCode::NO_ROUTE,
-        ErrorClass::DependencyUnavailable,
-        message,
-    )
-    .with_cause(json!(nearest))
-    .with_hint("only recorded calls are answered here, each once; nothing runs")
+    CallError::of(ErrorCode::NO_ROUTE, message)
+        .with_cause(json!(nearest))
+        .with_hint("only recorded calls are answered here, each once; nothing runs")
 }

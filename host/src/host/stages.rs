@@ -10,7 +10,7 @@ use crate::api::request::Request;
 use crate::api::result::{CallError, Output};
 use crate::elicitation;
 use crate::invocation::CallEnd;
-use crate::named::{CallName, Entered, already_run};
+use crate::named::CallName;
 use crate::pipeline::approve::{self, Approved};
 use crate::pipeline::authorise::{self, Granted};
 use crate::pipeline::call_record::CallRecord;
@@ -69,8 +69,7 @@ impl Host {
             host: self.inner.clone(),
             services: &inner.services,
             admission: &inner.admission,
-            validation: &inner.validation,
-            named: &inner.named,
+            shared: &inner.shared_state.shared,
         };
         Ok(dispatch::dispatch(approved, context, record).await)
     }
@@ -102,16 +101,23 @@ impl Host {
         let Some(name) = call.extensions.get::<Arc<CallName>>() else {
             return Ok(None);
         };
-        match Box::pin(self.inner.named.enter(name, call.timeout)).await? {
-            Entered::Runs(running) => {
+        match Box::pin(
+            self.inner
+                .shared_state
+                .shared
+                .named
+                .enter(name, call.timeout),
+        )
+        .await?
+        {
+            Ok(running) => {
                 record.named(running, &call.route);
                 record.may_run().await.map(|()| None)
             }
-            Entered::Repeats(kept) => {
+            Err(kept) => {
                 record.repeats(kept.source);
                 kept.result.map(Some)
             }
-            Entered::Ran => Err(already_run()),
         }
     }
 
@@ -131,7 +137,7 @@ impl Host {
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);
         let (host, scope) = (self.clone(), request.scope.clone());
-        let checking = inner.validation.run(
+        let checking = inner.shared_state.shared.validation.run(
             &scope.principal,
             deadline,
             || CallError::timed_out(allowed, started.elapsed()),

@@ -10,7 +10,7 @@ use super::{BucketCounters, StoredSecrets};
 use crate::admission::{OpenFile, Path};
 use crate::api::limits::CallLimits;
 use crate::api::observer::Observer;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::result::{CallError, ErrorCode};
 use crate::exceeded::Exceeded;
 use crate::sandbox::files::{FileCounters, FileLimits};
 
@@ -69,17 +69,11 @@ impl CallBudget {
     /// Counts a call of another tool by a call at `depth` (the root's is 0).
     pub(crate) fn count_call(&self, depth: usize) -> Result<(), CallError> {
         let over = |limit, used, allowed| {
-            Err(CallError::new(
-                ErrorCode::RATE_LIMITED,
-                ErrorClass::RateLimited,
-                format!("calls of tools by tools: {used}, {allowed} are allowed (limit `{limit}`)"),
-            )
-            .with_limit(Hit {
-                limit,
-                used,
-                allowed,
-            })
-            .with_hint(format!("raise the host's limit `{limit}`")))
+            let message =
+                format!("calls of tools by tools: {used}, {allowed} are allowed (limit `{limit}`)");
+            Err(CallError::of(ErrorCode::RATE_LIMITED, message)
+                .with_limit((limit, used, allowed))
+                .with_hint(format!("raise the host's limit `{limit}`")))
         };
         let depth = (depth as u64).saturating_add(1);
         if depth > u64::from(self.depth_allowed) {

@@ -1,11 +1,12 @@
 //! The answers of this process to a call's driver: each request is checked against the grant, counted, and
 //! recorded if it was not granted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http_body_util::BodyExt as _;
 use toolward_egress::{Call, Denied, Error as EgressError};
 use toolward_policy::LimitName;
+use toolward_support::helper::lock;
 
 use super::tools::NestedCalls;
 use super::{
@@ -246,10 +247,15 @@ pub(crate) struct Reports {
 
 #[derive(Debug, Default)]
 struct Counts {
-    progress: Rising,
+    /// The last progress that was passed on, and how many.
+    progress: Option<f64>,
+    reports: u32,
     records: u64,
     bytes: u64,
 }
+
+/// Progress reports that are passed on in one call; the rest is dropped.
+const PROGRESS_REPORTS: u32 = 1000;
 
 impl Reports {
     pub(crate) fn new(limits: &CallLimits) -> Self {
@@ -260,56 +266,34 @@ impl Reports {
         }
     }
 
-    /// Whether a report of progress with this value is passed on.
-    pub(super) fn admits_progress(&self, done: f64) -> bool {
-        self.with(|counts| counts.progress.admit(done))
+    /// Whether a report of progress with this value is passed on: it only ever rises, and only so often.
+    fn admits_progress(&self, done: f64) -> bool {
+        let mut counts = lock(&self.counts);
+        let rises = done.is_finite() && counts.progress.is_none_or(|last| done > last);
+        let admits = rises && counts.reports < PROGRESS_REPORTS;
+        if admits {
+            counts.progress = Some(done);
+            counts.reports = counts.reports.saturating_add(1);
+        }
+        admits
     }
 
     /// Counts a log record of `size` bytes before anything is made of it.
-    pub(super) fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
-        self.with(|counts| {
-            let count = counts.records.saturating_add(1);
-            if count > self.max_records {
-                return Err(Exceeded::new(
-                    LimitName::LogRecords,
-                    count,
-                    self.max_records,
-                ));
-            }
-            let bytes = counts.bytes.saturating_add(size);
-            if bytes > self.max_bytes {
-                return Err(Exceeded::new(LimitName::LogBytes, bytes, self.max_bytes));
-            }
-            (counts.records, counts.bytes) = (count, bytes);
-            Ok(())
-        })
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Counts) -> T) -> T {
-        act(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Progress reports that are passed on in one call; the rest is dropped.
-const PROGRESS_REPORTS: u32 = 1000;
-
-/// The progress of one call: only ever rises, and only so often.
-#[derive(Debug, Default)]
-struct Rising {
-    last: Option<f64>,
-    count: u32,
-}
-
-impl Rising {
-    /// Whether a report with this value is passed on.
-    fn admit(&mut self, done: f64) -> bool {
-        let rises = done.is_finite() && self.last.is_none_or(|last| done > last);
-        if !rises || self.count >= PROGRESS_REPORTS {
-            return false;
+    fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
+        let mut counts = lock(&self.counts);
+        let (records, bytes) = (
+            counts.records.saturating_add(1),
+            counts.bytes.saturating_add(size),
+        );
+        if records > self.max_records {
+            let (limit, allowed) = (LimitName::LogRecords, self.max_records);
+            return Err(Exceeded::new(limit, records, allowed));
         }
-        self.last = Some(done);
-        self.count = self.count.saturating_add(1);
-        true
+        if bytes > self.max_bytes {
+            return Err(Exceeded::new(LimitName::LogBytes, bytes, self.max_bytes));
+        }
+        (counts.records, counts.bytes) = (records, bytes);
+        Ok(())
     }
 }
 
@@ -317,15 +301,7 @@ impl Rising {
 mod tests {
     use super::*;
 
-    #[test]
-    fn progress_that_falls_repeats_or_is_no_number_is_dropped() {
-        let mut rising = Rising::default();
-        let admitted = [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| rising.admit(done));
-        assert_eq!(admitted, [true, false, false, false, false, true]);
-    }
-
-    #[test]
-    fn log_records_are_counted_by_number_and_by_bytes() {
+    fn reports() -> Reports {
         let limits = CallLimits {
             log_records: 3,
             log_bytes: 100,
@@ -335,7 +311,20 @@ mod tests {
                 &toolward_contract::driver::DriverLimits::default(),
             )
         };
-        let reports = Reports::new(&limits);
+        Reports::new(&limits)
+    }
+
+    #[test]
+    fn progress_that_falls_repeats_or_is_no_number_is_dropped() {
+        let reports = reports();
+        let admitted =
+            [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| reports.admits_progress(done));
+        assert_eq!(admitted, [true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn log_records_are_counted_by_number_and_by_bytes() {
+        let reports = reports();
         for size in [10, 50] {
             reports.admit_log(size).expect("room for it");
         }
@@ -347,8 +336,10 @@ mod tests {
 
     #[test]
     fn progress_is_passed_on_so_often_and_no_more() {
-        let mut rising = Rising::default();
-        let passed = (0..5000).filter(|n| rising.admit(f64::from(*n))).count();
+        let reports = reports();
+        let passed = (0..5000)
+            .filter(|n| reports.admits_progress(f64::from(*n)))
+            .count();
         assert_eq!(passed, 1000);
     }
 }

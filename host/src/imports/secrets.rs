@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use toolward_egress::{SecretValues, ValueError};
 use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
+use toolward_support::helper::lock;
 use zeroize::Zeroizing;
 
 use super::SecretError;
@@ -149,7 +150,7 @@ impl CallSecrets {
     }
 
     fn remember<'v>(&self, values: impl IntoIterator<Item = (&'v str, SecretValue)>) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.used);
         if let Some(more) = Redactor::with(used.as_deref(), values) {
             *used = Some(Arc::new(more));
         }
@@ -157,10 +158,7 @@ impl CallSecrets {
 
     /// The redactor for the used values; `None` if none was used.
     pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.used).clone()
     }
 }
 

@@ -1,14 +1,15 @@
 //! Nested calls: a guest calls another tool, through the whole pipeline, within what is
 //! left of the root's budgets. A waiting caller releases its slot.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use toolward_ledger::record::Native;
+use toolward_support::helper::lock;
 
-use super::{CallBudget, CallerBudget, ToolReply, not_granted};
+use super::{BoxFuture, CallBudget, CallerBudget, ToolReply, not_granted};
 use crate::admission::{MemoryLease, Path, Slot};
+use crate::api::request::Request;
 use crate::api::result::{CallError, Reply};
 use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::Answerable;
@@ -19,16 +20,7 @@ use crate::sandbox::call_scope::{CallChain, CallScope, Caller};
 /// The host as a sandbox sees it: runs nested calls.
 pub(crate) trait CallTools: Send + Sync {
     /// Runs a call through all stages.
-    fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>>;
-}
-
-/// A nested call.
-pub(crate) struct NestedCall {
-    pub(crate) tool: String,
-    /// JSON text.
-    pub(crate) input: String,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) scope: CallScope,
+    fn call_tool(self: Arc<Self>, call: Request) -> BoxFuture<'static, Reply>;
 }
 
 /// The slot of a running call; empty while it waits for a tool.
@@ -41,24 +33,21 @@ impl SlotCell {
     }
 
     pub(crate) fn take(&self) -> Option<Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 
     /// The memory of the call, while it has its slot.
     pub(crate) fn memory(&self) -> Option<Arc<MemoryLease>> {
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = lock(&self.0);
         slot.as_ref().map(|slot| slot.memory().clone())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_none()
+        lock(&self.0).is_none()
     }
 
     pub(crate) fn put(&self, slot: Slot) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+        *lock(&self.0) = Some(slot);
     }
 }
 
@@ -124,20 +113,20 @@ impl NestedCalls {
             covered: self.covered.clone(),
             dev: self.dev,
         });
-        let nested = NestedCall {
-            tool: request.tool,
-            input: request.input,
+        let scope = CallScope {
+            principal: self.scope.principal.clone(),
+            approver: self.scope.approver.clone(),
+            observer: None,
+            chain,
+            answerable: Answerable::default(),
+            answers_first: false,
+            native: Native::default(),
+            cancellation: None,
+        };
+        let nested = Request {
+            scope: Arc::new(scope),
             timeout: request.timeout_ms.map(Duration::from_millis),
-            scope: CallScope {
-                principal: self.scope.principal.clone(),
-                approver: self.scope.approver.clone(),
-                observer: None,
-                chain,
-                answerable: Answerable::default(),
-                answers_first: false,
-                native: Native::default(),
-                cancellation: None,
-            },
+            ..Request::new(request.tool, request.input)
         };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);

@@ -1,6 +1,5 @@
 //! The id of a call, checked, and what follows from it: the key in memory, in the ledger and for drivers.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,17 +26,6 @@ pub(crate) struct Named {
     pub(crate) session: Option<String>,
 }
 
-/// What an id is given to.
-pub(crate) struct NamedFacts<'a> {
-    pub(crate) principal: &'a str,
-    /// The tool as `id@major`.
-    pub(crate) tool: &'a str,
-    pub(crate) input: &'a Value,
-    /// The context that the caller brought.
-    pub(crate) context: Option<&'a Value>,
-    pub(crate) resume: Option<&'a Resume>,
-}
-
 /// An id that was checked, with the call that it was given to.
 pub(crate) struct CallName {
     principal: String,
@@ -52,29 +40,30 @@ pub(crate) struct CallName {
 }
 
 impl Named {
-    /// Checks the id.
+    /// Checks the id, which is given to a call of this tool (`id@major`) with this input, and the context that the
+    /// caller brought.
     ///
     /// # Errors
     /// [`ErrorCode::INPUT_INVALID`] if it is not a UUIDv7 of the last day.
-    pub(crate) fn check(&self, call: &NamedFacts<'_>) -> Result<CallName, CallError> {
+    pub(crate) fn check(
+        &self,
+        principal: &str,
+        tool: &str,
+        (input, context): (&Value, Option<&Value>),
+        resume: Option<&Resume>,
+    ) -> Result<CallName, CallError> {
         let id = read(&self.id, SystemTime::now())?;
-        let (answers, round) = match call.resume {
+        let (answers, round) = match resume {
             None => (Value::Null, 0),
             Some(resume) => (answers(resume), resume.asked.round),
         };
-        let given = json!([call.input, call.context, answers]);
+        let session = self.session.as_deref().unwrap_or_default();
+        let given = json!([input, context, answers]);
         Ok(CallName {
-            principal: call.principal.to_owned(),
+            principal: principal.to_owned(),
             // A session has no colon, so that the two can't be mistaken for each other.
-            scope: format!(
-                "{}:{}",
-                self.session
-                    .as_deref()
-                    .unwrap_or_default()
-                    .replace(':', "_"),
-                call.principal
-            ),
-            tool: call.tool.to_owned(),
+            scope: format!("{}:{principal}", session.replace(':', "_")),
+            tool: tool.to_owned(),
             id,
             part: part(id, round),
             input: *digest::value(&given).as_bytes(),
@@ -115,12 +104,6 @@ impl CallName {
     /// id nor that two drivers serve the same call.
     pub(super) fn for_driver(&self, driver: &str) -> Vec<u8> {
         message([&self.scope, &self.tool, driver], self.id)
-    }
-}
-
-impl fmt::Debug for CallName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CallName({} of {})", self.id, self.tool)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::api::approval::{
     ApprovalQuestion, ApprovalRequest, Approver, Marks, ShownRequest, Verdict,
 };
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::Route;
+use crate::catalogue::DriverFacts;
 use crate::digest;
 use crate::executor::RequestValues;
 use crate::pipeline::authorise::Granted;
@@ -57,7 +57,7 @@ pub(crate) fn unasked(granted: Granted<RoutedCall>) -> Approved<RoutedCall> {
 /// Logs the cost of a call about which no one is asked, if it is high.
 pub(crate) fn log_cost(call: &RoutedCall) {
     if let Some(cost) = expensive(std::iter::once(&call.route)) {
-        let (tool, driver) = (&*call.tool.major_id, &call.route.driver.driver.id);
+        let (tool, driver) = (&*call.tool.major_id, &call.route.declaration.id);
         tracing::warn!(tool, %driver, "{cost}");
     }
 }
@@ -131,7 +131,7 @@ impl NeededApproval {
 /// The request that the host makes for this call, for the person who is asked.
 fn shown_request(call: &RoutedCall) -> Result<Option<ShownRequest>, CallError> {
     let route = &call.route;
-    let Some(executor) = &route.driver.executor else {
+    let Some(executor) = &route.executor else {
         return Ok(None);
     };
     let Some(access) = &route.access else {
@@ -206,7 +206,7 @@ fn request(
 }
 
 /// A sentence about what a call costs, where one of its drivers is expensive.
-fn expensive<'r>(routes: impl Iterator<Item = &'r Arc<Route>>) -> Option<String> {
+fn expensive<'r>(routes: impl Iterator<Item = &'r Arc<DriverFacts>>) -> Option<String> {
     let mut expensive = routes.filter(|route| route.cost.class == CostClass::Expensive);
     let route = expensive.next()?;
     let units = route.cost.units_per_call.map(|units| {

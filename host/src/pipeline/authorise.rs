@@ -9,7 +9,6 @@ use toolward_policy::{Decision, Denial, UnusableDirectory, Why};
 
 use crate::api::approval::ApprovalQuestion;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::Route;
 use crate::catalogue::ToolFacts;
 use crate::pipeline::candidates::{asks, context_missing};
 use crate::pipeline::validate::{RoutedCall, Validated};
@@ -36,11 +35,7 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
     let granted = decide(call)?;
     // Don't ask a person about a call that can't run.
     if let Some(access) = &granted.call.route.access
-        && let Some(error) = access
-            .files
-            .as_ref()
-            .err()
-            .or(access.executor.as_ref().err())
+        && let Some(error) = (access.files.as_ref().err()).or(access.executor.as_ref().err())
     {
         return Err(error.clone());
     }
@@ -51,7 +46,7 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
 pub(crate) fn decide(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {
-        let is_attachment = call.route.driver.driver.is_attachment;
+        let is_attachment = call.route.declaration.is_attachment;
         return Err(denied(&call.tool.major_id, denial).of_attachment(is_attachment));
     }
     let asked = asks(&call.route, &call.scope, &call.tool.major_id);
@@ -76,7 +71,7 @@ impl ToolFacts {
             Some(Some((first, is_attachment))) if denials.all(|denial| denial.is_some()) => {
                 Some(denied(&tool, first).of_attachment(is_attachment))
             }
-            Some(_) => self.context.as_ref().map(context_missing),
+            Some(_) => self.context().map(context_missing),
         }
     }
 }
@@ -92,24 +87,17 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
     if let Some(directories) = unusable(denial) {
         return without_directories(tool, &names, &directories);
     }
-    let (class, message) = if names.is_empty() && denial.denied_by.is_empty() {
-        (
-            ErrorClass::PolicyBlocked,
-            format!("`{tool}` is blocked: the policy does not let its program run"),
-        )
-    } else if names.is_empty() {
-        (
-            ErrorClass::PolicyBlocked,
-            format!("the policy denies `{tool}`"),
-        )
+    let class = match names.is_empty() {
+        true => ErrorClass::PolicyBlocked,
+        false => ErrorClass::CapabilityGap,
+    };
+    let message = if !names.is_empty() {
+        let names = names.join(", ");
+        format!("`{tool}` is blocked: it declares what the policy does not grant: {names}")
+    } else if denial.denied_by.is_empty() {
+        format!("`{tool}` is blocked: the policy does not let its program run")
     } else {
-        (
-            ErrorClass::CapabilityGap,
-            format!(
-                "`{tool}` is blocked: it declares what the policy does not grant: {}",
-                names.join(", ")
-            ),
-        )
+        format!("the policy denies `{tool}`")
     };
     // The caller may be an agent: only the command shows the lines to add and the
     // directories behind workspaces.
@@ -153,11 +141,4 @@ fn without_directories(
     )
     .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
     .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))
-}
-
-impl Route {
-    /// Whether policy lets this route be used at all.
-    pub(crate) fn is_open(&self) -> bool {
-        self.access.is_some()
-    }
 }

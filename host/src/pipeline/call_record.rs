@@ -5,7 +5,6 @@
 //! The stages return what they found. The host writes it down as they go, since a future that is dropped returns
 //! nothing.
 
-mod ended;
 mod told;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,8 +19,7 @@ use crate::api::facts::{CallFacts, CallListener, CallStage, Tried};
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorCode, Origin};
 use crate::api::violations::RecordedViolations;
-use crate::call_id;
-use crate::catalogue::{Route, ToolEntry};
+use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::elicitation::Spent;
 use crate::events::CallEvents;
 use crate::executor::{AttemptReport, ResultSource};
@@ -65,7 +63,7 @@ impl<'a> CallRecord<'a> {
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut record = Self {
             facts: CallFacts {
-                invocation: id.map_or_else(String::clone, call_id::text),
+                invocation: id.map_or_else(String::clone, text),
                 tool: request.tool.as_str().into(),
                 principal: request.scope.principal.clone(),
                 parent: caller.map(|caller| caller.invocation.clone()),
@@ -113,7 +111,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// The tool was found.
-    pub(crate) fn resolved(&mut self, tool: &Arc<ToolEntry>) {
+    pub(crate) fn resolved(&mut self, tool: &Arc<ToolFacts>) {
         let facts = &mut self.facts;
         facts.tool.clone_from(&tool.full_id);
         facts.tool_id = Some(tool.major_id.clone());
@@ -134,7 +132,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// It is the first call of the id that its caller gave it.
-    pub(crate) fn named(&mut self, mut running: RunningCall, route: &Route) {
+    pub(crate) fn named(&mut self, mut running: RunningCall, route: &DriverFacts) {
         running.changes = route.changes;
         self.named = Some(running);
     }
@@ -236,24 +234,24 @@ impl<'a> CallRecord<'a> {
     }
 
     /// The driver was picked, first or after another one.
-    pub(crate) fn picked(&mut self, route: &Arc<Route>) {
+    pub(crate) fn picked(&mut self, route: &Arc<DriverFacts>) {
         if let Some(named) = &mut self.named {
             named.changes |= route.changes;
         }
-        let driver = &route.driver;
+        let facts = &mut self.facts;
         // Most calls try one driver.
-        self.facts.tried.reserve_exact(1);
-        self.facts.tried.push(Tried {
-            driver: driver.id.clone(),
-            driver_publisher: driver.publisher.clone(),
-            bundle: driver.bundle.clone(),
+        facts.tried.reserve_exact(1);
+        facts.tried.push(Tried {
+            driver: route.id.clone(),
+            driver_publisher: route.publisher.clone(),
+            bundle: route.bundle.clone(),
             attempts: 0,
             error: None,
         });
-        self.facts.driver = Some(driver.id.clone());
-        self.facts.driver_publisher = Some(driver.publisher.clone());
-        self.facts.bundle = Some(driver.bundle.clone());
-        self.facts.mutating |= route.writes;
+        facts.driver = Some(route.id.clone());
+        facts.driver_publisher = Some(route.publisher.clone());
+        facts.bundle = Some(route.bundle.clone());
+        facts.mutating |= route.writes;
         self.parties.route = Some(route.clone());
     }
 
@@ -274,7 +272,7 @@ impl<'a> CallRecord<'a> {
             named.dispatched = true;
         }
         if let Some(route) = &self.parties.route {
-            self.each_listener(|listener| listener.driver_started(&route.driver.driver.kind));
+            self.each_listener(|listener| listener.driver_started(&route.declaration.kind));
         }
         self.tells_start();
     }
@@ -312,4 +310,10 @@ impl<'a> CallRecord<'a> {
             }
         }
     }
+}
+
+/// The text of an id, in lower case.
+fn text(id: Uuid) -> String {
+    let mut text = Uuid::encode_buffer();
+    id.hyphenated().encode_lower(&mut text).to_owned()
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
 use toolward_ledger::record::Rejected;
-use toolward_policy::{ContextLack, Decision, SecretGrant};
+use toolward_policy::{ContextLack, SecretGrant};
 
 use crate::api::approval::NamedDriver;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
-use crate::catalogue::Route;
+use crate::catalogue::DriverFacts;
 use crate::pipeline::resolve::Resolved;
 use crate::sandbox::call_scope::CallScope;
 use crate::secrets::SecretStore;
@@ -20,9 +20,9 @@ const MAX_FALLBACKS: usize = 4;
 
 /// The driver of a call.
 pub(crate) struct Picked {
-    pub(crate) route: Arc<Route>,
+    pub(crate) route: Arc<DriverFacts>,
     /// Those that take over, in this order.
-    pub(crate) fallbacks: VecDeque<Arc<Route>>,
+    pub(crate) fallbacks: VecDeque<Arc<DriverFacts>>,
     /// Why others do not take the call, where calls are recorded.
     pub(crate) rejected: Vec<Rejected>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Considered<'a> {
 #[derive(Default)]
 struct Skipped<'a> {
     unsupported: Option<Unsupported<'a>>,
-    denied: Option<&'a Arc<Route>>,
+    denied: Option<&'a Arc<DriverFacts>>,
     without_secret: Option<CallError>,
     lacking: Option<CallError>,
     rejected: Vec<Rejected>,
@@ -57,7 +57,7 @@ struct Unsupported<'a> {
 }
 
 impl Skipped<'_> {
-    fn add(&mut self, route: &Route, why: &ErrorCode) {
+    fn add(&mut self, route: &DriverFacts, why: &ErrorCode) {
         let names = route.recorded.as_ref();
         self.rejected
             .extend(names.and_then(|names| names.rejected(why)));
@@ -68,11 +68,11 @@ impl Skipped<'_> {
 /// secrets and the context that it needs; if all are denied, the first of them, for its
 /// denial.
 pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
-    let marked = |route: &Arc<Route>| route.driver.health.is_marked();
+    let marked = |route: &Arc<DriverFacts>| route.health.is_marked();
     if resolved.routes().any(marked) {
         let mut routes: Vec<_> = resolved.routes().collect();
         let principal = &call.scope.principal;
-        routes.sort_by_cached_key(|route| (route.tie, route.driver.health.is_failing(principal)));
+        routes.sort_by_cached_key(|route| (route.tie, route.health.is_failing(principal)));
         return pick_of(routes.into_iter(), resolved, call);
     }
     pick_of(resolved.routes(), resolved, call)
@@ -81,7 +81,7 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
 /// Picks among routes that stand best first. Of drivers that stand equal, those come last that
 /// the host saw fail.
 fn pick_of<'r>(
-    mut routes: impl Iterator<Item = &'r Arc<Route>>,
+    mut routes: impl Iterator<Item = &'r Arc<DriverFacts>>,
     resolved: &Resolved,
     call: Considered<'_>,
 ) -> Result<Picked, CallError> {
@@ -121,24 +121,19 @@ fn pick_of<'r>(
 }
 
 /// Whether a driver serves a call; else adds why it does not.
-fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<'a>) -> bool {
-    let (entry, driver) = (&route.implements, route.driver.driver.id.as_str());
+fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Skipped<'a>) -> bool {
+    let (entry, driver) = (&route.implements, &*route.id);
     let used = |name: &&String| call.input.get(name.as_str()).is_some();
-    if let Some(name) = entry.drop_inputs.iter().find(used) {
-        skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
-        skipped.unsupported = Some(Unsupported {
-            driver,
-            input: name,
-            transform: None,
-        });
-        return false;
-    }
-    if let Some((input, transform)) = entry.mapping.lacks_transform(call.input) {
+    let dropped = entry.drop_inputs.iter().find(used);
+    let dropped = dropped.map(|input| (input.as_str(), None));
+    let lacking = || entry.mapping.lacks_transform(call.input);
+    let lacking = || lacking().map(|(input, transform)| (input, Some(transform)));
+    if let Some((input, transform)) = dropped.or_else(lacking) {
         skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
         skipped.unsupported = Some(Unsupported {
             driver,
             input,
-            transform: Some(transform),
+            transform,
         });
         return false;
     }
@@ -161,7 +156,7 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
     };
     if let Some(secret) = access.grant.needed_secrets().find(|one| !has(one)) {
         let error = || {
-            CallError::no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment)
+            CallError::no_credential(&secret.slug).of_attachment(route.declaration.is_attachment)
         };
         skipped.add(route, &ErrorCode::AUTH_REQUIRED);
         skipped.without_secret.get_or_insert_with(error);
@@ -172,7 +167,7 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
 
 /// Whether a call by one route may fall to another: without a question, or within the
 /// question about the one.
-fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
+fn falls(route: &DriverFacts, next: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     match (&route.question, &next.question) {
         (None, None) => true,
         // Both questions cover the same calls of other tools and name who takes over. An http driver
@@ -180,7 +175,7 @@ fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
         // What a caller's approval covers names no driver's hosts and regions.
         (Some(asked), Some(also)) => {
             asks(route, scope, tool)
-                && !next.driver.features().shows_request
+                && !next.features().shows_request
                 && asked.chain == also.chain
                 && [route, next].iter().all(|one| named(one).is_shown_whole())
         }
@@ -189,31 +184,29 @@ fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
 }
 
 /// The driver of a route, as a question names it.
-pub(crate) fn named(route: &Route) -> NamedDriver {
-    let driver = &route.driver.driver;
+pub(crate) fn named(route: &DriverFacts) -> NamedDriver {
+    let driver = &route.declaration;
     let regions = match driver.region.as_slice() {
         [] => vec!["global".to_owned()],
         regions => regions.to_vec(),
     };
     NamedDriver {
         id: driver.id.to_string(),
-        publisher: route.driver.publisher.to_string(),
-        bundle: route.driver.bundle.to_string(),
+        publisher: route.publisher.to_string(),
+        bundle: route.bundle.to_string(),
         hosts: hosts(route),
         regions,
     }
 }
 
 /// The hosts that the driver declares; where a rule with `partial` leaves some out, those that it gets.
-fn hosts(route: &Route) -> Vec<String> {
-    if let Decision::Allow(allowed) | Decision::Ask(allowed, _) = &route.decision
-        && allowed.partial.is_some()
-    {
+fn hosts(route: &DriverFacts) -> Vec<String> {
+    if let Some(allowed) = route.allowed().filter(|allowed| allowed.partial.is_some()) {
         let given = allowed.grant.network().iter();
         let given: BTreeSet<String> = given.map(|one| one.host.to_string()).collect();
         return given.into_iter().collect();
     }
-    let declared = route.driver.driver.egress.iter();
+    let declared = route.declaration.egress.iter();
     declared.map(Capability::scope).collect()
 }
 
@@ -230,16 +223,11 @@ fn unsupported(one: Unsupported<'_>) -> CallError {
             shortened(transform.to_owned())
         ),
     };
-    CallError::new(
-        ErrorCode::INPUT_UNSUPPORTED,
-        ErrorClass::InvalidArguments,
-        message,
-    )
-    .with_hint(format!("leave out `{input}`"))
+    CallError::of(ErrorCode::INPUT_UNSUPPORTED, message).with_hint(format!("leave out `{input}`"))
 }
 
 /// Whether a call of a tool by this route needs a separate approval.
-pub(super) fn asks(route: &Route, scope: &CallScope, tool: &str) -> bool {
+pub(super) fn asks(route: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     let question = route.question.as_ref();
     // The approval of a calling tool named this tool, too.
     question.is_some_and(|question| question.each_time || !scope.chain.covers(tool))

@@ -3,37 +3,35 @@
 
 mod admit;
 mod attempts;
-mod failure;
-mod finish;
 mod output;
 
-pub(crate) use self::finish::HostEnd;
-
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use self::attempts::{Admitted, Attempts};
-use self::failure::{DriverFailure, Started};
-use self::output::Mapped;
 use crate::admission::Admission;
-use crate::api::result::{CallError, Output};
-use crate::elicitation::{CheckedQuestions, OpenForm};
-use crate::imports::CallTools;
+use crate::api::facts::CallFacts;
+use crate::api::result::{CallError, Captured, ErrorCode, Output};
+use crate::catalogue::DriverFacts;
+use crate::elicitation::{Asked, CheckedQuestions, OpenForm, Spent};
+use crate::imports::{CallTools, HostImports};
 use crate::invocation::CallEnd;
-use crate::named::NamedCalls;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
+use crate::redact::Redactor;
 use crate::services::Services;
-use crate::validation_pool::ValidationPool;
+use crate::shared_state::Shared;
 
 /// What a call is carried out with.
 pub(crate) struct DispatchContext<'a> {
     pub(crate) host: Arc<dyn CallTools>,
     pub(crate) services: &'a Arc<Services>,
     pub(crate) admission: &'a Admission,
-    pub(crate) validation: &'a ValidationPool,
-    pub(crate) named: &'a NamedCalls,
+    pub(crate) shared: &'a Shared,
 }
+
+/// How a call ended: with its questions, the form that stays open if the caller gets them.
+pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
 pub(crate) async fn dispatch(
@@ -82,18 +80,7 @@ pub(crate) async fn dispatch(
         };
     };
     record.violated(imports.violations.found());
-    let captured = std::mem::take(&mut record.captured);
-    let shown = finish::finish(
-        &mut call,
-        (&*imports, admitted),
-        end,
-        &record.facts,
-        captured,
-    )
-    .await;
-    record.captured = shown.captured;
-    record.redacted(shown.redacted);
-    shown.end
+    finish(&mut call, (&*imports, admitted), end, record).await
 }
 
 /// Makes attempts until one ends the call or the driver's part in it. The deadline covers everything, retries and
@@ -107,13 +94,13 @@ async fn serve(
     let earlier = record.earlier_attempts();
     loop {
         record.starts(!attempts.executor.features().replays);
-        let health = &call.route.driver.health;
+        let health = &call.route.health;
         let report = attempts.attempt(health, &record.facts, earlier).await;
         let (end, origin) = record.attempted(report);
         let error = match end {
             CallEnd::Failed(error) => error,
             end => match attempts.accept(end, host).await {
-                CallEnd::Done(Mapped(output, memory)) => {
+                CallEnd::Done((output, memory)) => {
                     record.accepted(memory, origin);
                     return CallEnd::Done(output);
                 }
@@ -127,5 +114,202 @@ async fn serve(
         if let Err(failure) = attempts.retry(call, admitted, error).await {
             return CallEnd::Failed(failure);
         }
+    }
+}
+
+/// Ends a call that ran: checks its questions, and redacts the secrets that it used.
+async fn finish(
+    call: &mut RoutedCall,
+    (imports, mut admitted): (&HostImports, Admitted),
+    end: CallEnd<Output, CheckedQuestions>,
+    record: &mut CallRecord<'_>,
+) -> HostEnd {
+    let redactor = imports.secrets.redactor();
+    let mut result = match end {
+        CallEnd::Done(output) => Ok(output),
+        CallEnd::Failed(error) => Err(error),
+        CallEnd::Asks(questions) => match questions.keep(redactor.as_deref()) {
+            Ok(questions) => {
+                if let Some(redactor) = redactor {
+                    redactor.captured(&mut record.captured);
+                }
+                let form = call.extensions.take();
+                let asked = asked(call, questions, &admitted, &record.facts);
+                return CallEnd::Asks((Box::new(asked), form));
+            }
+            Err(error) => Err(error),
+        },
+    };
+    if let Some(redactor) = redactor {
+        let captured = std::mem::take(&mut record.captured);
+        let texts;
+        (result, record.captured, texts) = redacted(redactor, result, captured).await;
+        record.redacted(texts);
+    }
+    let remains = std::mem::take(&mut admitted.remains).into_inner();
+    if let Some(remains) = remains.unwrap_or_else(PoisonError::into_inner) {
+        // Dropped by a task of the runtime. It keeps the call's slot until then: a slot is room in the engine's pool.
+        let slot = admitted.slot.take();
+        tokio::spawn(async move {
+            drop(remains);
+            drop(slot);
+        });
+    }
+    result.into()
+}
+
+/// The call as it stops with these questions.
+fn asked(
+    call: &RoutedCall,
+    questions: CheckedQuestions,
+    admitted: &Admitted,
+    facts: &CallFacts,
+) -> Asked {
+    let (tool, driver) = (&call.tool, &call.route);
+    Asked {
+        invocation: facts.invocation.clone(),
+        principal: call.scope.principal.to_string(),
+        tool: tool.full_id.to_string(),
+        tool_id: tool.major_id.to_string(),
+        publisher: tool.publisher.to_string(),
+        driver: driver.id.to_string(),
+        driver_publisher: driver.publisher.to_string(),
+        bundle: driver.bundle.to_string(),
+        input: call.identity().input(),
+        round: admitted.rounds.saturating_add(1),
+        questions: questions.questions,
+        state: questions.state,
+        spent: Spent {
+            fuel: facts.fuel,
+            milliseconds: u64::try_from(admitted.clock.spent().as_millis()).unwrap_or(u64::MAX),
+            attempts: facts.attempts,
+        },
+    }
+}
+
+/// Redacts secrets, on a blocking thread, since the result may be megabytes. Returns in how many texts of the result
+/// they were found, too.
+async fn redacted(
+    redactor: Arc<Redactor>,
+    mut result: Result<Output, CallError>,
+    mut captured: Captured,
+) -> (Result<Output, CallError>, Captured, u64) {
+    // The guest has ended: what is found from here on is in the result.
+    let before = redactor.found();
+    let work = tokio::task::spawn_blocking(move || {
+        match &mut result {
+            Ok(output) => redactor.output(output),
+            Err(error) => redactor.error(error),
+        }
+        let redacted = redactor.found().saturating_sub(before);
+        redactor.captured(&mut captured);
+        (result, captured, redacted)
+    });
+    // Fail closed: show nothing that was not redacted.
+    work.await.unwrap_or_else(|error| {
+        let error = CallError::internal(format!("the result can't be shown: {error}"));
+        (Err(error), Captured::default(), 0)
+    })
+}
+
+/// The error of a driver's last attempt, or of what keeps it from one.
+struct DriverFailure {
+    error: CallError,
+    /// Whether anything of the call may have left the host, or the driver's code ran.
+    dispatched: bool,
+    /// Whether another driver may do better. Else the call itself is at fault, its limits
+    /// are reached, or policy ended it.
+    is_drivers: bool,
+}
+
+/// Codes, without what stands behind the colon, that say of the driver or of the service
+/// behind it that it failed. What else a driver answers, `not_found` for example, is its
+/// answer.
+const OF_DRIVERS: &[&str] = &[
+    "upstream_error",
+    "rate_limited",
+    "auth_required",
+    "cap_denied",
+    "dependency_unavailable",
+];
+
+/// Limits of one driver, which may be below those of the whole call.
+const OF_ATTEMPTS: &[ErrorCode] = &[
+    ErrorCode::MEMORY_EXCEEDED,
+    ErrorCode::RESULT_TOO_LARGE,
+    ErrorCode::FUEL_EXHAUSTED,
+    ErrorCode::TIMEOUT,
+];
+
+impl DriverFailure {
+    /// The end of an attempt.
+    fn of_driver(error: CallError, dispatched: bool) -> Self {
+        let code = error.code.as_str();
+        let kind = code.split_once(':').map_or(code, |(kind, _)| kind);
+        let is_drivers =
+            error.retryable || OF_DRIVERS.contains(&kind) || OF_ATTEMPTS.contains(&error.code);
+        Self {
+            error,
+            dispatched,
+            is_drivers,
+        }
+    }
+
+    /// The driver can't be used at all.
+    fn before_attempts(error: CallError) -> Self {
+        Self {
+            error,
+            dispatched: false,
+            is_drivers: true,
+        }
+    }
+}
+
+/// What ends the call, whichever driver serves it.
+impl From<CallError> for DriverFailure {
+    fn from(error: CallError) -> Self {
+        Self {
+            error,
+            dispatched: true,
+            is_drivers: false,
+        }
+    }
+}
+
+/// The drivers that failed after something of the call may have left the host. What they may have done stays
+/// uncertain, even if a later driver succeeds.
+#[derive(Default)]
+struct Started {
+    any: bool,
+    changes: bool,
+    /// Whether what one of them may have done is not done again.
+    once: bool,
+}
+
+impl Started {
+    fn add(&mut self, route: &DriverFacts) {
+        self.any = true;
+        self.changes |= route.changes;
+        self.once |= !route.repeats;
+    }
+
+    /// Whether a driver may serve the call after them. A change is not made twice, even if the contract is
+    /// idempotent: two services know nothing of each other. Only the operator can allow it.
+    fn admits(&self, next: &DriverFacts) -> bool {
+        let repeats = next.repeats && !self.once;
+        !self.any || repeats || !(self.changes || next.changes)
+    }
+
+    /// Turns to the next driver, if one may serve the call after this failure. `spent` is true if the call's fuel is
+    /// consumed.
+    fn falls(&mut self, call: &mut RoutedCall, failure: &DriverFailure, spent: bool) -> bool {
+        if failure.dispatched {
+            self.add(&call.route);
+        }
+        let next = call.fall(|next| {
+            let too_late = spent && next.features().uses_fuel;
+            self.admits(next) && !too_late && next.withdrawal.withdrawn().is_none()
+        });
+        next.is_some()
     }
 }

@@ -9,12 +9,11 @@ use toolward_policy::Rejection;
 
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::api::withheld::withdrawn;
-use crate::catalogue::{Catalogue, Route, ToolEntry, Unserved, UnservedDriver};
+use crate::catalogue::{Catalogue, DriverFacts, ToolFacts, Unserved, UnservedDriver, withdrawn};
 
 /// A tool that exists here, with at least one driver to serve it.
 pub(crate) struct Resolved {
-    pub(crate) tool: Arc<ToolEntry>,
+    pub(crate) tool: Arc<ToolFacts>,
     /// Only a driver with each of these ids may serve the call.
     pins: Vec<String>,
 }
@@ -26,24 +25,21 @@ impl Resolved {
     }
 
     /// The drivers that may serve this call, best first.
-    pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();
-        self.tool.routes.iter().filter(served).filter(|route| {
-            let own = route.driver.driver.id.as_str();
-            self.pins.iter().all(|pin| pin == own)
-        })
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<DriverFacts>> {
+        let served = self.tool.served_drivers();
+        served.filter(|route| self.pins.iter().all(|pin| **pin == *route.id))
     }
 }
 
 /// Finds the tool and checks that a driver serves it.
 pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolved, CallError> {
-    let tool = match request.scope.chain.caller() {
+    let caller = request.scope.chain.caller();
+    let tool = match caller {
         None => catalogue.find(&request.tool),
         Some(_) => catalogue.find_by_id(&request.tool),
     };
     let Some(tool) = tool else {
-        let nested = request.scope.chain.caller().is_some();
-        if let Some(withheld) = catalogue.find_withheld(&request.tool, nested) {
+        if let Some(withheld) = catalogue.find_withheld(&request.tool, caller.is_some()) {
             return Err(withheld.refusal());
         }
         return Err(CallError::new(
@@ -54,13 +50,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         .with_hint(known(catalogue, &request.tool)));
     };
     // An unsigned tool can't call a signed one.
-    if request
-        .scope
-        .chain
-        .caller()
-        .is_some_and(|caller| caller.dev)
-        && !tool.dev
-    {
+    if !tool.dev && caller.is_some_and(|caller| caller.dev) {
         return Err(CallError::new(
             ErrorCode::UNAUTHORISED,
             ErrorClass::PermissionDenied,
@@ -77,14 +67,13 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     if resolved.routes().next().is_some() {
         return Ok(resolved);
     }
-    let mut drivers = tool.routes.iter();
-    if let Some(reason) = drivers.find_map(|route| route.driver.withdrawal.withdrawn()) {
+    let mut drivers = tool.drivers.iter();
+    if let Some(reason) = drivers.find_map(|route| route.withdrawal.withdrawn()) {
         return Err(withdrawn(&tool.major_id, reason));
     }
     Err(match resolved.pins.last() {
-        Some(driver) => CallError::new(
+        Some(driver) => CallError::of(
             ErrorCode::PINNED_PROVIDER_UNAVAILABLE,
-            ErrorClass::DependencyUnavailable,
             format!(
                 "the pinned driver `{driver}` does not serve `{}`",
                 tool.major_id
@@ -96,9 +85,9 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
 }
 
 /// The driver that was meant, where one is near.
-fn pin_hint(pin: &str, tool: &ToolEntry) -> String {
-    let ids = tool.routes.iter();
-    let ids = ids.map(|route| route.driver.driver.id.as_str());
+fn pin_hint(pin: &str, tool: &ToolFacts) -> String {
+    let ids = tool.drivers.iter();
+    let ids = ids.map(|route| &*route.id);
     match tool_names::near(pin, ids).filter(|near| *near != pin) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "leave out the pin, or load the bundle with that driver".to_owned(),
@@ -112,9 +101,8 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
         None => {}
         Some(Value::String(driver)) => pins.push(driver.clone()),
         Some(_) => {
-            return Err(CallError::new(
+            return Err(CallError::of(
                 ErrorCode::INPUT_INVALID,
-                ErrorClass::SchemaValidationFailed,
                 "expected `context.pinnedProvider` to be the id of a driver, found another type",
             ));
         }
@@ -131,18 +119,15 @@ pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
         [driver] => format!(" ({driver})"),
         drivers => format!(" (each of the {} that name it is rejected)", drivers.len()),
     };
-    let (code, message) = if unserved.only_region {
-        (
+    let (code, region) = match unserved.only_region {
+        true => (
             ErrorCode::NO_ROUTE_IN_REGION,
-            format!("no driver serves `{tool}` in the region that the policy asks for{reasons}"),
-        )
-    } else {
-        (
-            ErrorCode::NO_ROUTE,
-            format!("no driver serves `{tool}`{reasons}"),
-        )
+            " in the region that the policy asks for",
+        ),
+        false => (ErrorCode::NO_ROUTE, ""),
     };
-    let error = CallError::new(code.clone(), ErrorClass::DependencyUnavailable, message);
+    let message = format!("no driver serves `{tool}`{region}{reasons}");
+    let error = CallError::of(code.clone(), message);
     let Some(cause) = unserved.cause() else {
         return error.with_hint(
             "load a bundle of the same publisher with a component driver for this version",
@@ -162,8 +147,8 @@ pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
 }
 
 /// Refuses a call whose bundles were withdrawn while it waited.
-pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallError> {
-    let withdrawals = [&tool.withdrawal, &route.driver.withdrawal];
+pub(crate) fn still_served(tool: &ToolFacts, route: &DriverFacts) -> Result<(), CallError> {
+    let withdrawals = [&tool.withdrawal, &route.withdrawal];
     let reason = withdrawals
         .into_iter()
         .find_map(|withdrawal| withdrawal.withdrawn());

@@ -13,11 +13,10 @@ use toolward_policy::ContextText;
 
 use crate::api::limits::CallLimits;
 use crate::api::request::{Input, Request};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
-use crate::catalogue::{Route, ToolEntry};
+use crate::api::result::{CallError, ErrorCode, shortened};
+use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::elicitation::{self, CallIdentity};
 use crate::extensions::Extensions;
-use crate::named::NamedFacts;
 use crate::pipeline::candidates::{self, Considered, Picked, context_missing};
 use crate::pipeline::resolve::Resolved;
 use crate::recording::Keeping;
@@ -42,10 +41,10 @@ impl Validated<RoutedCall> {
 
 /// One call, ready for a decision.
 pub(crate) struct RoutedCall {
-    pub(crate) tool: Arc<ToolEntry>,
-    pub(crate) route: Arc<Route>,
+    pub(crate) tool: Arc<ToolFacts>,
+    pub(crate) route: Arc<DriverFacts>,
     /// The routes that take over, in this order, where this one fails.
-    pub(crate) fallbacks: VecDeque<Arc<Route>>,
+    pub(crate) fallbacks: VecDeque<Arc<DriverFacts>>,
     /// The validated input for the guest, with fields renamed by the driver's
     /// `mapping`.
     pub(crate) input: String,
@@ -113,25 +112,21 @@ pub(crate) fn validate(
     };
 
     let name = request.named.map(|named| {
-        named.check(&NamedFacts {
-            principal: &request.scope.principal,
-            tool: &resolved.tool.major_id,
-            input: &input,
-            context: brought.as_ref(),
-            resume: request.resume.as_deref(),
-        })
+        let given = (&input, brought.as_ref());
+        let (principal, tool) = (&request.scope.principal, &resolved.tool.major_id);
+        named.check(principal, tool, given, request.resume.as_deref())
     });
     let mut extensions = Extensions::default();
     if let Some(name) = name.transpose()? {
         extensions.insert(Arc::new(name));
     }
+    let is_brought = brought.is_some();
     let considered = Considered {
         input: &input,
         scope: &request.scope,
-        brought: brought.is_some(),
+        brought: is_brought,
         secrets: services.secrets.as_deref(),
     };
-    let is_brought = considered.brought;
     let Picked {
         route,
         fallbacks,
@@ -160,7 +155,7 @@ pub(crate) fn validate(
     }
     let recording = services.recording.as_ref();
     let kept = recording.map(|recording| recording.keep(keeping, rejected));
-    let asks = route.driver.features().asks_again;
+    let asks = route.features().asks_again;
     let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
         true => input.clone(),
         false => Value::Null,
@@ -171,19 +166,6 @@ pub(crate) fn validate(
         let has_context = resolved.tool.contract.context_schema.is_some();
         kept.sizes(call_input.len(), has_context.then_some(context.len()));
         extensions.insert(kept);
-    }
-    let identity = CallIdentity {
-        principal: &request.scope.principal,
-        tool: &resolved.tool.full_id,
-        publisher: &resolved.tool.publisher,
-        driver: route.driver.driver.id.as_str(),
-        bundle: &route.driver.bundle,
-        input: &call_input,
-        context: &context,
-    };
-    if let Some(resume) = request.resume {
-        let resumed = elicitation::check(*resume, &identity, json_limits, asks)?;
-        extensions.insert(resumed);
     }
     let mut call = RoutedCall {
         input: call_input,
@@ -198,6 +180,10 @@ pub(crate) fn validate(
         tool: resolved.tool,
         route,
     };
+    if let Some(resume) = request.resume {
+        let resumed = elicitation::check(*resume, &call.identity(), json_limits, asks)?;
+        call.extensions.insert(resumed);
+    }
     let longest = call.longest(|limits| limits.timeout);
     call.timeout = request.timeout.map_or(longest, |own| own.min(longest));
     Ok(Validated(call))
@@ -210,9 +196,22 @@ impl RoutedCall {
         others.fold(limit(&self.route.limits), T::max)
     }
 
+    /// What it may not differ in when it resumes.
+    pub(crate) fn identity(&self) -> CallIdentity<'_> {
+        CallIdentity {
+            principal: &self.scope.principal,
+            tool: &self.tool.full_id,
+            publisher: &self.tool.publisher,
+            driver: &self.route.id,
+            bundle: &self.route.bundle,
+            input: &self.input,
+            context: &self.context,
+        }
+    }
+
     /// The same call by the next of its fallbacks that takes its input. `None` if there
     /// is none.
-    pub(crate) fn fall(&mut self, may: impl Fn(&Route) -> bool) -> Option<()> {
+    pub(crate) fn fall(&mut self, may: impl Fn(&DriverFacts) -> bool) -> Option<()> {
         while let Some(route) = self.fallbacks.pop_front() {
             if may(&route) && self.is_taken_by(&route).is_ok() {
                 self.route = route;
@@ -222,7 +221,7 @@ impl RoutedCall {
         None
     }
 
-    fn is_taken_by(&mut self, route: &Route) -> Result<(), CallError> {
+    fn is_taken_by(&mut self, route: &DriverFacts) -> Result<(), CallError> {
         let input = text(&mapped(route, self.contract_input.clone())?)?;
         if !self.brought {
             let given = route.contexts.get(&self.scope.principal);
@@ -236,11 +235,10 @@ impl RoutedCall {
 }
 
 /// The input as a route's driver takes it.
-fn mapped(route: &Route, input: Value) -> Result<Value, CallError> {
+fn mapped(route: &DriverFacts, input: Value) -> Result<Value, CallError> {
     route.implements.mapping.apply(input).map_err(|error| {
-        CallError::new(
+        CallError::of(
             ErrorCode::INPUT_UNSUPPORTED,
-            ErrorClass::InvalidArguments,
             format!("the driver's mapping does not take this input: {error}"),
         )
     })
@@ -266,25 +264,20 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
             (shortened(path), violation)
         })
         .collect();
-    let words = in_words(
-        found
-            .iter()
-            .map(|(path, violation)| (path.as_str(), violation.message.as_str())),
-    );
+    let words = found.iter();
+    let words = in_words(words.map(|(path, violation)| (&**path, &*violation.message)));
     let more = if more { "; and more" } else { "" };
-    let violations: Vec<Value> = found
-        .iter()
-        .map(|(path, violation)| {
-            json!({
-                "path": path,
-                "schema_path": violation.schema_path,
-                "message": violation.message,
-            })
-        })
-        .collect();
-    Err(CallError::new(
+    let violations = found.iter().map(|(path, violation)| {
+        let Violation {
+            schema_path,
+            message,
+            ..
+        } = violation;
+        json!({ "path": path, "schema_path": schema_path, "message": message })
+    });
+    let violations: Vec<Value> = violations.collect();
+    Err(CallError::of(
         ErrorCode::INPUT_INVALID,
-        ErrorClass::SchemaValidationFailed,
         format!("the {what} does not match its schema: {words}{more}"),
     )
     .with_cause(json!({ "violations": violations }))

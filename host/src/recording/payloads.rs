@@ -12,15 +12,15 @@ use toolward_policy::ContextText;
 use super::Recording;
 use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
-use crate::catalogue::{Route, ToolEntry};
+use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::executor::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
 
 /// A valid call, of which something may be kept.
 pub(crate) struct Keeping<'a> {
-    pub(crate) tool: &'a ToolEntry,
-    pub(crate) route: &'a Route,
+    pub(crate) tool: &'a ToolFacts,
+    pub(crate) route: &'a DriverFacts,
     pub(crate) input: &'a Value,
     pub(crate) context: &'a Value,
     /// Confidential texts of the context.
@@ -168,7 +168,7 @@ impl RecordedPayloads {
         &self,
         recorder: &dyn Recorder,
         matters: bool,
-        tool: &ToolEntry,
+        tool: &ToolFacts,
         (output, size): (&Output, usize),
     ) -> RecordedBody {
         let most = recorder.keeps(PayloadKind::Output, matters);
@@ -198,7 +198,7 @@ impl RecordedPayloads {
 /// nothing to say.
 pub(crate) fn detail(
     (recorder, matters): (&dyn Recorder, bool),
-    (kept, tool): (Option<&RecordedPayloads>, Option<&ToolEntry>),
+    (kept, tool): (Option<&RecordedPayloads>, Option<&ToolFacts>),
     (name, error): (&str, Option<&CallError>),
     violations: &[Violation],
 ) -> Option<RecordedBody> {
@@ -260,7 +260,7 @@ fn within(most: usize, bytes: Vec<u8>) -> RecordedBody {
     }
 }
 
-fn is_sensitive(tool: &ToolEntry) -> bool {
+fn is_sensitive(tool: &ToolFacts) -> bool {
     let contract = &tool.contract;
     let context = contract.context_schema.as_ref();
     contract.inputs.has_sensitive() || context.is_some_and(|schema| schema.has_sensitive())

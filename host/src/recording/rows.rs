@@ -15,15 +15,15 @@ use super::payloads::{RecordedBody, RecordedPayloads, detail};
 use super::{RecordedRoute, RecordedTool, Recording};
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
-use crate::catalogue::{Route, ToolEntry};
+use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::named::{CallName, already_run, other_input};
 use crate::sandbox::call_scope::CallScope;
 
 /// Who takes part in a call: on whose behalf it is made, its tool, and the driver that was picked last.
 pub(crate) struct Parties {
     pub(crate) scope: Arc<CallScope>,
-    pub(crate) tool: Option<Arc<ToolEntry>>,
-    pub(crate) route: Option<Arc<Route>>,
+    pub(crate) tool: Option<Arc<ToolFacts>>,
+    pub(crate) route: Option<Arc<DriverFacts>>,
 }
 
 impl Parties {
@@ -125,7 +125,7 @@ impl<'a> CallRows<'a> {
     /// A call with an id of its caller needs one also where only the tools that it calls change something: the row is
     /// what knows the id.
     pub(crate) fn must_start(&self, call: &Parties, has_name: bool) -> bool {
-        let starts = |route: &Arc<Route>| route.writes || has_name && route.changes;
+        let starts = |route: &Arc<DriverFacts>| route.writes || has_name && route.changes;
         !self.started && call.route.as_ref().is_some_and(starts)
     }
 
@@ -271,11 +271,11 @@ impl<'a> CallRows<'a> {
         let Some(kept) = &mut self.kept else {
             return entry;
         };
-        if let Some(body) = kept.input.take() {
-            entry = body.into(entry, PayloadKind::Input);
-        }
-        if let Some(body) = kept.context.take() {
-            entry = body.into(entry, PayloadKind::Context);
+        let input = (kept.input.take(), PayloadKind::Input);
+        for (body, kind) in [input, (kept.context.take(), PayloadKind::Context)] {
+            if let Some(body) = body {
+                entry = body.into(entry, kind);
+            }
         }
         entry
     }
@@ -376,12 +376,11 @@ fn repeated(same_input: bool) -> CallError {
 }
 
 fn unrecorded() -> CallError {
-    let mut error = CallError::new(
-        ErrorCode::UNRECORDED,
-        ErrorClass::DependencyUnavailable,
-        "the call can't be recorded, and was not made",
-    )
-    .with_hint("the host's log says why; calls that change nothing go on");
-    error.retryable = true;
-    error
+    let class = ErrorClass::DependencyUnavailable;
+    let message = "the call can't be recorded, and was not made";
+    CallError {
+        retryable: true,
+        ..CallError::new(ErrorCode::UNRECORDED, class, message)
+    }
+    .with_hint("the host's log says why; calls that change nothing go on")
 }

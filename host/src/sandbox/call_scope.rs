@@ -7,7 +7,7 @@ use toolward_ledger::record::Native;
 
 use crate::api::LOCAL;
 use crate::api::approval::Approver;
-use crate::api::cancellation::{Cancellation, SharedCancellation};
+use crate::api::facts::{Cancellation, SharedCancellation};
 use crate::api::observer::Observer;
 use crate::elicitation::Answerable;
 use crate::imports::CallBudget;

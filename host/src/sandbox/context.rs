@@ -16,7 +16,7 @@ use crate::api::result::CallError;
 use crate::api::violations::Violations;
 use crate::elicitation::Asker;
 use crate::executor::AttemptMemory;
-use crate::executor::clock::Clock;
+use crate::executor::limits::Clock;
 use crate::extensions::Extensions;
 use crate::imports::{CallBudget, Imports, SlotCell};
 

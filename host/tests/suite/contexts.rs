@@ -76,7 +76,7 @@ async fn a_tool_without_the_context_that_it_requires_is_blocked_for_each_call() 
     let host = host(&fixture, "");
     refused(call(&host, "alice").await);
     let tool = host.tools().next().unwrap();
-    let lack = tool.context.as_ref().expect("it lacks a context");
+    let lack = tool.context().expect("it lacks a context");
     assert!(tool.refusal().is_some());
     let lines = lack.lines_to_add();
     assert!(
@@ -93,7 +93,7 @@ async fn a_tool_without_the_context_that_it_requires_is_blocked_for_each_call() 
 async fn a_context_is_given_to_the_principal_that_it_names_and_to_no_other() {
     let fixture = fixture();
     let host = host(&fixture, WRITTEN);
-    assert!(host.tools().next().unwrap().context.is_none());
+    assert!(host.tools().next().unwrap().context().is_none());
     let alice = context(call(&host, "alice").await);
     assert_eq!(alice, json!({ "tenant": "acme", "level": 3 }));
     refused(call(&host, "bob").await);
@@ -154,7 +154,7 @@ async fn values_that_the_schema_does_not_take_or_that_are_missing_block_the_tool
     ] {
         let host = host(&fixture, &table(values));
         refused(call(&host, "alice").await);
-        let lack = host.tools().next().unwrap().context.unwrap();
+        let lack = host.tools().next().unwrap().context().unwrap();
         assert!(!lack.to_string().contains(VALUE), "{lack}");
         assert!(lack.lines_to_add().starts_with("# "), "{lack}");
     }

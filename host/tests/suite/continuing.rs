@@ -41,7 +41,7 @@ fn host(fixture: &Fixture, shared_state: &SharedState, limits: Limits) -> Host {
 }
 
 fn digest(host: &Host) -> String {
-    host.tool("hostile.run").unwrap().bundle
+    host.tool("hostile.run").unwrap().bundle.to_string()
 }
 
 async fn refused(host: &Host, request: Request) {

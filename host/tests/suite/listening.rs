@@ -123,7 +123,7 @@ async fn a_call_that_ends_in_an_error_is_told_with_its_code_and_stage() {
 #[tokio::test]
 async fn a_withdrawn_bundle_is_told_as_such() {
     let (_fixture, host, heard) = host();
-    let bundle = host.tool("hostile.run").unwrap().bundle;
+    let bundle = host.tool("hostile.run").unwrap().bundle.clone();
     assert!(host.withdraw(&bundle, "revoked"));
     let reply = call(&host, "hostile.run", json!({"do": "echo"})).await;
     let told = heard.only();

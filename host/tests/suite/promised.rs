@@ -245,13 +245,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
                 .collect();
             let drivers = info.drivers.iter();
             let found: Vec<_> = drivers
-                .map(|one| {
-                    (
-                        one.id.as_str(),
-                        one.publisher.as_str(),
-                        outcome(&one.decision),
-                    )
-                })
+                .map(|one| (&*one.id, &*one.publisher, outcome(&one.decision)))
                 .collect();
             assert_eq!(found, expected, "{}", what());
 
@@ -442,7 +436,7 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
             assert_eq!(info.drivers.len(), after.routes.len(), "{}", what());
             for (route, served) in after.routes.iter().zip(&info.drivers) {
                 let id = route.implementation.driver.id.as_str();
-                assert_eq!(served.id, id, "{}", what());
+                assert_eq!(&*served.id, id, "{}", what());
                 assert_eq!(served.decision, route.decision, "{}", what());
                 let mut earlier = before.routes.iter();
                 let earlier = earlier.find(|one| one.implementation.driver.id.as_str() == id);

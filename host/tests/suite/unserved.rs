@@ -91,8 +91,8 @@ async fn a_tool_whose_drivers_are_all_in_other_regions_has_no_route_in_this_one(
 async fn a_bundle_that_was_taken_back_is_served_no_more() {
     let host = limited(Limits::default());
     still_serves(&host).await;
-    let bundle = host.tool("hostile.run").unwrap().bundle;
-    assert_eq!(host.bundles().collect::<Vec<_>>(), [bundle.as_str()]);
+    let bundle = host.tool("hostile.run").unwrap().bundle.clone();
+    assert_eq!(host.bundles().collect::<Vec<_>>(), [&*bundle]);
 
     assert!(!host.withdraw(&"0".repeat(64), "revoked"), "of another");
     still_serves(&host).await;
@@ -116,7 +116,7 @@ async fn a_bundle_that_was_taken_back_is_served_no_more() {
 async fn a_call_that_runs_goes_on() {
     let host = limited(Limits::default());
     still_serves(&host).await;
-    let bundle = host.tool("hostile.run").unwrap().bundle;
+    let bundle = host.tool("hostile.run").unwrap().bundle.clone();
     let running = Begun::steps(&host, json!([{"do": "sleep", "n": 500}])).await;
     assert!(host.withdraw(&bundle, "revoked"));
     let reply = running.reply().await;

@@ -2,6 +2,8 @@
 //! labelled with the publisher. Icons are inline, so that clients fetch nothing, and no
 //! server learns who looks at one.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{Icon, MetaObject, ToolAnnotations};
@@ -30,13 +32,13 @@ const META_KEY: &str = "toolward/tool";
 
 pub(super) fn listed(
     name: String,
-    info: ToolFacts,
+    info: &ToolFacts,
     effects: Effects,
     result: McpResult,
     icons: &mut IconRoom,
 ) -> Listed {
     let not_given = not_given(&info.without());
-    let contract = info.contract;
+    let contract = info.contract.clone();
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
     let input = schemas::of_input(&contract.inputs, contract.mcp_schemas);
     let output = match result {
@@ -52,14 +54,14 @@ pub(super) fn listed(
 
     let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
         .with_title(visible_line(&contract.name, MAX_TITLE_CHARS))
-        .with_annotations(annotations(&contract, effects, info.confirmed));
+        .with_annotations(annotations(&contract, effects, info.confirmed()));
     let structure = match &output {
         None => Structure::None,
         Some(output) if output.wrapped => Structure::Wrapped,
         Some(_) => Structure::Value,
     };
     tool.output_schema = output.map(|output| output.schema);
-    if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
+    if let Some(icon) = info.icon.as_ref().and_then(|icon| icons.take(icon)) {
         tool = tool.with_icons(vec![icon]);
     }
     let mut about = json!({
@@ -67,7 +69,7 @@ pub(super) fn listed(
         "version": contract.version.to_string(),
         "publisher": publisher,
         "cost_class": contract.cost_class,
-        "drivers": open(&info.drivers).map(driver).collect::<Vec<_>>(),
+        "drivers": open(&info.drivers).map(|one| driver(one)).collect::<Vec<_>>(),
     });
     let budget = contract.budget();
     if let (false, Some(about)) = (budget.is_empty(), about.as_object_mut()) {
@@ -78,8 +80,8 @@ pub(super) fn listed(
     Listed {
         name,
         target: contract.major_id(),
-        publisher: info.publisher,
-        bundle: info.bundle,
+        publisher: info.publisher.to_string(),
+        bundle: info.bundle.to_string(),
         tool: tool.with_meta(meta),
         wrapped_input: input.wrapped,
         structure,
@@ -126,14 +128,14 @@ fn not_given(all: &[&Withheld]) -> String {
 }
 
 /// The drivers that may serve a call, in order of preference.
-fn open(drivers: &[DriverFacts]) -> impl Iterator<Item = &DriverFacts> {
+fn open(drivers: &[Arc<DriverFacts>]) -> impl Iterator<Item = &Arc<DriverFacts>> {
     drivers.iter().filter(|driver| driver.is_open())
 }
 
 /// The publishers of drivers, without the contract's own.
-fn carried_out_by(drivers: &[DriverFacts], publisher: &str) -> String {
+fn carried_out_by(drivers: &[Arc<DriverFacts>], publisher: &str) -> String {
     let mut foreign: Vec<String> = Vec::new();
-    for driver in open(drivers).filter(|driver| driver.publisher != publisher) {
+    for driver in open(drivers).filter(|driver| *driver.publisher != *publisher) {
         let name = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
         if !foreign.contains(&name) {
             foreign.push(name);

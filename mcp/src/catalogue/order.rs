@@ -60,7 +60,7 @@ impl Order {
     }
 
     fn arrived(&self, info: &ToolFacts) -> Option<&Arrived> {
-        let tool = (info.bundle.clone(), info.contract.major_id());
+        let tool = (info.bundle.to_string(), info.contract.major_id());
         self.tools.get(&tool)
     }
 

@@ -62,12 +62,12 @@ pub(super) fn of(
         .map_err(|error| Failure::of(Kind::Failed, error))?;
     let value = match form {
         #[cfg(feature = "adapters")]
-        Form::AgentTool => records(&tool, &host, &features)?,
-        Form::Mcp => definition(&tool, &features)?,
+        Form::AgentTool => records(tool, &host, &features)?,
+        Form::Mcp => definition(tool, &features)?,
         #[cfg(feature = "adapters")]
-        Form::Openai => function_definition(&definition(&tool, &features)?),
+        Form::Openai => function_definition(&definition(tool, &features)?),
         #[cfg(feature = "adapters")]
-        Form::Amplifier => amplifier_spec(&definition(&tool, &features)?),
+        Form::Amplifier => amplifier_spec(&definition(tool, &features)?),
     };
     let lines = serde_json::to_string_pretty(&value).map_err(unwritable)?;
     Ok(Some(Shown::new(value, visible_json(&lines))))
@@ -80,9 +80,9 @@ fn unwritable(error: serde_json::Error) -> Failure {
 /// The records of the tool, among the other tools of its host.
 #[cfg(feature = "adapters")]
 fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
-    let tools: Vec<ToolFacts> = host.tools().collect();
+    let tools: Vec<&ToolFacts> = host.tools().collect();
     let named = |info: &ToolFacts| name_of(info, features).map(str::to_owned);
-    let names: Vec<Option<String>> = tools.iter().map(named).collect();
+    let names: Vec<Option<String>> = tools.iter().map(|info| named(info)).collect();
     let all = tools.iter().zip(&names);
     let all: Vec<Described<'_>> = all
         .filter_map(|(info, name)| {

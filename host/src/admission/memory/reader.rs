@@ -1,8 +1,10 @@
 //! The clients of results that are not read: whether they read, and what ends them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use toolward_support::helper::lock;
 
 /// When a client last took a part of its results. Results on one connection share it: clones
 /// are the same.
@@ -16,11 +18,11 @@ impl ReadProgress {
     }
 
     pub(super) fn set(&self, at: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        *lock(&self.0) = at;
     }
 
     fn idle(&self) -> Duration {
-        let at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = lock(&self.0);
         at.elapsed()
     }
 }

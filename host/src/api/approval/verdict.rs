@@ -1,11 +1,10 @@
 //! The answer of an approver: that a person is being asked, and what came of it; the keys under which it is kept.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use serde::Serialize;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use toolward_state::ApprovalKey;
 
 use super::ApprovalRequest;
@@ -88,37 +87,33 @@ impl ApprovalScope {
 
 /// What an approver reports of a request before its verdict. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(Arc<Marked>);
-
-#[derive(Debug, Default)]
-struct Marked {
-    asked: AtomicBool,
-    changed: Notify,
-    expired: OnceLock<Remembered>,
+pub(crate) struct Marks {
+    asked: Arc<watch::Sender<bool>>,
+    expired: Arc<OnceLock<Remembered>>,
 }
 
 impl Marks {
     pub(super) fn mark_asked(&self) {
-        self.0.asked.store(true, Ordering::Release);
-        self.0.changed.notify_one();
+        self.asked.send_replace(true);
     }
 
     pub(super) fn mark_expired(&self, earlier: Remembered) {
         // The first one counts.
-        let _ = self.0.expired.set(earlier);
+        let _ = self.expired.set(earlier);
     }
 
-    /// Waits until a person is asked. One task may wait.
+    /// Waits until a person is asked.
     pub(crate) async fn asked(&self) {
-        self.0.changed.notified().await;
+        // The sender lives as long as this.
+        let _ = self.asked.subscribe().wait_for(|asked| *asked).await;
     }
 
     pub(crate) fn is_asked(&self) -> bool {
-        self.0.asked.load(Ordering::Acquire)
+        *self.asked.borrow()
     }
 
     pub(crate) fn expired(&self) -> Option<Remembered> {
-        self.0.expired.get().copied()
+        self.expired.get().copied()
     }
 }
 
@@ -145,26 +140,6 @@ impl ApprovalRequest {
     #[must_use]
     pub fn keys(&self) -> ApprovalKeys {
         let request = self;
-        let chain: Vec<_> = request
-            .chain
-            .iter()
-            .map(|chained| {
-                let from = (
-                    &chained.publisher,
-                    &chained.driver_publishers,
-                    &chained.bundles,
-                );
-                (&chained.tool, from, &chained.effects, chained.risk)
-            })
-            .collect();
-        let fallbacks: Vec<_> = request
-            .fallbacks
-            .iter()
-            .map(|next| {
-                let reach = (&next.hosts, &next.regions);
-                (&next.id, &next.publisher, &next.bundle, reach)
-            })
-            .collect();
         let tool = (
             (&request.principal, &request.tool_id, &request.name),
             (&request.publisher, &request.bundle),
@@ -173,7 +148,7 @@ impl ApprovalRequest {
                 &request.driver_publisher,
                 &request.driver_bundle,
                 (&request.driver_hosts, &request.driver_regions),
-                fallbacks,
+                &request.fallbacks,
             ),
             (
                 &request.effects,
@@ -181,7 +156,7 @@ impl ApprovalRequest {
                 &request.reasons,
                 &request.cost,
             ),
-            (chain, &request.apart),
+            (&request.chain, &request.apart),
             (&request.called_by, &request.called_by_bundles),
         );
         let call = (&tool, &request.tool, request.input_digest);

@@ -182,8 +182,8 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// The class of a code that a driver gave.
-    pub(crate) fn of_driver_code(code: &str) -> Self {
+    /// The class of a code that a driver gave, and of the host's own errors unless they have another one.
+    pub(crate) fn of_code(code: &str) -> Self {
         match code {
             "input_invalid" => Self::SchemaValidationFailed,
             "input_unsupported" => Self::InvalidArguments,
@@ -234,12 +234,12 @@ mod tests {
             "streaming_fallback_discarded",
             "dependency_unavailable",
         ] {
-            let found = serde_json::to_value(ErrorClass::of_driver_code(class));
+            let found = serde_json::to_value(ErrorClass::of_code(class));
             assert_eq!(found.unwrap(), class);
         }
         // What this host decides is not for a driver to claim.
         for code in ["policy_blocked", "capability_gap", "approval_rejected"] {
-            let found = ErrorClass::of_driver_code(code);
+            let found = ErrorClass::of_code(code);
             assert_eq!(found, ErrorClass::ExecutionFailed, "{code}");
         }
     }

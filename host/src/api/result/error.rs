@@ -45,6 +45,17 @@ impl From<Exceeded> for Hit {
     }
 }
 
+/// The limit, what was used, and what is allowed.
+impl From<(LimitName, u64, u64)> for Hit {
+    fn from((limit, used, allowed): (LimitName, u64, u64)) -> Self {
+        Self {
+            limit,
+            used,
+            allowed,
+        }
+    }
+}
+
 /// Why a call has no output.
 ///
 /// Match on the code or the class, not on the message:
@@ -138,13 +149,18 @@ impl CallError {
         }
     }
 
+    /// The same with the class that its code has, whoever reports it.
+    pub(crate) fn of(code: ErrorCode, message: impl Into<String>) -> Self {
+        let class = ErrorClass::of_code(code.as_str());
+        Self::new(code, class, message)
+    }
+
     /// The error for input that is not valid JSON. For the host, and for a server in
     /// front of it that parses inputs.
     #[must_use]
     pub fn malformed_input(error: &JsonError) -> Self {
-        Self::new(
+        Self::of(
             ErrorCode::INPUT_INVALID,
-            ErrorClass::SchemaValidationFailed,
             format!("the input is not the JSON that is allowed: {error}"),
         )
         .with_cause(json!({ "rule": error.code() }))
@@ -157,9 +173,8 @@ impl CallError {
     /// The error for a secret that the policy gives and that has no value.
     #[must_use]
     pub fn no_credential(slug: &str) -> Self {
-        Self::new(
+        Self::of(
             ErrorCode::AUTH_REQUIRED,
-            ErrorClass::CredentialMissing,
             format!("the secret `{slug}` is granted and has no value"),
         )
         .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
@@ -199,24 +214,18 @@ impl CallError {
 
     /// A fault of this host.
     pub fn internal(message: impl Into<String>) -> Self {
-        let class = ErrorClass::ExecutionFailed;
-        Self::new(ErrorCode::INTERNAL, class, message)
+        Self::of(ErrorCode::INTERNAL, message)
     }
 
     /// The error of a call that did not end in time.
     #[must_use]
     pub fn timed_out(allowed: Duration, took: Duration) -> Self {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Self::new(
+        Self::of(
             ErrorCode::TIMEOUT,
-            ErrorClass::Timeout,
             format!("the call did not end within {} ms", millis(allowed)),
         )
-        .with_limit(Hit {
-            limit: LimitName::Timeout,
-            used: millis(took),
-            allowed: millis(allowed),
-        })
+        .with_limit((LimitName::Timeout, millis(took), millis(allowed)))
         .with_hint(
             "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
         )
@@ -230,25 +239,16 @@ impl CallError {
             ErrorClass::ResultTooLarge,
             format!("the result is larger than the {allowed} bytes that are allowed"),
         )
-        .with_limit(Hit {
-            limit: LimitName::Output,
-            used,
-            allowed,
-        })
+        .with_limit((LimitName::Output, used, allowed))
         .with_hint("ask for less, or raise the limit `output_bytes`")
     }
 
     /// A driver's own error, always marked as the driver's.
-    pub(crate) fn of_driver(
-        code: ErrorCode,
-        class: ErrorClass,
-        message: String,
-        cause: Option<Value>,
-    ) -> Self {
+    pub(crate) fn of_driver(code: ErrorCode, message: String, cause: Option<Value>) -> Self {
         Self {
             origin: Origin::Driver,
             cause,
-            ..Self::new(code, class, message)
+            ..Self::of(code, message)
         }
     }
 
@@ -266,8 +266,8 @@ impl CallError {
         self
     }
 
-    pub(crate) fn with_limit(mut self, limit: Hit) -> Self {
-        self.limit = Some(limit);
+    pub(crate) fn with_limit(mut self, limit: impl Into<Hit>) -> Self {
+        self.limit = Some(limit.into());
         self
     }
 
@@ -283,19 +283,14 @@ impl CallError {
 /// The error when the text fits into the memory limit, and the values parsed from it do
 /// not.
 pub(crate) fn too_much_memory(allowed: u64) -> CallError {
-    CallError::new(
+    CallError::of(
         ErrorCode::MEMORY_EXCEEDED,
-        ErrorClass::ExecutionFailed,
         format!(
             "the result would take more of the host's memory than the {allowed} bytes that are \
              allowed (limit `memory_bytes`)"
         ),
     )
-    .with_limit(Hit {
-        limit: LimitName::Memory,
-        used: allowed.saturating_add(1),
-        allowed,
-    })
+    .with_limit((LimitName::Memory, allowed.saturating_add(1), allowed))
     .with_hint(
         "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
          `memory_bytes`",

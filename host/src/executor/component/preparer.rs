@@ -3,23 +3,21 @@
 //! the machine are not.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolward_bundle::component::Function;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
+use toolward_support::helper::lock;
 use wasmtime::component::Component;
 
-use super::preparation::Preparation;
-use crate::api::error::HostError;
 use crate::api::observer::{Compiling, Observer};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
+use crate::compile::{Callers, CompileBackend, CompileError, CompileReason, Stage};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::engine::Ready;
 use crate::sandbox::run::Prepared;
@@ -75,21 +73,68 @@ impl LoadedComponent {
 
     /// The component's bytes, until it is compiled.
     fn wasm(&self) -> Option<Arc<[u8]>> {
-        self.wasm
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.wasm).clone()
     }
 
     /// Frees the component's bytes once it is compiled.
     fn drop_wasm(&self) {
-        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.wasm) = None;
+    }
+}
+
+/// The preparation of one driver.
+#[derive(Default)]
+pub(super) struct Preparation {
+    /// The prepared driver, or a verdict.
+    pub(super) done: OnceLock<Result<Prepared, CompileError>>,
+    /// Held while it is prepared.
+    pub(super) busy: Arc<tokio::sync::Mutex<()>>,
+    /// The principals whose calls wait for it.
+    pub(super) callers: Callers,
+    pub(super) stage: Mutex<Option<Stage>>,
+    /// The last attempt that failed without a verdict, and when.
+    pub(super) failed: Mutex<Option<(Instant, CompileError)>>,
+}
+
+impl Preparation {
+    /// Whether a call can use it without waiting.
+    pub(super) fn is_ready(&self) -> bool {
+        self.done.get().is_some()
+    }
+
+    pub(super) fn finish(&self, result: Result<Prepared, CompileError>) {
+        *lock(&self.stage) = None;
+        match result {
+            Err(error) if !error.reason().is_verdict() => {
+                tracing::warn!(%error, "a driver was not prepared; it may be later");
+                *lock(&self.failed) = Some((Instant::now(), error));
+            }
+            result => {
+                let _ = self.done.set(result);
+            }
+        }
+    }
+
+    /// Whether an attempt failed since `asked`. Its error then also counts for the
+    /// calls that waited for it.
+    pub(super) fn failed_since(&self, asked: Instant) -> bool {
+        lock(&self.failed)
+            .as_ref()
+            .is_some_and(|(at, _)| *at >= asked)
+    }
+
+    pub(super) fn last_failure(&self) -> CompileError {
+        let failed = lock(&self.failed);
+        failed.as_ref().map_or_else(
+            || CompileError::new(CompileReason::Cancelled, "preparing it was cancelled"),
+            |(_, error)| error.clone(),
+        )
     }
 }
 
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
-    engine: HostEngine,
+    pub(crate) engine: HostEngine,
     backend: CompileBackend,
     /// The largest component, in bytes.
     component_bytes: usize,
@@ -104,17 +149,12 @@ impl Preparer {
         }
     }
 
-    /// Makes the engine, unless it is there.
-    pub(crate) fn make_engine(&self) -> Result<(), HostError> {
-        self.engine.get().map(drop)
-    }
-
-    /// The prepared driver; for a call, or ahead of calls.
-    pub(super) async fn prepared<'a>(
+    /// Prepares a driver, for a call or ahead of calls.
+    pub(super) async fn prepare(
         self: &Arc<Self>,
-        driver: &'a Arc<LoadedComponent>,
+        driver: &Arc<LoadedComponent>,
         call: Option<&CallScope>,
-    ) -> Result<&'a Prepared, CallError> {
+    ) -> Result<(), CallError> {
         let preparation = &driver.preparation;
         if preparation.done.get().is_none() {
             if let Some(call) = call {
@@ -134,12 +174,9 @@ impl Preparer {
                     self.tell(driver, observer);
                 }
             }
-            if preparation.done.get().is_none() {
-                return Err(refused(driver, &preparation.last_failure()));
-            }
         }
         match preparation.done.get() {
-            Some(Ok(prepared)) => Ok(prepared),
+            Some(Ok(_)) => Ok(()),
             Some(Err(error)) => Err(refused(driver, error)),
             None => Err(refused(driver, &preparation.last_failure())),
         }
@@ -201,7 +238,7 @@ impl Preparer {
     }
 
     fn tell(&self, driver: &LoadedComponent, observer: &dyn Observer) {
-        let stage = *driver.preparation.stage();
+        let stage = *lock(&driver.preparation.stage);
         let elapsed = match stage {
             None => return,
             Some(Stage::Waiting) => None,
@@ -311,7 +348,7 @@ impl Job {
             ));
         }
         let mut watch = |stage| {
-            *driver.preparation.stage() = Some(stage);
+            *lock(&driver.preparation.stage) = Some(stage);
             match self.host.strong_count() {
                 0 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
@@ -345,14 +382,5 @@ pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallErr
         _ => call
             .with_retry_after(RETRY_AFTER)
             .with_hint("try again; if it lasts, start the host again"),
-    }
-}
-
-impl fmt::Debug for Preparer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Preparer")
-            .field("profile", self.engine.profile())
-            .field("backend", &self.backend)
-            .finish_non_exhaustive()
     }
 }

@@ -3,58 +3,26 @@
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use serde_json::{Value, json};
 use toolward_contract::driver::HttpCall;
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorCode};
+use crate::executor::AttemptReport;
 
 /// What marks advice as a publisher's: neither the host nor its operator wrote it.
 const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
-/// Why an attempt failed.
-pub(super) struct Failed {
-    pub(super) error: CallError,
-    /// Whether only the driver says that the call may be repeated.
-    pub(super) claimed: bool,
-    /// Whether the request may have left the host.
-    pub(super) dispatched: bool,
-    /// Whether the host itself saw the service fail.
-    pub(super) failing: bool,
-}
-
-impl Failed {
-    /// The request was not sent.
-    pub(super) fn unsent(error: CallError) -> Self {
-        Self {
-            dispatched: false,
-            ..Self::from(error)
-        }
-    }
-}
-
-impl From<CallError> for Failed {
-    fn from(error: CallError) -> Self {
-        Failed {
-            error,
-            claimed: false,
-            dispatched: true,
-            failing: false,
-        }
-    }
-}
-
 /// The error for a status: the driver's own code for it, or else the host's. What the publisher writes about it stands
 /// in message and hint, which name the publisher, and by itself in the cause.
-pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) -> Failed {
-    let seconds = headers
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse().ok());
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+pub(super) fn refused(
+    call: &HttpCall,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Box<AttemptReport> {
+    let header = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let seconds = header(RETRY_AFTER).and_then(|text| text.parse().ok());
+    let kind = header(CONTENT_TYPE).unwrap_or_default();
     let mut cause = json!({ "status": status.as_u16(), "content_type": kind });
     let message = format!("the server answered {status}");
     let passing = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
@@ -64,7 +32,6 @@ pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) 
     let own = meaning.and_then(|meaning| Some((meaning, ErrorCode::from_driver(&meaning.code)?)));
     let (error, retryable) = match own {
         Some((meaning, code)) => {
-            let class = ErrorClass::of_driver_code(code.as_str());
             if let Value::Object(fields) = &mut cause {
                 for (key, text) in [("message", &meaning.message), ("hint", &meaning.hint)] {
                     let text = text.clone().map(Value::String);
@@ -78,34 +45,26 @@ pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) 
             let hint = meaning.hint.as_ref();
             let error = CallError {
                 hint: hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}")),
-                ..CallError::of_driver(code, class, message, Some(cause))
+                ..CallError::of_driver(code, message, Some(cause))
             };
             (error, meaning.retryable.unwrap_or(repeats))
         }
         None => {
-            let (code, class) = host_code(status);
-            (
-                CallError::new(code, class, message).with_cause(cause),
-                repeats,
-            )
+            let code = match status {
+                StatusCode::UNAUTHORIZED => ErrorCode::AUTH_REQUIRED,
+                StatusCode::TOO_MANY_REQUESTS => ErrorCode::RATE_LIMITED,
+                _ => ErrorCode::UPSTREAM_ERROR,
+            };
+            (CallError::of(code, message).with_cause(cause), repeats)
         }
     };
-    Failed {
-        error: CallError {
+    Box::new(AttemptReport {
+        claimed: retryable && !passing,
+        failing: status.is_server_error(),
+        ..AttemptReport::failed(CallError {
             retryable,
             retry_after: seconds.map(Duration::from_secs),
             ..error
-        },
-        claimed: retryable && !passing,
-        dispatched: true,
-        failing: status.is_server_error(),
-    }
-}
-
-fn host_code(status: StatusCode) -> (ErrorCode, ErrorClass) {
-    match status {
-        StatusCode::UNAUTHORIZED => (ErrorCode::AUTH_REQUIRED, ErrorClass::CredentialMissing),
-        StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RATE_LIMITED, ErrorClass::RateLimited),
-        _ => (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed),
-    }
+        })
+    })
 }

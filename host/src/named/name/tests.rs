@@ -70,14 +70,8 @@ fn name(principal: &str, tool: &str, session: Option<&str>, id: &str) -> CallNam
         session: session.map(str::to_owned),
     };
     let input = json!({"n": 1});
-    let facts = NamedFacts {
-        principal,
-        tool,
-        input: &input,
-        context: None,
-        resume: None,
-    };
-    named.check(&facts).unwrap()
+    let checked = named.check(principal, tool, (&input, None), None);
+    checked.ok().expect("checked")
 }
 
 /// The idempotency key of a driver.

@@ -1,14 +1,20 @@
-//! What readers of events get of a call at each step of its record, and what is recorded of a person's approval.
+//! What readers of events get of a call at each step of its record, what is recorded of a person's approval, and how
+//! the call ends, with a result or by its future being dropped: its last facts, its log line, and all who hear of it.
+//! The line has ids, codes and numbers, and nothing that a caller, a driver or a server wrote.
 
+use serde_json::json;
 use toolward_ledger::Pending;
+use toolward_state::StoredReply;
+use tracing::Level;
 
 use super::CallRecord;
-use crate::api::approval::{ApprovalRequest, Approver, Remembered, Verdict};
-use crate::api::event::{CallCost, CallDecision, CallEventKind};
-use crate::api::facts::CallStage;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
-use crate::events::ProgressEvents;
-use crate::recording::ApprovalStep;
+use crate::api::approval::{ApprovalRequest, Approver, Verdict};
+use crate::api::event::{CallCost, CallDecision, CallEventKind, PrincipalId};
+use crate::api::facts::{CALL_LOG, CallFacts, CallStage, Cancellation};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Origin, Output};
+use crate::events::{ProgressEvents, uuid};
+use crate::named::KeptReply;
+use crate::recording::{ApprovalStep, RecordedEnd};
 
 impl CallRecord<'_> {
     /// Tells the readers of events, if there are any.
@@ -37,13 +43,13 @@ impl CallRecord<'_> {
     pub(super) fn tells_start(&mut self) {
         let (driver, attempt) = (self.parties.route.clone(), self.facts.attempts);
         self.happens(|| CallEventKind::Started {
-            driver: driver.map_or_else(String::new, |route| route.driver.driver.id.to_string()),
+            driver: driver.map_or_else(String::new, |route| route.id.to_string()),
             attempt,
         });
     }
 
     /// Tells the readers of events how the call ends.
-    pub(super) fn ends(&mut self, error: Option<&CallError>) {
+    fn ends(&mut self, error: Option<&CallError>) {
         if self.yielded {
             return;
         }
@@ -89,7 +95,7 @@ impl CallRecord<'_> {
         });
     }
 
-    pub(super) fn cost(&self) -> CallCost {
+    fn cost(&self) -> CallCost {
         let micros = self.started.elapsed().as_micros();
         CallCost {
             micros: u64::try_from(micros).unwrap_or(u64::MAX),
@@ -98,9 +104,7 @@ impl CallRecord<'_> {
             violations: self.facts.violations_total,
         }
     }
-}
 
-impl CallRecord<'_> {
     /// Has a person asked, and records that they are once the approver reports it, and what came of it.
     pub(crate) async fn asks(
         &mut self,
@@ -132,33 +136,30 @@ impl CallRecord<'_> {
 
     /// What came of the approval.
     async fn answered(&mut self, verdict: &Verdict) {
-        self.facts.approval = match verdict {
-            Verdict::Approved | Verdict::ApprovedFor(_) => Some(true),
-            Verdict::Answered { approved, .. } => Some(*approved),
-            Verdict::Denied(_) | Verdict::Unanswered | Verdict::Withdrawn => Some(false),
-            Verdict::Remembered(_) | Verdict::Unavailable | Verdict::Later => None,
+        let kept = match verdict {
+            Verdict::ApprovedFor(kept) => Some(kept),
+            Verdict::Answered { remembered, .. } => remembered.as_ref(),
+            _ => None,
         };
-        match verdict {
-            Verdict::Approved => self.says(ApprovalStep::Approved(None)).await,
-            Verdict::ApprovedFor(kept) => self.approves(Some(kept)).await,
-            Verdict::Answered {
-                approved: true,
-                remembered,
-            } => self.approves(remembered.as_ref()).await,
-            Verdict::Denied(_) | Verdict::Answered { .. } => self.says(ApprovalStep::Denied).await,
-            Verdict::Unanswered => self.says(ApprovalStep::Expired(None)).await,
-            Verdict::Withdrawn => self.says(ApprovalStep::Revoked).await,
-            Verdict::Remembered(earlier) => {
+        let (approval, step) = match verdict {
+            Verdict::Approved
+            | Verdict::ApprovedFor(_)
+            | Verdict::Answered { approved: true, .. } => (true, ApprovalStep::Approved(kept)),
+            Verdict::Denied(_) | Verdict::Answered { .. } => (false, ApprovalStep::Denied),
+            Verdict::Unanswered => (false, ApprovalStep::Expired(None)),
+            Verdict::Withdrawn => (false, ApprovalStep::Revoked),
+            Verdict::Remembered(_) | Verdict::Unavailable | Verdict::Later => {
+                self.facts.approval = None;
                 if let Some(rows) = &mut self.rows {
-                    rows.remembers(earlier);
+                    rows.not_asked(verdict);
                 }
+                return;
             }
-            Verdict::Unavailable => {
-                if let Some(rows) = &mut self.rows {
-                    rows.reached_nobody();
-                }
-            }
-            Verdict::Later => {}
+        };
+        self.facts.approval = Some(approval);
+        self.says(step).await;
+        if let (true, Some(kept)) = (approval, kept) {
+            self.says(ApprovalStep::Remembered(kept)).await;
         }
     }
 
@@ -172,7 +173,7 @@ impl CallRecord<'_> {
     }
 
     /// The answer, once.
-    pub(super) fn unused_answer(&mut self) -> Option<ApprovalStep<'static>> {
+    fn unused_answer(&mut self) -> Option<ApprovalStep<'static>> {
         if self.answer_recorded
             || self.parties.scope.chain.caller().is_some()
             || self.rows.is_none()
@@ -188,13 +189,6 @@ impl CallRecord<'_> {
         Some(said)
     }
 
-    async fn approves(&mut self, kept: Option<&Remembered>) {
-        self.says(ApprovalStep::Approved(kept)).await;
-        if let Some(kept) = kept {
-            self.says(ApprovalStep::Remembered(kept)).await;
-        }
-    }
-
     /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
     async fn says(&mut self, said: ApprovalStep<'_>) {
         if let Some(row) = self.approval_row(said) {
@@ -203,8 +197,146 @@ impl CallRecord<'_> {
         }
     }
 
-    pub(super) fn approval_row(&mut self, said: ApprovalStep<'_>) -> Option<Pending<()>> {
+    fn approval_row(&mut self, said: ApprovalStep<'_>) -> Option<Pending<()>> {
         let rows = self.rows.as_mut()?;
         Some(rows.approval(&self.parties, said))
+    }
+}
+
+impl CallRecord<'_> {
+    /// Ends the call with its result; returns the facts and what the driver logged
+    /// and printed.
+    pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (CallFacts, Captured) {
+        self.answer_unused().await;
+        self.ended = true;
+        self.closes(result.as_ref().err(), None);
+        self.tell();
+        self.ends(result.as_ref().err());
+        if let Some(end) = self.record(result.as_ref()) {
+            let recorded = end.written.await;
+            self.facts.recorded = end.waits.then_some(recorded.is_ok());
+            if end.waits && end.keeps_output && recorded.is_ok() {
+                self.happens(|| CallEventKind::Persisted);
+            }
+        }
+        self.end_named(Some(result));
+        let facts = std::mem::take(&mut self.facts);
+        (facts, std::mem::take(&mut self.captured))
+    }
+
+    /// Lets other calls of the id go on. The result is kept for them, unless it has questions, or is none.
+    fn end_named(&mut self, result: Option<&Result<Output, CallError>>) {
+        let Some(named) = self.named.take() else {
+            return;
+        };
+        let asks = |error: &CallError| error.code == ErrorCode::INPUT_REQUIRED;
+        let result = result.filter(|result| !result.as_ref().is_err_and(asks));
+        let parties = (self.parties.tool.as_ref()).zip(self.parties.route.as_ref());
+        let reply = result.zip(parties).and_then(|(result, (tool, route))| {
+            Some(StoredReply {
+                bytes: KeptReply::write(result, &self.facts)?,
+                bundles: [tool.withdrawal.clone(), route.withdrawal.clone()],
+            })
+        });
+        let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
+        named.end(recorded, reply);
+    }
+
+    /// Records the end of the call.
+    fn record(&mut self, result: Result<&Output, &CallError>) -> Option<RecordedEnd> {
+        let rows = self.rows.as_mut()?;
+        rows.end(&self.parties, &self.facts, self.started.elapsed(), result)
+    }
+
+    /// Writes down how the call ends: `error` is why it has no output, `canceled` why it was cancelled.
+    fn closes(&mut self, error: Option<&CallError>, canceled: Option<Cancellation>) {
+        let elapsed = self.started.elapsed();
+        let facts = &mut self.facts;
+        facts.milliseconds = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
+        facts.cancellation = canceled;
+        if let Some(error) = error {
+            facts.error = Some(error.code.clone());
+            facts.class = Some(error.class);
+            facts.limit = error.limit.map(|hit| hit.limit);
+            self.failed(&error.code);
+        }
+    }
+
+    /// Tells listeners and log how the call ends.
+    fn tell(&self) {
+        self.each_listener(|listener| listener.finished(&self.facts));
+        // All that a call costs while no one reads the line.
+        if !tracing::enabled!(target: CALL_LOG, Level::INFO) {
+            return;
+        }
+        let (facts, cost) = (&self.facts, self.cost());
+        let class = facts.class.map(|class| json!(class));
+        let tool = self.parties.tool.as_ref();
+        let route = self.parties.route.as_ref();
+        tracing::info!(
+            target: CALL_LOG,
+            invocation = uuid(&facts.invocation),
+            parent = facts.parent.as_deref().map(uuid),
+            principal = %PrincipalId::of(&facts.principal),
+            tool = tool.map(|tool| &*tool.full_id),
+            driver = route.map(|route| &*route.id),
+            code = facts.error.as_ref().map_or("ok", |code| code.known()),
+            class = class.as_ref().and_then(|class| class.as_str()),
+            cancel_reason = facts.cancellation.map(Cancellation::as_str),
+            stage = facts.stage.as_str(),
+            us = cost.micros,
+            attempts = facts.attempts,
+            fuel = cost.fuel,
+            memory = cost.peak_memory,
+            violations = cost.violations,
+            mutating = facts.mutating,
+            "a call has ended"
+        );
+    }
+
+    /// The future was dropped, and with it the guest. Tells listeners, log and observer.
+    fn cancel(&mut self) {
+        let reason = self.parties.scope.cancelled_by();
+        let error = CallError::new(
+            ErrorCode::CANCELED,
+            ErrorClass::Canceled,
+            format!("the call was cancelled ({})", reason.as_str()),
+        );
+        self.closes(Some(&error), Some(reason));
+        self.tell();
+        self.happens(|| CallEventKind::ResultCreated {
+            bytes: 0,
+            canceled: Some(reason),
+        });
+        let cost = self.cost();
+        self.happens(|| CallEventKind::Canceled { reason, cost });
+        if let Some(said) = self.unused_answer() {
+            // Queued, if there is room.
+            drop(self.approval_row(said));
+        }
+        // No one waits here. If the queue is full, the end of a call whose start is recorded waits on: there
+        // are no more of them than started rows that got through the same queue.
+        let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        if let Some(end) = self.record(Err(&error))
+            && started
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(end.written);
+        }
+        self.end_named(None);
+        // The observer of the first call also observes nested calls.
+        let scope = &self.parties.scope;
+        let above = || scope.chain.caller()?.budget.observer.as_ref();
+        if let Some(observer) = scope.observer.as_ref().or_else(above) {
+            observer.canceled(&self.facts);
+        }
+    }
+}
+
+impl Drop for CallRecord<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.cancel();
+        }
     }
 }

@@ -4,10 +4,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::DispatchContext;
 use super::attempts::{Admitted, Attempts};
-use super::failure::DriverFailure;
-use crate::admission::{Path, Slot};
+use super::{DispatchContext, DriverFailure};
+use crate::admission::Path;
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
 use crate::elicitation::{Resumed, Spent};
@@ -17,7 +16,6 @@ use crate::named::CallName;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::access::Access;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::deadline;
 
@@ -29,10 +27,11 @@ pub(super) async fn ready<'a>(
     (admitted, imports): (&'a mut Option<Admitted>, &mut Option<Arc<HostImports>>),
     record: &mut CallRecord<'_>,
 ) -> Result<(Attempts, &'a mut Admitted), DriverFailure> {
-    let executor = call.route.driver.executor.clone();
+    let executor = call.route.executor.clone();
     let executor =
         executor.ok_or_else(|| CallError::internal("no executor runs drivers of this kind"))?;
-    let access = access(call)?;
+    let access = call.route.access.clone();
+    let access = access.ok_or_else(|| CallError::internal("a denied call got past the policy"))?;
     let admitted = match executor.features().replays {
         true => {
             record.enter(CallStage::Replay);
@@ -40,7 +39,11 @@ pub(super) async fn ready<'a>(
         }
         false => {
             record.enter(CallStage::Prepare);
-            check(&access)?;
+            let unusable = [access.files.as_ref().err(), access.egress.as_ref().err()];
+            let mut unusable = unusable.into_iter().chain([access.executor.as_ref().err()]);
+            if let Some(error) = unusable.find_map(|error| error) {
+                return Err(DriverFailure::before_attempts(error.clone()));
+            }
             prepare(&*executor, &call.scope, admitted.as_ref()).await?;
             record.enter(CallStage::Admit);
             let admitted = admit(call, host, admitted, record).await?;
@@ -53,10 +56,14 @@ pub(super) async fn ready<'a>(
     let key = match name.filter(|_| !executor.features().replays) {
         None => None,
         Some(name) => {
-            let driver = call.route.driver.driver.id.as_str();
             let clock = admitted.clock.within(call.route.limits.timeout);
             // Few calls have an id: the others don't carry this future.
-            let key = Box::pin(host.named.idempotency_key(name, driver, clock.deadline));
+            let driver = &call.route.id;
+            let key = Box::pin(
+                host.shared
+                    .named
+                    .idempotency_key(name, driver, clock.deadline),
+            );
             Some(key.await?)
         }
     };
@@ -92,22 +99,6 @@ pub(super) async fn ready<'a>(
     }
 }
 
-/// What the call's driver may use.
-fn access(call: &RoutedCall) -> Result<Arc<Access>, CallError> {
-    let access = call.route.access.clone();
-    access.ok_or_else(|| CallError::internal("a denied call got past the policy"))
-}
-
-/// Whether that can be used now.
-fn check(access: &Access) -> Result<(), DriverFailure> {
-    let (files, egress) = (&access.files, &access.egress);
-    let reaches = files.as_ref().err().or(egress.as_ref().err());
-    match reaches.or(access.executor.as_ref().err()) {
-        Some(error) => Err(DriverFailure::before_attempts(error.clone())),
-        None => Ok(()),
-    }
-}
-
 /// Makes a driver ready. Its first call compiles it; while that is waited for, the call
 /// holds no slot.
 async fn prepare(
@@ -122,10 +113,7 @@ async fn prepare(
             if !executor.is_ready() {
                 drop(admitted.slot.take());
             }
-            match deadline::before(admitted.clock.deadline, preparing).await {
-                Ok(prepared) => prepared,
-                Err(deadline::Elapsed) => return Err(admitted.clock.late().into()),
-            }
+            admitted.clock.bound(preparing).await?
         }
     };
     prepared.map_err(DriverFailure::before_attempts)
@@ -148,18 +136,11 @@ async fn admit<'a>(
             if record.must_start() {
                 drop(known.slot.take());
             }
-            let starting = pin!(record.start());
-            match deadline::before(known.clock.deadline, starting).await {
-                Ok(recorded) => recorded?,
-                Err(deadline::Elapsed) => return Err(known.clock.late().into()),
-            }
+            known.clock.bound(pin!(record.start())).await??;
             if known.slot.is_empty() {
                 let (memory, ends) = (call.route.limits.memory_bytes, known.clock.deadline);
                 let entering = pin!(known.gates.enter(memory, Some(ends)));
-                match deadline::before(ends, entering).await {
-                    Ok(slot) => known.slot.put(slot?),
-                    Err(deadline::Elapsed) => return Err(known.clock.late().into()),
-                }
+                known.slot.put(known.clock.bound(entering).await??);
             }
             known
         }
@@ -181,11 +162,15 @@ async fn first(
         // What the queue has no room for leaves no row on the disk.
         let place = gates.reserve()?;
         resolve::still_served(&call.tool, &call.route)?;
-        start(call, record).await?;
+        waited(call, pin!(record.start())).await?;
         drop(place);
     }
     // Taken last: while the recorder is slow, calls that need none go on.
-    let slot = SlotCell::new(enter(call, &gates).await?);
+    let caller = call.scope.chain.caller();
+    let left = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
+    let memory = call.route.limits.memory_bytes.min(left);
+    let entering = gates.enter(memory, caller.map(|caller| caller.deadline));
+    let slot = SlotCell::new(waited(call, pin!(entering)).await?);
     let admitted = unadmitted(call, host, gates);
     let (rounds, spent, resumption) = match resumed {
         None => (0, Spent::default(), None),
@@ -212,8 +197,8 @@ fn gates(call: &RoutedCall, host: &DispatchContext<'_>) -> Path {
 /// What a call has that runs nothing: no slot. Its clock starts now.
 fn unadmitted(call: &RoutedCall, host: &DispatchContext<'_>, gates: Path) -> Admitted {
     let caller = call.scope.chain.caller();
-    let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline));
-    let limits = &call.route.limits;
+    let clock = clock_of(call);
+    let (limits, fuel) = (&call.route.limits, call.longest(|limits| limits.fuel));
     let budget = match caller {
         Some(caller) => caller.budget.clone(),
         None => CallBudget::new(
@@ -227,10 +212,7 @@ fn unadmitted(call: &RoutedCall, host: &DispatchContext<'_>, gates: Path) -> Adm
         clock,
         gates,
         slot: SlotCell::default(),
-        fuel: least(
-            call.longest(|limits| limits.fuel),
-            caller.map(|caller| caller.fuel),
-        ),
+        fuel: caller.map_or(u64::MAX, |caller| caller.fuel).min(fuel),
         earlier_fuel: 0,
         budget,
         rounds: 0,
@@ -240,33 +222,21 @@ fn unadmitted(call: &RoutedCall, host: &DispatchContext<'_>, gates: Path) -> Adm
     }
 }
 
-/// Records that a call that changes something is about to run. The wait of a called tool is its caller's time.
-async fn start(call: &RoutedCall, record: &mut CallRecord<'_>) -> Result<(), CallError> {
-    let Some(caller) = call.scope.chain.caller() else {
-        return record.start().await;
-    };
-    let clock = Clock::start(call.timeout, Some(caller.deadline));
-    match deadline::before(caller.deadline, pin!(record.start())).await {
-        Ok(recorded) => recorded,
-        Err(deadline::Elapsed) => Err(clock.late()),
-    }
+/// The clock of a call that starts now, within its caller's time.
+fn clock_of(call: &RoutedCall) -> Clock {
+    let caller = call.scope.chain.caller();
+    Clock::start(call.timeout, caller.map(|caller| caller.deadline))
 }
 
-/// Waits for a slot. The wait of a called tool is its caller's time.
-async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
-    let limit = call.route.limits.memory_bytes;
+/// Waits for what comes before a call's clock starts. The wait of a called tool is its caller's time.
+async fn waited<T>(
+    call: &RoutedCall,
+    work: impl Future<Output = Result<T, CallError>> + Unpin,
+) -> Result<T, CallError> {
     let Some(caller) = call.scope.chain.caller() else {
-        return gates.enter(limit, None).await;
+        return work.await;
     };
-    let clock = Clock::start(call.timeout, Some(caller.deadline));
-    let ends = caller.deadline;
-    let entering = Box::pin(gates.enter(limit.min(caller.memory_bytes), Some(ends)));
-    match deadline::before(ends, entering).await {
-        Ok(slot) => slot,
-        Err(deadline::Elapsed) => Err(clock.late()),
-    }
-}
-
-fn least(own: u64, left: Option<u64>) -> u64 {
-    left.map_or(own, |left| own.min(left))
+    let clock = clock_of(call);
+    let done = deadline::before(caller.deadline, work).await;
+    done.unwrap_or_else(|deadline::Elapsed| Err(clock.late()))
 }

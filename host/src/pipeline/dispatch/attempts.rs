@@ -10,13 +10,11 @@ use tokio::time::{Sleep, sleep_until};
 use toolward_contract::tool::Retry;
 use toolward_policy::Grant;
 
-use super::DispatchContext;
-use super::failure::DriverFailure;
-use super::output::{self, Mapped};
+use super::{DispatchContext, DriverFailure, output};
 use crate::admission::Path;
 use crate::api::facts::CallFacts;
 use crate::api::limits::CallLimits;
-use crate::api::result::CallError;
+use crate::api::result::{CallError, Output};
 use crate::api::violations::Violations;
 use crate::elicitation::{Asker, CheckedQuestions, Spent};
 use crate::events::ProgressEvents;
@@ -24,14 +22,14 @@ use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
 use crate::extensions::Extensions;
 use crate::health::Health;
 use crate::imports::{
-    BoxFuture, BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+    BoxFuture, BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls,
+    Reports, SlotCell,
 };
 use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
 use crate::sandbox::context::CallContext;
-use crate::sandbox::deadline;
 
 /// What a call has from its first slot on, whichever driver serves it.
 pub(super) struct Admitted {
@@ -152,9 +150,9 @@ impl Attempts {
         &self,
         end: CallEnd,
         host: &DispatchContext<'_>,
-    ) -> CallEnd<Mapped, CheckedQuestions> {
+    ) -> CallEnd<(Output, u64), CheckedQuestions> {
         match end {
-            CallEnd::Done(output) => output::accept(output, &self.context, host.validation)
+            CallEnd::Done(output) => output::accept(output, &self.context, &host.shared.validation)
                 .await
                 .into(),
             CallEnd::Asks(request) => {
@@ -199,10 +197,7 @@ impl Attempts {
             let limit = context.limits.memory_bytes;
             admitted.gates.enter(limit, ends).await
         });
-        match deadline::before(clock.deadline, next).await {
-            Ok(slot) => context.slot.put(slot?),
-            Err(deadline::Elapsed) => return Err(clock.late().into()),
-        }
+        context.slot.put(clock.bound(next).await??);
         resolve::still_served(&call.tool, &call.route).map_err(DriverFailure::from)
     }
 
@@ -224,12 +219,8 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
     let clock = context.clock;
     let memory = AttemptMemory::of(&context.slot, context.limits.memory_bytes);
     let attempt = pin!(memory.until_ended(executor.attempt(job, context)));
-    let error = match deadline::before(clock.deadline, attempt).await {
-        Ok(Ok(report)) => return report,
-        Ok(Err(error)) => error,
-        Err(deadline::Elapsed) => clock.late(),
-    };
-    AttemptReport::new(CallEnd::Failed(error))
+    let report = clock.bound(attempt).await.flatten();
+    report.unwrap_or_else(AttemptReport::failed)
 }
 
 /// How long after the deadline an attempt that ends by itself may take to report.
@@ -248,7 +239,7 @@ async fn or_stops(mut attempt: BoxFuture<'_, AttemptReport>, clock: Clock) -> At
             Box::pin(sleep_until(ends.unwrap_or(clock.deadline).into()))
         });
         let stopped = stops.as_mut().poll(context);
-        stopped.map(|()| AttemptReport::new(CallEnd::Failed(clock.late())))
+        stopped.map(|()| AttemptReport::failed(clock.late()))
     })
     .await
 }
@@ -280,25 +271,16 @@ fn context(
         budget.stores.clone(),
     );
     secrets.keep_out(&call.context_secrets);
-    let violations = Violations::new(
-        grant.on_violation(),
-        &route.driver.reported,
-        Some(secrets.clone()),
-    );
+    let violations = Violations::new(grant.on_violation(), &route.reported, Some(secrets.clone()));
     let left = caller.map(|caller| caller.memory_bytes);
-    let limits = route
-        .limits
-        .within(left, route.driver.features().holds_bodies);
+    let limits = route.limits.within(left, route.features().holds_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
     let tools = (!grant.tools().is_empty()).then(|| {
         let id: Arc<str> = invocation.into();
         let mut names = scope.chain.names().to_vec();
         names.push(call.tool.major_id.to_string());
         let mut bundles = scope.chain.bundles();
-        bundles.extend([
-            call.tool.bundle.to_string(),
-            route.driver.bundle.to_string(),
-        ]);
+        bundles.extend([call.tool.bundle.to_string(), route.bundle.to_string()]);
         NestedCalls {
             host: host.host.clone(),
             budget: budget.clone(),

@@ -7,7 +7,7 @@ use toolward_policy::LimitName;
 
 use crate::api::limits::CallLimits;
 use crate::api::result::{
-    Block, BlockContent, CallError, ErrorClass, ErrorCode, Hit, Output, ResourceBody, shortened,
+    Block, BlockContent, CallError, ErrorClass, ErrorCode, Output, ResourceBody, shortened,
     too_much_memory,
 };
 use crate::executor::AttemptMemory;
@@ -15,12 +15,12 @@ use crate::invocation::DriverOutput;
 use crate::sandbox::context::CallContext;
 use crate::validation_pool::{self, ValidationPool};
 
-/// Checks size, form and schema of an output, within the call's deadline.
+/// Checks size, form and schema of an output, within the call's deadline. Returns the memory that it takes, too.
 pub(super) async fn accept(
     output: DriverOutput,
     context: &CallContext,
     pool: &ValidationPool,
-) -> Result<Mapped, CallError> {
+) -> Result<(Output, u64), CallError> {
     let (limits, contract, dropped) = (
         &context.limits,
         &context.contract,
@@ -46,20 +46,24 @@ fn check(
     contract: &Tool,
     dropped: &[String],
     memory: &AttemptMemory,
-) -> Result<Mapped, CallError> {
-    let Mapped(mut output, memory) = map_output(output, limits, memory)?;
-    leave_out(&mut output.structured, dropped);
+) -> Result<(Output, u64), CallError> {
+    let (mut output, memory) = map_output(output, limits, memory)?;
+    // Callers must not rely on the outputs that the driver declares as dropped.
+    if let Value::Object(members) = &mut output.structured {
+        for name in dropped {
+            members.shift_remove(name);
+        }
+    }
     let Err(violation) = contract.outputs.validate(&output.structured) else {
-        return Ok(Mapped(output, memory));
+        return Ok((output, memory));
     };
     let place = if violation.instance_path.is_empty() {
         "/"
     } else {
         &violation.instance_path
     };
-    Err(CallError::new(
+    Err(CallError::of(
         ErrorCode::UPSTREAM_ERROR,
-        ErrorClass::ExecutionFailed,
         format!(
             "the driver's output does not match the contract's schema at {place:?}: {}",
             violation.message
@@ -72,25 +76,12 @@ fn check(
     .with_hint("report this to the driver's publisher"))
 }
 
-/// Removes the outputs that the driver declares as dropped, on which callers must not
-/// rely.
-fn leave_out(output: &mut Value, dropped: &[String]) {
-    if let Value::Object(members) = output {
-        for name in dropped {
-            members.shift_remove(name);
-        }
-    }
-}
-
-/// An output, and the memory that it takes.
-pub(super) struct Mapped(pub(super) Output, pub(super) u64);
-
-/// Parses a driver's output, within the limits on size and JSON.
+/// Parses a driver's output, within the limits on size and JSON. Returns the memory that it takes, too.
 fn map_output(
     output: DriverOutput,
     limits: &CallLimits,
     memory: &AttemptMemory,
-) -> Result<Mapped, CallError> {
+) -> Result<(Output, u64), CallError> {
     let used = size(&output);
     if used > limits.output_bytes {
         return Err(CallError::too_large(used, limits.output_bytes));
@@ -107,7 +98,7 @@ fn map_output(
         structured,
         content: output.content,
     };
-    Ok(Mapped(output, memory))
+    Ok((output, memory))
 }
 
 fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
@@ -121,16 +112,11 @@ fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
             ErrorClass::ResultTooLarge,
             format!("the result has more than the {allowed} JSON values that are allowed"),
         )
-        .with_limit(Hit {
-            limit: LimitName::JsonValues,
-            used: allowed.saturating_add(1),
-            allowed,
-        })
+        .with_limit((LimitName::JsonValues, allowed.saturating_add(1), allowed))
         .with_hint("ask for less, or raise the limit `json_values`");
     }
-    CallError::new(
+    CallError::of(
         ErrorCode::UPSTREAM_ERROR,
-        ErrorClass::ExecutionFailed,
         format!("the driver's output is not the JSON that is allowed: {error}"),
     )
     .with_hint("report this to the driver's publisher")
