@@ -4,7 +4,6 @@ mod check;
 mod component;
 mod exec;
 mod http;
-mod implements;
 mod mapping;
 mod parse;
 mod render;
@@ -270,7 +269,7 @@ impl Driver {
     ) -> Vec<(String, Position)> {
         let mut missing = Vec::new();
         for entry in &mut self.implements {
-            if !implements::is_path(&entry.tool) {
+            if !parse::is_path(&entry.tool) {
                 continue;
             }
             match id_at(&entry.tool) {

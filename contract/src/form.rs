@@ -29,24 +29,8 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Words that mark a field as asking for a credential.
-const CREDENTIALS: &[&str] = &[
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "secret",
-    "secrets",
-    "token",
-    "credential",
-    "credentials",
-    "pin",
-    "otp",
-    "cvv",
-    "cvc",
-    "apikey",
-];
+const CREDENTIALS: &str = "password passwords passwd passphrase passcode pwd secret secrets token credential credentials pin otp \
+     cvv cvc apikey";
 const CREDENTIAL_PAIRS: &[[&str; 2]] = &[
     ["api", "key"],
     ["access", "key"],
@@ -357,7 +341,7 @@ fn wants_credential(name: &str, field: &Map<String, Value>) -> bool {
         let pairs = words.iter().zip(words.iter().skip(1));
         words
             .iter()
-            .any(|word| CREDENTIALS.contains(&word.as_str()))
+            .any(|word| CREDENTIALS.split(' ').any(|one| one == word))
             || pairs.into_iter().any(|(first, second)| {
                 let is = |pair: &[&str; 2]| *pair == [first.as_str(), second.as_str()];
                 CREDENTIAL_PAIRS.iter().any(is)

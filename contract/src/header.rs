@@ -3,28 +3,9 @@
 
 /// Set by the host or never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or read by servers as another method
 /// or path than the checked one.
-const FORBIDDEN: &[&str] = &[
-    "alt-used",
-    "connection",
-    "expect",
-    "forwarded",
-    "front-end-https",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "via",
-    "x-host",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-    "x-original-url",
-    "x-real-ip",
-    "x-rewrite-url",
-];
+const FORBIDDEN: &str = "alt-used connection expect forwarded front-end-https host http2-settings keep-alive te trailer \
+     transfer-encoding upgrade via x-host x-http-method x-http-method-override x-method-override \
+     x-original-url x-real-ip x-rewrite-url";
 
 const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host"];
 
@@ -49,7 +30,7 @@ pub fn is_forbidden(name: &str) -> bool {
 
 fn forbidden(name: &str) -> bool {
     let mut prefixes = FORBIDDEN_PREFIXES.iter();
-    FORBIDDEN.binary_search(&name).is_ok() || prefixes.any(|prefix| name.starts_with(prefix))
+    FORBIDDEN.split(' ').any(|one| one == name) || prefixes.any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether text may stand before a secret in the value of a header: nothing, a scheme and a space (RFC 9110, section
@@ -67,11 +48,6 @@ pub fn may_precede_secret(header: &str, text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_names_are_in_order() {
-        assert!(FORBIDDEN.is_sorted());
-    }
 
     #[test]
     fn a_scheme_or_a_cookies_name_may_precede_a_secret() {

@@ -1,21 +1,23 @@
 //! The machine index of a bundle: tools.json, versions 1 and 2. It repeats the contracts, which decide.
 
 mod attachment;
-mod generate;
 mod parse;
-mod transport;
 
-use serde_json::{Map, Value};
+pub use parse::Transport;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 use crate::capability::{Capability, CapabilityError, CapabilitySet, Class};
-use crate::diagnostic::Position;
+use crate::codes;
+use crate::diagnostic::{Diagnostic, FileReport, Position};
+use crate::driver::Driver;
 use crate::schema::Schema;
 use crate::tool::{
     Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, McpResult, McpSchemas, Requires, Tool,
     ToolId,
 };
-
-pub use transport::Transport;
 
 /// The version that `pack` writes.
 pub const VERSION: u32 = 2;
@@ -178,4 +180,259 @@ fn contract(entry: &IndexEntry) -> Tool {
         fires_events: Vec::new(),
         body: String::new(),
     }
+}
+
+impl Index {
+    /// The index of contracts and their drivers: version 2, by id, contracts without a driver left out.
+    #[must_use]
+    pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
+        let mut entries: Vec<IndexEntry> = tools
+            .iter()
+            .filter_map(|(tool, drivers)| entry(tool, drivers))
+            .collect();
+        entries.sort_by(|a, b| a.id.cmp(&b.id).then(a.major.cmp(&b.major)));
+        let ids: Vec<ToolId> = entries.iter().map(|entry| entry.id.clone()).collect();
+        for entry in &mut entries {
+            let is_alone = ids.iter().filter(|id| **id == entry.id).count() == 1;
+            entry.major = entry.major.filter(|_| !is_alone);
+        }
+        Index {
+            version: VERSION,
+            tools: entries,
+        }
+    }
+}
+
+/// The entry of a contract, if one of the drivers serves it.
+fn entry(tool: &Tool, drivers: &[&Driver]) -> Option<IndexEntry> {
+    let driver = chosen(tool, drivers)?.clone();
+    Some(IndexEntry {
+        transport: Transport::Component { driver },
+        ..without_transport(tool)
+    })
+}
+
+/// The default driver if it serves the contract, else the driver with the lowest id of all that do.
+fn chosen<'d>(tool: &Tool, drivers: &[&'d Driver]) -> Option<&'d ToolId> {
+    let serves = |driver: &&&Driver| {
+        tool.driver_constraints.permits(driver.kind.as_str())
+            && driver
+                .implements_tool(tool.id.as_str(), &tool.version)
+                .is_some()
+    };
+    let default = tool.default_implementation.as_deref();
+    let ids = drivers.iter().filter(serves).map(|driver| &driver.id);
+    ids.min_by_key(|id| (Some(id.as_str()) != default, *id))
+}
+
+/// All that an entry repeats of its contract, with a placeholder for the transport.
+fn without_transport(tool: &Tool) -> IndexEntry {
+    let read = tool
+        .requires
+        .capabilities
+        .iter()
+        .filter(|capability| *capability.class() != Class::Secret);
+    let capabilities: CapabilitySet = read.chain(tool.mutates.iter()).cloned().collect();
+    let runloop = |key: &str| match tool
+        .metadata
+        .get("runloop")
+        .and_then(|runloop| runloop.get(key))
+    {
+        Some(Value::Object(members)) => members.clone(),
+        _ => Map::new(),
+    };
+    IndexEntry {
+        id: tool.id.clone(),
+        major: Some(tool.version.major),
+        description: tool.description.clone(),
+        transport: Transport::Component {
+            driver: tool.id.clone(),
+        },
+        input_schema: tool.inputs.clone(),
+        result_schema: tool.outputs.clone(),
+        schema_refs: runloop("schema_refs"),
+        capabilities,
+        ungrantable: Vec::new(),
+        secrets: tool.requires.secrets().collect(),
+        budget: runloop("budget"),
+        requires_confirmation: tool.approval != Approval::Auto,
+        tags: tool.tags.clone(),
+        at: Position::START,
+    }
+}
+
+impl Index {
+    /// The document: indented JSON with a final line feed, the same bytes for the same index.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
+        let document = json!({ "version": self.version, "tools": tools });
+        // A Value has text keys only: writing it can't fail.
+        let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// Optional fields are left out if they are empty.
+fn entry_value(entry: &IndexEntry) -> Value {
+    let transport = match &entry.transport {
+        Transport::Exec { command, args } => {
+            json!({ "kind": "exec", "command": command, "args": args })
+        }
+        Transport::Http {
+            method,
+            url,
+            headers,
+        } => {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value)));
+            let headers: Map<String, Value> = headers.collect();
+            json!({ "kind": "http", "method": method, "url": url, "headers": headers })
+        }
+        Transport::Component { driver } => {
+            json!({ "kind": "component", "driver": driver.as_str() })
+        }
+    };
+    let families: Vec<String> = entry.capabilities.iter().map(family).collect();
+    let observability = (!entry.tags.is_empty()).then(|| json!({ "tags": entry.tags }));
+    let mut value = json!({
+        "id": entry.id.as_str(),
+        "major": entry.major,
+        "description": entry.description,
+        "transport": transport,
+        "input_schema": entry.input_schema.value(),
+        "result_schema": entry.result_schema.value(),
+        "schema_refs": entry.schema_refs,
+        "capabilities": families,
+        "secrets": entry.secrets,
+        "budget": entry.budget,
+        "requires_confirmation": entry.requires_confirmation,
+        "observability": observability,
+    });
+    let is_written = |key: &str, value: &Value| {
+        let is_empty = [json!(null), json!(false), json!([]), json!({})].contains(value);
+        !is_empty || key.ends_with("_schema")
+    };
+    if let Value::Object(members) = &mut value {
+        members.retain(|key, value| is_written(key, value));
+    }
+    value
+}
+
+impl Index {
+    /// Whether the index agrees with contracts and drivers, as values, field by field.
+    /// A version 1 entry without a contract, and its transport, have nothing to agree with.
+    ///
+    /// # Errors
+    /// Each disagreement, with the field and both values.
+    pub fn agrees(&self, file: &str, tools: &[(&Tool, &[&Driver])]) -> Result<(), Vec<Diagnostic>> {
+        let report = FileReport::new(file);
+        if self.version == 1 {
+            // Transports of version 1 are not drivers: only the contract can be compared.
+            for (tool, _) in tools {
+                if let Some(entry) = find(self, tool.id.as_str(), None) {
+                    compare(entry, &without_transport(tool), false, &report);
+                }
+            }
+        } else {
+            let expected = Index::generate(tools);
+            for wanted in &expected.tools {
+                let id = &wanted.id;
+                match find(self, id.as_str(), wanted.major) {
+                    Some(entry) => compare(entry, wanted, true, &report),
+                    None => {
+                        let message = format!(
+                            "expected an entry for {id}, which has a driver in this bundle, found none"
+                        );
+                        report.add(&codes::INDEX_ENTRY_MISSING, Position::START, message);
+                    }
+                }
+            }
+            for entry in &self.tools {
+                if find(&expected, entry.id.as_str(), entry.major).is_none() {
+                    let message = format!(
+                        "expected only contracts with a driver in this bundle, found an entry for {}",
+                        entry.id
+                    );
+                    report.add(&codes::INDEX_ENTRY_EXTRA, entry.at, message);
+                }
+            }
+        }
+        let refused = report.has_errors();
+        let diagnostics = report.finish(Some(())).diagnostics;
+        if refused { Err(diagnostics) } else { Ok(()) }
+    }
+}
+
+fn find<'i>(index: &'i Index, id: &str, major: Option<u64>) -> Option<&'i IndexEntry> {
+    let mut entries = index.tools.iter();
+    entries.find(|entry| entry.id == id && entry.major == major)
+}
+
+fn compare(entry: &IndexEntry, wanted: &IndexEntry, transport: bool, report: &FileReport<'_>) {
+    let pairs = compared(entry).into_iter().zip(compared(wanted));
+    for ((field, found), (_, expected)) in pairs {
+        if found != expected && (transport || field != "transport") {
+            let (expected, found) = contrast(&expected.to_string(), &found.to_string());
+            let message = format!(
+                "expected `{field}` of {} to be {expected}, as contract and drivers say, found {found}",
+                entry.id,
+            );
+            report.add(&codes::INDEX_DISAGREES, entry.at, message);
+        }
+    }
+}
+
+/// The fields of an entry that an index repeats, in a form in which order does not matter.
+fn compared(entry: &IndexEntry) -> [(&'static str, Value); 10] {
+    [
+        ("description", json!(entry.description)),
+        ("input_schema", entry.input_schema.value().clone()),
+        ("result_schema", entry.result_schema.value().clone()),
+        (
+            "capabilities",
+            sorted(entry.capabilities.iter().map(family)),
+        ),
+        ("secrets", sorted(entry.secrets.iter().cloned())),
+        ("requires_confirmation", json!(entry.requires_confirmation)),
+        ("budget", json!(entry.budget)),
+        ("schema_refs", json!(entry.schema_refs)),
+        ("observability.tags", sorted(entry.tags.iter().cloned())),
+        ("transport", json!(transport(&entry.transport))),
+    ]
+}
+
+fn sorted(names: impl Iterator<Item = String>) -> Value {
+    json!(names.collect::<BTreeSet<_>>())
+}
+
+fn transport(transport: &Transport) -> String {
+    match transport {
+        Transport::Component { driver } => format!("component {driver}"),
+        Transport::Exec { command, .. } => format!("exec {command}"),
+        Transport::Http { method, url, .. } => format!("http {method} {url}"),
+    }
+}
+
+/// Both texts, cut to the part where they start to differ.
+fn contrast(expected: &str, found: &str) -> (String, String) {
+    const BEFORE: usize = 20;
+    let pairs = expected.chars().zip(found.chars());
+    let common = pairs.take_while(|(one, other)| one == other).count();
+    let skipped = common.saturating_sub(BEFORE);
+    (excerpt(expected, skipped), excerpt(found, skipped))
+}
+
+fn excerpt(text: &str, skipped: usize) -> String {
+    const LENGTH: usize = 120;
+    let length = text.chars().count();
+    if length <= LENGTH {
+        return text.to_owned();
+    }
+    let before = if skipped > 0 { "..." } else { "" };
+    let after = if length > skipped + LENGTH { "..." } else { "" };
+    let shown = text.chars().skip(skipped).take(LENGTH);
+    before.chars().chain(shown).chain(after.chars()).collect()
 }

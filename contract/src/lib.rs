@@ -32,7 +32,6 @@ pub mod header;
 mod id;
 pub mod index;
 pub mod path;
-pub mod placeholder;
 pub mod prompt;
 pub mod resource;
 mod shared;
@@ -40,7 +39,6 @@ mod source;
 mod terms;
 pub mod tool;
 pub mod url_path;
-mod wording;
 
 pub use toolward_schema::{NoScope, SchemaScope, json, schema};
 

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::argument::{self, Argument, arguments};
+use crate::argument::{self, Argument, Text, arguments, placeholder};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
 use crate::front_matter::split;
 use crate::id::ToolId;
-use crate::placeholder::{Text, placeholder};
-use crate::shared;
-use crate::wording::{self, is_deceptive, plain_name};
+use crate::shared::{self, is_deceptive, plain_name};
 
 /// How many messages a prompt may give: each may carry a file.
 const MAX_MESSAGES: usize = 256;
@@ -92,8 +90,8 @@ impl Prompt {
         let prompt = split(source, &report).and_then(|parts| {
             let mut fields = parts.root(&report).fields()?;
             let id = shared::id(&mut fields);
-            let name = wording::name(&mut fields);
-            let description = wording::description(&mut fields);
+            let name = shared::name(&mut fields);
+            let description = shared::description(&mut fields);
             let arguments = arguments(&mut fields);
             let metadata = fields.take("metadata");
             let asked = metadata

@@ -61,6 +61,10 @@ impl<'n> FieldReader<'n> {
         self.read(self.inner.text())
     }
 
+    pub(crate) fn string(&self) -> Option<String> {
+        self.text().map(str::to_owned)
+    }
+
     pub(crate) fn boolean(&self) -> Option<bool> {
         self.read(self.inner.boolean())
     }

@@ -2,7 +2,6 @@
 
 mod metadata;
 mod parse;
-mod schemas;
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::schema::Schema;
 use crate::source::{FieldReader, Node, Spelling};
 use crate::{NoScope, Scope};
 
-pub(crate) use schemas::schema as schema_of;
+pub(crate) use parse::schema as schema_of;
 
 pub use crate::action::Implementation;
 pub use crate::id::{IdError, ToolId};

@@ -7,7 +7,7 @@ pub(crate) mod prompt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use rmcp::model::InputRequest;
 use toolward_host::{
@@ -15,15 +15,15 @@ use toolward_host::{
     Remembered, Verdict,
 };
 use toolward_state::{
-    ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionWatch, RememberedApproval, detach,
-    settled,
+    ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionWatch, RememberedApproval, settled,
 };
 
 use crate::client::{Client, Era, Person, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 use not_asked::NotAsked;
-use prompt::close;
-pub(crate) use prompt::{ApprovalDecision, Decided, DecidedBy, PendingApproval, decision};
+pub(crate) use prompt::{
+    ApprovalDecision, Decided, DecidedBy, OpenQuestion, PendingApproval, decision,
+};
 
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
@@ -45,8 +45,16 @@ struct State {
     decided: Option<Decided>,
     /// Whether a request was answered with what was decided.
     used: bool,
-    pending: Option<(PendingApproval, InputRequest)>,
+    pending: Option<ApprovalToAsk>,
     not_asked: Option<NotAsked>,
+}
+
+/// An approval question for a client that calls again with the answer. Dropping it closes the question, unless it was
+/// disarmed.
+pub(crate) struct ApprovalToAsk {
+    pub(crate) pending: PendingApproval,
+    pub(crate) request: InputRequest,
+    pub(crate) open: OpenQuestion,
 }
 
 impl ClientApprover {
@@ -76,7 +84,7 @@ impl ClientApprover {
     }
 
     /// The approval to ask for before the call is made again.
-    pub(crate) fn pending(&self) -> Option<(PendingApproval, InputRequest)> {
+    pub(crate) fn pending(&self) -> Option<ApprovalToAsk> {
         self.state().pending.take()
     }
 
@@ -103,17 +111,21 @@ impl ClientApprover {
             Ok(asked) => asked,
             Err(not_asked) => return self.refuse(not_asked, direct),
         };
-        let (pending, watch) = match self.open(&keys, session).await {
+        let (pending, open, watch) = match self.open(&keys, session).await {
             Ok(opened) => opened,
             Err(not_asked) => return self.refuse(not_asked, direct),
         };
         request.mark_asked();
+        let asked = ApprovalToAsk {
+            pending,
+            request: question,
+            open,
+        };
         let Some(person) = person else {
-            self.state().pending = Some((pending, question));
+            self.state().pending = Some(asked);
             return Verdict::Later;
         };
-        self.ask_now(person, question, &pending, watch, direct)
-            .await
+        self.ask_now(person, asked, watch, direct).await
     }
 
     /// The verdict that needs no question: the client may not approve this, or a person
@@ -212,37 +224,38 @@ impl ClientApprover {
         }
     }
 
-    /// Asks a person while the call waits.
+    /// Asks a person while the call waits. A question that is dropped unanswered counts as denied. Otherwise a client
+    /// could cancel the call and make it again, and put the question to a person over and over.
     async fn ask_now(
         &self,
         person: &dyn Person,
-        question: InputRequest,
-        pending: &PendingApproval,
+        asked: ApprovalToAsk,
         mut watch: QuestionWatch,
         direct: bool,
     ) -> Verdict {
-        let mut guard = UnansweredGuard {
-            approver: self,
+        let ApprovalToAsk {
             pending,
-            answer: Some(PersonsAnswer::Denied),
-        };
+            request,
+            mut open,
+        } = asked;
+        open.on_drop(PersonsAnswer::Denied);
         let said = tokio::select! {
             biased;
             () = watch.withdrawn() => None,
-            said = person.ask(question, ANSWER_TIMEOUT) => Some(said),
+            said = person.ask(request, ANSWER_TIMEOUT) => Some(said),
         };
-        guard.answer = match said {
-            Some(Ok(_)) => None,
-            _ => Some(PersonsAnswer::None),
-        };
-        drop(guard);
+        if let Some(Ok(said)) = said {
+            return self
+                .take(&pending, open, decision(&said, &pending), direct)
+                .await;
+        }
+        open.on_drop(PersonsAnswer::None);
         match said {
-            Some(Ok(said)) => self.take(pending, decision(&said, pending), direct).await,
-            // They denied another question about the same tool.
-            None => Verdict::Withdrawn,
             // An error is not a person's answer: their denial is a result.
             Some(Err(Unanswered::Refused)) => self.refuse(NotAsked::CanNotAsk, direct),
-            Some(Err(Unanswered::Late | Unanswered::Failed)) => Verdict::Unanswered,
+            Some(_) => Verdict::Unanswered,
+            // They denied another question about the same tool.
+            None => Verdict::Withdrawn,
         }
     }
 
@@ -251,7 +264,7 @@ impl ClientApprover {
         &self,
         keys: &ApprovalKeys,
         session: bool,
-    ) -> Result<(PendingApproval, QuestionWatch), NotAsked> {
+    ) -> Result<(PendingApproval, OpenQuestion, QuestionWatch), NotAsked> {
         let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "a question can't be opened");
             NotAsked::Failed
@@ -263,33 +276,37 @@ impl ClientApprover {
             question: getrandom::u64().map_err(|error| failed(&error))?,
             session,
         };
-        let (question, deadline) = (pending.id(&self.client.principal), state_deadline());
-        let now = Instant::now();
-        let until = now.checked_add(ANSWER_TIMEOUT).unwrap_or(now);
+        let question = pending.id(&self.client.principal);
+        let deadline = state_deadline();
+        // However long the opening takes, a person has all of the time.
+        let until = deadline.checked_add(ANSWER_TIMEOUT).unwrap_or(deadline);
+        let mut opened = OpenQuestion::new(&self.approvals, question.clone());
         let open = || {
             let question = question.clone();
             self.approvals
                 .open(question, keys.any_caller, until, deadline)
         };
-        match settled(deadline, open).await {
-            Ok(Opening::Open(watch)) => Ok((pending, watch)),
-            Ok(Opening::Paused(wait)) => Err(NotAsked::Paused(wait)),
-            Ok(Opening::FullForTool(wait)) => Err(NotAsked::AskedAboutTool(wait)),
-            Ok(Opening::Full(wait)) => Err(NotAsked::Asked(wait)),
-            Err(error) => Err(failed(&error)),
-        }
+        let opening = settled(deadline, open).await;
+        let not_asked = match opening {
+            Ok(Opening::Open(watch)) => return Ok((pending, opened, watch)),
+            // An earlier attempt may have opened it.
+            Err(error) => return Err(failed(&error)),
+            Ok(Opening::Paused(wait)) => NotAsked::Paused(wait),
+            Ok(Opening::FullForTool(wait)) => NotAsked::AskedAboutTool(wait),
+            Ok(Opening::Full(wait)) => NotAsked::Asked(wait),
+        };
+        opened.disarm();
+        Err(not_asked)
     }
 
     async fn take(
         &self,
         pending: &PendingApproval,
+        open: OpenQuestion,
         decision: ApprovalDecision,
         direct: bool,
     ) -> Verdict {
-        let principal = &self.client.principal;
-        let was_open = pending
-            .close(&*self.approvals, principal, Some(decision))
-            .await;
+        let was_open = open.close(decision.into()).await;
         if decision == ApprovalDecision::Deny {
             return Verdict::Denied(None);
         }
@@ -314,28 +331,6 @@ impl ClientApprover {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Counts a question that is dropped unanswered as denied. Otherwise a client could
-/// cancel the call and make it again, and put the question to a person over and over.
-struct UnansweredGuard<'a> {
-    approver: &'a ClientApprover,
-    pending: &'a PendingApproval,
-    /// How the question is closed, if it is still open.
-    answer: Option<PersonsAnswer>,
-}
-
-impl Drop for UnansweredGuard<'_> {
-    fn drop(&mut self) {
-        let Some(answer) = self.answer else {
-            return;
-        };
-        let approvals = self.approver.approvals.clone();
-        let question = self.pending.id(&self.approver.client.principal);
-        detach(Box::pin(async move {
-            close(&*approvals, &question, answer).await;
-        }));
     }
 }
 

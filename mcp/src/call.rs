@@ -4,7 +4,6 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
-mod native;
 mod round_trips;
 mod runtime;
 #[cfg(test)]
@@ -12,15 +11,17 @@ mod testing;
 
 use std::pin::pin;
 
+use http::HeaderName;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Extensions, JsonObject,
-    LoggingLevel,
+    LoggingLevel, RequestId,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use toolward_host::{
-    CallEnd, CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation,
+    CallEnd, CallError, ErrorClass, ErrorCode, Native, NativeId, RefusedCall, Request,
+    SharedCancellation, TraceParent,
 };
 
 use crate::catalogue::{Found, Listed};
@@ -33,11 +34,18 @@ use crate::result::{self, Structure};
 use crate::revision::Revision;
 use crate::search::{self, Asked};
 use crate::strict::{self, Malformed};
-pub(crate) use native::new_session;
 use round_trips::Called;
 pub(crate) use round_trips::RoundTrips;
 use runtime::CallRuntime;
 pub(crate) use runtime::OthersOpen;
+
+/// `_meta` of a call: the id of the model's tool call.
+const TOOL_CALL_ID_META: &str = "tool_call_id";
+/// `_meta` of a call, and a header of HTTP: W3C Trace Context.
+const TRACEPARENT: &str = "traceparent";
+const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static(TRACEPARENT);
+/// `_meta` of a call: its id.
+const ID_META: &str = "toolward/id";
 
 /// An incoming call with its context.
 pub(crate) struct Incoming<'a> {
@@ -85,7 +93,7 @@ impl Incoming<'_> {
             principal: &self.principal.name,
             name,
             tool,
-            native: &native::native(self.context),
+            native: &native(self.context),
             error,
         };
         // Rare, and large.
@@ -134,7 +142,7 @@ impl Incoming<'_> {
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.clone())
-                    .native(native::native(self.context));
+                    .native(native(self.context));
                 let reply = self.runtime().call(reply).await;
                 Ok(result::of(reply, Structure::None).into())
             }
@@ -165,7 +173,7 @@ impl Incoming<'_> {
             Ok(value) => value,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
-        let native = native::native(context);
+        let native = native(context);
         let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.clone())
             .native(native.clone())
@@ -175,7 +183,7 @@ impl Incoming<'_> {
             Some(cancellation) => request.cancellation(cancellation.clone()),
             None => request,
         };
-        let mut request = match native::named(request, &context.meta, self.session) {
+        let mut request = match named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
@@ -231,4 +239,57 @@ impl Incoming<'_> {
 fn cancellation(extensions: &Extensions) -> Option<&SharedCancellation> {
     let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
     extensions.get().or_else(of_request)
+}
+
+/// What is known of a request. Text of another form than [`Native`] has is left out. A trace in `_meta` counts
+/// before one in a header, which a proxy may have set.
+fn native(context: &RequestContext<RoleServer>) -> Native {
+    let call_id = match &context.id {
+        RequestId::Number(number) => NativeId::parse(&number.to_string()),
+        RequestId::String(text) => NativeId::parse(text),
+    };
+    let meta = |name| context.meta.get(name).and_then(Value::as_str);
+    Native {
+        call_id: call_id.ok(),
+        tool_call_id: meta(TOOL_CALL_ID_META).and_then(|id| NativeId::parse(id).ok()),
+        traceparent: meta(TRACEPARENT)
+            .and_then(|text| TraceParent::read(text).ok())
+            .or_else(|| header(context)),
+    }
+}
+
+/// The only header of the request with a trace.
+fn header(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    let mut headers = parts.headers.get_all(TRACEPARENT_HEADER).iter();
+    let (header, None) = (headers.next()?, headers.next()) else {
+        return None;
+    };
+    TraceParent::read(header.to_str().ok()?).ok()
+}
+
+/// The request, with the id that its `_meta` has. On standard input and output it is bound to the `session`: all
+/// clients there are the same principal.
+///
+/// # Errors
+/// If the id is not a string.
+fn named(request: Request, meta: &JsonObject, session: Option<&str>) -> Result<Request, CallError> {
+    match (meta.get(ID_META), session) {
+        (None, _) => Ok(request),
+        (Some(Value::String(id)), Some(session)) => Ok(request.named_within(id, session)),
+        (Some(Value::String(id)), None) => Ok(request.named(id)),
+        (Some(_), _) => Err(CallError::new(
+            ErrorCode::INPUT_INVALID,
+            ErrorClass::InvalidArguments,
+            format!("expected `_meta[\"{ID_META}\"]` to be a UUIDv7, found another type"),
+        )),
+    }
+}
+
+/// The name of a new session.
+pub(crate) fn new_session() -> String {
+    let mut random = [0_u8; 16];
+    // Without randomness, ids are known beyond their session.
+    let _ = getrandom::fill(&mut random);
+    format!("{:032x}", u128::from_ne_bytes(random))
 }

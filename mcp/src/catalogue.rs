@@ -3,7 +3,6 @@
 
 mod describe;
 mod names;
-mod order;
 mod schemas;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -21,7 +20,7 @@ use toolward_host::{
 };
 
 pub use names::NameProblem;
-pub(crate) use order::Order;
+pub(crate) use names::Order;
 
 use crate::principal::Principal;
 use crate::result::Structure;

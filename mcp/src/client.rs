@@ -1,4 +1,4 @@
-//! The client of one request: its principal, and how it can be asked.
+//! The client of one request: its principal, how it can be asked, and the results that it has not read.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use rmcp::model::{ClientCapabilities, InputRequest, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
-use toolward_host::Answerable;
+use tokio_util::sync::CancellationToken;
+use toolward_host::{Answerable, ReadProgress, SharedState, UnreadResult};
 
 use crate::principal::Principal;
 use crate::revision::Revision;
@@ -164,5 +165,42 @@ fn unanswered(error: &ServiceError) -> Unanswered {
         ServiceError::Timeout { .. } => Unanswered::Late,
         ServiceError::McpError(_) => Unanswered::Refused,
         _ => Unanswered::Failed,
+    }
+}
+
+/// Smaller results are not counted: limits on requests and connections bound them.
+const MIN_COUNTED_BYTES: usize = 16 << 10;
+
+/// Counts the results on one connection in the memory of all calls. Without room a connection that reads nothing ends.
+#[derive(Debug, Clone)]
+pub(crate) struct UnreadResults {
+    pub(crate) state: SharedState,
+    pub(crate) principal: Arc<str>,
+    /// Ends the connection.
+    pub(crate) end: CancellationToken,
+    /// Of all results on the connection: a result that waits for another is not unread.
+    pub(crate) progress: ReadProgress,
+}
+
+impl UnreadResults {
+    /// Counts a result until what is returned is dropped. Without room the connection ends.
+    pub(crate) fn hold(&self, bytes: usize) -> Option<UnreadResult> {
+        if bytes < MIN_COUNTED_BYTES {
+            return None;
+        }
+        let end = self.end.clone();
+        let ends = move || {
+            tracing::warn!(
+                "a client that does not read its results was disconnected (memory_total)"
+            );
+            end.cancel();
+        };
+        let held = self
+            .state
+            .unread(&self.principal, bytes as u64, &self.progress, ends.clone());
+        if held.is_none() {
+            ends();
+        }
+        held
     }
 }

@@ -5,22 +5,24 @@ mod arguments;
 mod decide;
 mod gather;
 mod prompt;
-mod provenance;
 mod resource;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, InputRequest, Prompt, ReadResourceResult, Resource,
-    ResourceTemplate,
+    GetPromptRequestParams, GetPromptResponse, InputRequest, MetaObject, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use toolward_bundle::content::Content;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_contract::url_path::percent_encoded;
 use toolward_policy::Policy;
 
 use crate::client::Client;
@@ -31,9 +33,15 @@ pub use gather::DocumentsError;
 
 use arguments::Means;
 use gather::Gathered;
-use prompt::ServedPrompt;
-use provenance::Provenance;
-use resource::{ServedResource, ServedTemplate};
+use prompt::PromptContent;
+use resource::{FileContent, TemplateContent};
+
+/// Characters of a title. Escaped, it may have more than its author wrote.
+const MAX_TITLE_CHARS: usize = 120;
+/// Characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 4000;
+/// Characters of a publisher's name.
+const MAX_PUBLISHER_CHARS: usize = 120;
 
 /// The prompts and resources that are served, as far as a principal sees them. Cheap
 /// to clone: what is served is shared.
@@ -47,9 +55,34 @@ pub(crate) struct Documents {
 /// All that is served.
 #[derive(Debug, Default)]
 struct All {
-    prompts: BTreeMap<String, Arc<ServedPrompt>>,
-    resources: BTreeMap<String, Arc<ServedResource>>,
-    templates: BTreeMap<String, Arc<ServedTemplate>>,
+    prompts: ServedByName<Prompt, PromptContent>,
+    resources: ServedByName<Resource, FileContent>,
+    templates: ServedByName<ResourceTemplate, TemplateContent>,
+}
+
+type ServedByName<L, C> = BTreeMap<String, Arc<Served<L, C>>>;
+
+/// One document: a prompt, a file or a template.
+#[derive(Debug)]
+struct Served<L, C> {
+    /// Its entry in the list of a client.
+    listed: L,
+    /// Its path in the bundle.
+    path: String,
+    provenance: Arc<Provenance>,
+    content: C,
+}
+
+type ServedPrompt = Served<Prompt, PromptContent>;
+type ServedResource = Served<Resource, FileContent>;
+type ServedTemplate = Served<ResourceTemplate, TemplateContent>;
+
+impl<L, C> Deref for Served<L, C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.content
+    }
 }
 
 impl Documents {
@@ -77,70 +110,54 @@ impl Documents {
         }
     }
 
-    fn sees(&self, provenance: &Provenance) -> bool {
-        provenance.is_for(&self.tools)
+    fn seen<'d, L, C>(
+        &'d self,
+        all: &'d ServedByName<L, C>,
+    ) -> impl Iterator<Item = &'d Arc<Served<L, C>>> {
+        let documents = all.values();
+        documents.filter(|document| document.provenance.is_for(&self.tools))
     }
 
-    fn found_prompt(&self, name: &str) -> Option<&Arc<ServedPrompt>> {
-        let found = self.all.prompts.get(name);
-        found.filter(|prompt| self.sees(&prompt.provenance))
+    fn found<'d, L, C>(
+        &self,
+        all: &'d ServedByName<L, C>,
+        name: &str,
+    ) -> Option<&'d Arc<Served<L, C>>> {
+        let found = all.get(name)?;
+        found.provenance.is_for(&self.tools).then_some(found)
     }
 
-    fn found_resource(&self, uri: &str) -> Option<&Arc<ServedResource>> {
-        let found = self.all.resources.get(uri);
-        found.filter(|resource| self.sees(&resource.provenance))
+    /// The documents as clients list them, by name or URI.
+    fn listed<'d, L, C>(&'d self, all: &'d ServedByName<L, C>) -> impl Iterator<Item = &'d L> {
+        self.seen(all).map(|document| &document.listed)
     }
 
-    fn found_template(&self, template: &str) -> Option<&Arc<ServedTemplate>> {
-        let found = self.all.templates.get(template);
-        found.filter(|template| self.sees(&template.provenance))
-    }
-
-    fn seen_resources(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
-        let resources = self.all.resources.values();
-        resources.filter(|resource| self.sees(&resource.provenance))
-    }
-
-    /// The prompts as clients list them, by name.
     pub(crate) fn prompts(&self) -> Vec<Prompt> {
-        self.listed_prompts().cloned().collect()
+        self.listed(&self.all.prompts).cloned().collect()
     }
 
-    fn listed_prompts(&self) -> impl Iterator<Item = &Prompt> {
-        let prompts = self.all.prompts.values();
-        let seen = prompts.filter(|prompt| self.sees(&prompt.provenance));
-        seen.map(|prompt| &prompt.listed)
-    }
-
-    /// The resources as clients list them, by URI.
     pub(crate) fn resources(&self) -> Vec<Resource> {
-        self.listed_resources().cloned().collect()
+        self.listed(&self.all.resources).cloned().collect()
     }
 
-    fn listed_resources(&self) -> impl Iterator<Item = &Resource> {
-        self.seen_resources().map(|resource| &resource.listed)
-    }
-
-    /// The templates as clients list them, by URI.
     pub(crate) fn templates(&self) -> Vec<ResourceTemplate> {
-        self.listed_templates().cloned().collect()
-    }
-
-    fn listed_templates(&self) -> impl Iterator<Item = &ResourceTemplate> {
-        let templates = self.all.templates.values();
-        let seen = templates.filter(|template| self.sees(&template.provenance));
-        seen.map(|template| &template.listed)
+        self.listed(&self.all.templates).cloned().collect()
     }
 
     /// Whether its prompts are listed as they were at another moment.
     pub(crate) fn lists_prompts_as(&self, other: &Self) -> bool {
-        self.listed_prompts().eq(other.listed_prompts())
+        self.listed(&self.all.prompts)
+            .eq(other.listed(&other.all.prompts))
     }
 
     /// Whether its resources and templates are listed as they were at another moment.
     pub(crate) fn lists_resources_as(&self, other: &Self) -> bool {
-        self.listed_resources().eq(other.listed_resources())
-            && self.listed_templates().eq(other.listed_templates())
+        let (now, then) = (&self.all, &other.all);
+        self.listed(&now.resources)
+            .eq(other.listed(&then.resources))
+            && self
+                .listed(&now.templates)
+                .eq(other.listed(&then.templates))
     }
 
     /// Whether a URI can be read.
@@ -150,7 +167,7 @@ impl Documents {
 
     /// What stands for the content behind a URI: equal ones mean equal content.
     pub(crate) fn digest(&self, uri: &str) -> Option<[u8; 32]> {
-        if let Some(resource) = self.found_resource(uri) {
+        if let Some(resource) = self.found(&self.all.resources, uri) {
             return Some(resource.digest);
         }
         let fits = self.template(uri)?;
@@ -166,8 +183,8 @@ impl Documents {
         let mut templates = self.all.templates.values();
         let (template, values) =
             templates.find_map(|template| Some((template, template.values(uri)?)))?;
-        self.sees(&template.provenance)
-            .then_some((template, values))
+        let sees = template.provenance.is_for(&self.tools);
+        sees.then_some((template, values))
     }
 
     /// `resources/read`.
@@ -175,15 +192,14 @@ impl Documents {
     /// # Errors
     /// No such resource.
     pub(crate) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-        if let Some(resource) = self.found_resource(uri) {
+        if let Some(resource) = self.found(&self.all.resources, uri) {
             return Ok(ReadResourceResult::new(vec![resource.contents()]));
         }
-        let contents = match self.template(uri) {
-            Some((template, values)) => Some(template.contents(uri, &values)?),
-            None => None,
-        };
-        match contents {
-            Some(contents) => Ok(ReadResourceResult::new(vec![contents])),
+        match self.template(uri) {
+            Some((template, values)) => {
+                let contents = template.contents(uri, &values)?;
+                Ok(ReadResourceResult::new(vec![contents]))
+            }
             None => Err(ErrorData::resource_not_found(
                 "there is no such resource",
                 Some(json!({ "uri": resource::shown(uri) })),
@@ -228,7 +244,7 @@ impl Documents {
         means: Means,
         ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let Some(prompt) = self.found_prompt(&params.name) else {
+        let Some(prompt) = self.found(&self.all.prompts, &params.name) else {
             return Err(ErrorData::invalid_params(
                 "there is no such prompt",
                 Some(json!({ "name": resource::shown(&params.name) })),
@@ -240,5 +256,80 @@ impl Documents {
             arguments::Filled::All(values) => Ok(prompt.get(&values, self)?.into()),
             arguments::Filled::Ask(question) => Ok(question.into()),
         }
+    }
+}
+
+/// A bundle, as far as its documents are concerned.
+#[derive(Debug, PartialEq, Eq)]
+struct Provenance {
+    publisher: String,
+    /// The bundle's id.
+    bundle: String,
+    version: String,
+    /// Its tools: ids and major versions.
+    tools: Vec<(String, u64)>,
+}
+
+impl Provenance {
+    fn of(content: &Content) -> Self {
+        let tools = content.tools.iter().map(|entry| &entry.tool);
+        Self {
+            publisher: content.origin.publisher(),
+            bundle: content.manifest.id.to_string(),
+            version: content.manifest.version.to_string(),
+            tools: tools
+                .map(|tool| (tool.id.to_string(), tool.version.major))
+                .collect(),
+        }
+    }
+
+    /// Whether a tool of the bundle is among these, or they name the bundle itself.
+    fn is_for(&self, tools: &Tools) -> bool {
+        match tools {
+            Tools::All => true,
+            tools => {
+                let mut own = self.tools.iter();
+                own.any(|(id, major)| tools.include(id, *major))
+                    || tools.include(&self.bundle, u64::MAX)
+            }
+        }
+    }
+
+    /// The host's own URI of a file of the bundle. The publisher's name is one
+    /// segment with any content, so no two bundles have one URI.
+    fn uri(&self, path: &str) -> String {
+        let publisher = percent_encoded(self.publisher.as_bytes());
+        format!("toolward://{publisher}/{}/{path}", self.bundle)
+    }
+
+    /// How an error names a file of the bundle.
+    fn place(&self, path: &str) -> String {
+        let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
+        format!("{path} of {} by {publisher}", self.bundle)
+    }
+
+    /// A name for people.
+    fn title(text: &str) -> String {
+        visible_line(text, MAX_TITLE_CHARS)
+    }
+
+    /// The label comes first: what follows is the publisher's and may say
+    /// anything.
+    fn description(&self, text: &str) -> String {
+        let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
+        format!("[{publisher}] {}", visible(text, MAX_DESCRIPTION_CHARS))
+    }
+
+    /// `_meta` of a document: what it is called in its bundle, and whose that is.
+    fn meta(&self, kind: &str, what: &str, name: &str) -> MetaObject {
+        let mut about = serde_json::Map::new();
+        about.insert(what.to_owned(), Value::from(name));
+        about.insert("bundle".to_owned(), Value::from(self.bundle.as_str()));
+        about.insert("version".to_owned(), Value::from(self.version.as_str()));
+        let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
+        about.insert("publisher".to_owned(), json!(publisher));
+        let mut meta = MetaObject::new();
+        meta.insert(kind.to_owned(), Value::Object(about));
+        meta
     }
 }

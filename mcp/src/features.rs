@@ -36,12 +36,13 @@ pub struct ServerFeatures {
     finder: Option<Finder>,
 }
 
-/// Which lists changed.
+/// What changed: lists, and the content behind URIs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
+    pub(crate) updated: Vec<String>,
 }
 
 impl ServerFeatures {
@@ -199,32 +200,27 @@ impl ServerFeatures {
         text
     }
 
-    /// Which lists changed for a principal since `before`. What it may not use does not
-    /// count.
-    pub(crate) fn changes_since(&self, before: &Self, principal: &Principal) -> Changes {
+    /// What changed for a principal since `before`, of `watched` the resources whose content changed, or is gone. What it
+    /// may not use does not count.
+    pub(crate) fn changes_since(
+        &self,
+        before: &Self,
+        watched: &BTreeSet<String>,
+        principal: &Principal,
+    ) -> Changes {
         let same = match (&self.finder, &before.finder) {
             (Some(_), Some(_)) => true,
             (None, None) => self.own(principal).eq(before.own(principal)),
             _ => false,
         };
         let [now, then] = [self, before].map(|features| features.documents.seen_by(principal));
+        let changed = |uri: &&String| now.digest(uri) != then.digest(uri);
         Changes {
             tools: !same,
             prompts: !now.lists_prompts_as(&then),
             resources: !now.lists_resources_as(&then),
+            updated: watched.iter().filter(changed).cloned().collect(),
         }
-    }
-
-    /// Those of `watched` whose content has changed for a principal, or is gone.
-    pub(crate) fn updated_since(
-        &self,
-        before: &Self,
-        watched: &BTreeSet<String>,
-        principal: &Principal,
-    ) -> Vec<String> {
-        let [now, then] = [self, before].map(|features| features.documents.seen_by(principal));
-        let other = |uri: &&String| now.digest(uri) != then.digest(uri);
-        watched.iter().filter(other).cloned().collect()
     }
 }
 

@@ -3,10 +3,10 @@
 
 mod batch;
 mod body;
+mod client_headers;
 mod concurrency;
 mod connection;
 mod connections;
-mod cors;
 mod guard;
 mod host_header;
 #[cfg(feature = "metrics")]
@@ -15,7 +15,6 @@ mod responses;
 mod serving;
 mod sessions;
 pub mod tokens;
-mod tolerance;
 
 pub use responses::REJECTIONS;
 pub use serving::{Ended, bind, check, serve};

@@ -17,9 +17,9 @@ mod features;
 pub mod http;
 mod messages;
 mod observe;
+mod open_requests;
 mod params;
 pub mod principal;
-mod request_ids;
 mod result;
 mod revision;
 mod sanitize;
@@ -27,7 +27,6 @@ mod search;
 mod server;
 pub mod stdio;
 mod strict;
-mod unread;
 
 pub use catalogue::NameProblem;
 pub use documents::DocumentsError;

@@ -47,6 +47,9 @@ codes! {
     }
 }
 
+/// Members of a message, or of its parameters, whose text is found.
+const MEMBERS: [&str; 5] = ["id", "method", "params", "arguments", "_meta"];
+
 /// The shape of a JSON text. Undefined for text that is not JSON.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan<'t> {
@@ -54,9 +57,8 @@ pub(crate) struct Scan<'t> {
     values: usize,
     depth: usize,
     cost: usize,
-    /// The members `id` and `method`, if they came before the end of a text that is cut off.
-    id: Option<&'t [u8]>,
-    method: Option<&'t [u8]>,
+    /// The values of [`MEMBERS`] that came before the end of a text that is cut off.
+    members: [Option<&'t [u8]>; MEMBERS.len()],
     /// Whether there is a member that answers have alone, even if it is cut off.
     answers: bool,
 }
@@ -111,11 +113,9 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
             }
             b',' | b']' | b'}' => {
                 if depth == 1 {
-                    let value = text.get(start..here).map(<[u8]>::trim_ascii);
-                    if is(member, "id") {
-                        scan.id = value;
-                    } else if is(member, "method") {
-                        scan.method = value;
+                    let known = MEMBERS.iter().position(|name| is(member, name));
+                    if let Some(value) = known.and_then(|known| scan.members.get_mut(known)) {
+                        *value = text.get(start..here).map(<[u8]>::trim_ascii);
                     }
                     member = &[];
                 }
@@ -201,19 +201,25 @@ fn end_of_text(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-impl Scan<'_> {
+impl<'t> Scan<'t> {
+    /// The text of the value of one of [`MEMBERS`], the last of several.
+    pub(crate) fn member(&self, name: &str) -> Option<&'t [u8]> {
+        let mut members = MEMBERS.iter().zip(self.members);
+        members.find_map(|(known, value)| value.filter(|_| *known == name))
+    }
+
     fn takes(&mut self, bytes: usize) {
         self.cost = self.cost.saturating_add(bytes);
     }
 
     /// Whether it seems to call a tool.
     pub(crate) fn is_call(&self) -> bool {
-        self.method == Some(b"\"tools/call\"")
+        self.member("method") == Some(b"\"tools/call\"")
     }
 
     /// Whether it is an answer to a request of the server.
     pub(crate) fn is_answer(&self) -> bool {
-        self.method.is_none()
+        self.member("method").is_none()
     }
 
     /// Whether a member was seen that only answers have, and none that contradicts it:
@@ -224,12 +230,12 @@ impl Scan<'_> {
 
     /// Whether it has an id, even one that can't be read.
     pub(crate) fn has_id(&self) -> bool {
-        self.id.is_some()
+        self.member("id").is_some()
     }
 
     /// The id as rmcp reads it, if it can be read.
     pub(crate) fn id(&self) -> Option<RequestId> {
-        serde_json::from_slice(self.id?).ok()
+        serde_json::from_slice(self.member("id")?).ok()
     }
 
     /// The memory that the message takes while it is parsed and handled, at most.

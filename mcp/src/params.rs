@@ -5,129 +5,32 @@
 use std::fmt;
 
 use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData, Extensions};
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
+
+use crate::messages;
 
 /// The stable code of a request whose parameters have the wrong form.
 const CODE: &str = "params-invalid";
 
 /// What is in a place for an object.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    #[default]
     Absent,
     Object,
     EmptyList,
     Other,
 }
 
-/// The places for objects in a message. Nothing else is kept of it.
-#[derive(Debug, Default, Deserialize)]
-struct Places {
-    #[serde(default)]
-    params: ParamsPlaces,
-}
-
-#[derive(Debug, Default)]
-struct ParamsPlaces {
-    params: Place,
-    arguments: Place,
-    meta: Place,
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier)]
-enum Name {
-    #[serde(rename = "arguments")]
-    Arguments,
-    #[serde(rename = "_meta")]
-    Meta,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de> Deserialize<'de> for ParamsPlaces {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(ParamsVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(from.deserialize_any(ParamsVisitor)?.params)
-    }
-}
-
-struct ParamsVisitor;
-
-impl ParamsVisitor {
-    fn other<E>() -> Result<ParamsPlaces, E> {
-        Ok(ParamsPlaces {
-            params: Place::Other,
-            ..ParamsPlaces::default()
-        })
-    }
-}
-
-impl<'de> Visitor<'de> for ParamsVisitor {
-    type Value = ParamsPlaces;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParamsPlaces, A::Error> {
-        let mut found = ParamsPlaces {
-            params: Place::Object,
-            ..ParamsPlaces::default()
-        };
-        while let Some(name) = map.next_key::<Name>()? {
-            match name {
-                Name::Arguments => found.arguments = map.next_value()?,
-                Name::Meta => found.meta = map.next_value()?,
-                Name::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+impl Place {
+    fn of(value: Option<&[u8]>) -> Self {
+        match value {
+            None | Some(b"null") => Self::Absent,
+            Some([b'{', ..]) => Self::Object,
+            Some(list @ [b'[', ..]) if messages::items(list).is_empty() => Self::EmptyList,
+            Some(_) => Self::Other,
         }
-        Ok(found)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ParamsPlaces, A::Error> {
-        let mut params = Place::EmptyList;
-        while list.next_element::<IgnoredAny>()?.is_some() {
-            params = Place::Other;
-        }
-        Ok(ParamsPlaces {
-            params,
-            ..ParamsPlaces::default()
-        })
-    }
-
-    fn visit_unit<E>(self) -> Result<ParamsPlaces, E> {
-        Ok(ParamsPlaces::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<ParamsPlaces, E> {
-        Self::other()
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<ParamsPlaces, E> {
-        Self::other()
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<ParamsPlaces, E> {
-        Self::other()
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<ParamsPlaces, E> {
-        Self::other()
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<ParamsPlaces, E> {
-        Self::other()
     }
 }
 
@@ -162,20 +65,26 @@ impl NotAnObject {
 ///
 /// [`NotAnObject`]. What is not JSON has no error here: parsing the message reports it.
 pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
-    let Ok(Places { params: found }) = serde_json::from_slice(message) else {
-        return Ok(None);
+    let params = messages::scan(message).member("params");
+    let inner = messages::scan(params.unwrap_or_default());
+    let [params, arguments, meta] = match Place::of(params) {
+        Place::Object => [
+            Place::Object,
+            Place::of(inner.member("arguments")),
+            Place::of(inner.member("_meta")),
+        ],
+        other => [other, Place::Absent, Place::Absent],
     };
-    if found.params == Place::Other {
-        return Err(NotAnObject { path: "/params" });
-    }
-    if matches!(found.meta, Place::Other | Place::EmptyList) {
-        return Err(NotAnObject {
-            path: "/params/_meta",
-        });
-    }
-    let path = match (found.params, found.arguments) {
-        (Place::EmptyList, _) => "/params",
-        (_, Place::EmptyList) => "/params/arguments",
+    let is_json = || serde_json::from_slice::<IgnoredAny>(message).is_ok();
+    let path = match (params, arguments, meta) {
+        (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
+        (_, _, Place::Other | Place::EmptyList) if is_json() => {
+            return Err(NotAnObject {
+                path: "/params/_meta",
+            });
+        }
+        (Place::EmptyList, ..) => "/params",
+        (_, Place::EmptyList, _) => "/params/arguments",
         _ => return Ok(None),
     };
     let Ok(mut value) = serde_json::from_slice::<Value>(message) else {

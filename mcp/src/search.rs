@@ -1,8 +1,71 @@
 //! Tool search in a large catalogue: three tools of the server, with which a client
 //! finds, loads and calls the others.
+//!
+//! `load_tool` returns a reference, which `call_tool` takes. It proves that its holder has seen the tool's current schema.
+//! It is stateless, so any connection may use it, and grants nothing: its call is authorised like any other.
 
 mod finder;
-mod reference;
 mod schemas;
 
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::catalogue::Listed;
+use crate::principal::Principal;
 pub(crate) use finder::{Asked, Finder, only_looks, tools};
+
+/// Between the tool's name, in which it can't stand, and the tag.
+const SEPARATOR: char = '#';
+
+/// Bytes of a tag. Models have to copy it.
+const TAG_BYTES: usize = 12;
+
+/// The key of this process, so that a publisher can't put a valid reference into text
+/// that a model reads. `None` if the system has no randomness.
+static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+
+fn key() -> Option<&'static [u8; 32]> {
+    let key = KEY.get_or_init(|| {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).ok().map(|()| key)
+    });
+    key.as_ref()
+}
+
+/// The reference to a tool in its present form, for one principal.
+fn reference(listed: &Listed, principal: &Principal) -> Option<String> {
+    let tag = tag(listed, principal)?;
+    Some(format!("{}{SEPARATOR}{tag}", listed.name))
+}
+
+/// The name in a reference, whether or not it is still valid. A name without a tag is
+/// returned unchanged.
+fn name_of(reference: &str) -> &str {
+    reference
+        .split_once(SEPARATOR)
+        .map_or(reference, |(name, _)| name)
+}
+
+/// Whether a reference was made for the present form of this tool, and this principal.
+fn holds(reference: &str, listed: &Listed, principal: &Principal) -> bool {
+    let given = reference.split_once(SEPARATOR).map(|(_, given)| given);
+    given.is_some() && given == tag(listed, principal).as_deref()
+}
+
+fn tag(listed: &Listed, principal: &Principal) -> Option<String> {
+    let mut hasher = blake3::Hasher::new_keyed(key()?);
+    for part in [
+        listed.name.as_str(),
+        &listed.target,
+        &listed.bundle,
+        &principal.name,
+    ] {
+        hasher.update(&part.len().to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let mut tag = [0; TAG_BYTES];
+    hasher.finalize_xof().fill(&mut tag);
+    Some(URL_SAFE_NO_PAD.encode(tag))
+}

@@ -1,39 +1,28 @@
-//! The server: dispatches requests.
+//! The server: its features, and the state of its connections.
 #![expect(
     deprecated,
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
+mod handler;
+
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, DiscoverResult, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    ErrorData, Extensions, Implementation, LoggingLevel, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use toolward_host::{CallError, ErrorClass, ErrorCode, SharedState};
+use toolward_host::SharedState;
 
 use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
-use crate::features::ServerFeatures;
-use crate::params::{self, Unreadable};
+use crate::features::{Changes, ServerFeatures};
 use crate::principal::Principal;
-use crate::result;
-use crate::revision::Revision;
 use crate::stdio::Handler;
-
-/// Resources that one subscription may name.
-const MAX_SUBSCRIPTIONS: usize = 256;
 
 /// Serves all connections: the current features, and the state of clients. Cheap to
 /// clone; clones share everything.
@@ -211,77 +200,90 @@ impl Connection {
 
     /// Notifies a client of the session era of changes until it disconnects.
     async fn notify(self, peer: Peer<RoleServer>, principal: Principal) {
-        let mut receiver = self.shared.features.subscribe();
-        let mut before = receiver.borrow_and_update().clone();
+        let mut features = self.follow_features();
         loop {
             tokio::select! {
-                changed = receiver.changed() => if changed.is_err() { return },
+                changed = features.receiver.changed() => if changed.is_err() { return },
                 () = tokio::time::sleep(DISCONNECT_CHECK_INTERVAL) => {
                     if peer.is_transport_closed() { return }
                     continue;
                 }
             }
-            let now = receiver.borrow_and_update().clone();
-            let changes = now.changes_since(&before, &principal);
-            let updated = now.updated_since(&before, &self.watched(), &principal);
-            before = now;
-            let mut told = Ok(());
+            let changes = features.changes(&self.watched(), &principal);
+            let mut sent = Ok(());
             if changes.tools {
-                told = told.and(peer.notify_tool_list_changed().await);
+                sent = sent.and(peer.notify_tool_list_changed().await);
             }
             if changes.prompts {
-                told = told.and(peer.notify_prompt_list_changed().await);
+                sent = sent.and(peer.notify_prompt_list_changed().await);
             }
             if changes.resources {
-                told = told.and(peer.notify_resource_list_changed().await);
+                sent = sent.and(peer.notify_resource_list_changed().await);
             }
-            for uri in updated {
+            for uri in changes.updated {
                 let update = rmcp::model::ResourceUpdatedNotificationParam::new(uri);
-                told = told.and(peer.notify_resource_updated(update).await);
+                sent = sent.and(peer.notify_resource_updated(update).await);
             }
-            if told.is_err() {
+            if sent.is_err() {
                 return;
             }
         }
     }
 
-    /// Tells a client of the stateless era what has changed, as long as it listens.
+    /// Notifies a client of the stateless era of changes, as long as it listens.
     async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let principal = self.principal(context.request_context())?;
         let seen = self.features().documents().seen_by(&principal);
-        let mut receiver = self.shared.features.subscribe();
-        let mut before = receiver.borrow_and_update().clone();
+        let mut features = self.follow_features();
         // A client gets no notifications about resources that it may not read.
         let asked = context.accepted().resource_subscriptions.iter().flatten();
         let watched = asked.filter(|uri| seen.has(uri)).cloned().collect();
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                changed = receiver.changed() => if changed.is_err() { return Ok(()) },
+                changed = features.receiver.changed() => if changed.is_err() { return Ok(()) },
             }
-            let now = receiver.borrow_and_update().clone();
-            let changes = now.changes_since(&before, &principal);
-            let updated = now.updated_since(&before, &watched, &principal);
-            before = now;
-            let accepted = context.accepted();
-            let sink = context.sink();
-            let mut told = Ok(());
+            let changes = features.changes(&watched, &principal);
+            let (accepted, sink) = (context.accepted(), context.sink());
+            let mut sent = Ok(());
             if changes.tools && accepted.tools_list_changed == Some(true) {
-                told = told.and(sink.notify_tool_list_changed().await);
+                sent = sent.and(sink.notify_tool_list_changed().await);
             }
             if changes.prompts && accepted.prompts_list_changed == Some(true) {
-                told = told.and(sink.notify_prompt_list_changed().await);
+                sent = sent.and(sink.notify_prompt_list_changed().await);
             }
             if changes.resources && accepted.resources_list_changed == Some(true) {
-                told = told.and(sink.notify_resource_list_changed().await);
+                sent = sent.and(sink.notify_resource_list_changed().await);
             }
-            for uri in updated {
-                told = told.and(sink.notify_resource_updated(uri).await);
+            for uri in changes.updated {
+                sent = sent.and(sink.notify_resource_updated(uri).await);
             }
-            if told.is_err() {
+            if sent.is_err() {
                 return Ok(());
             }
         }
+    }
+
+    fn follow_features(&self) -> FollowedFeatures {
+        let mut receiver = self.shared.features.subscribe();
+        let before = receiver.borrow_and_update().clone();
+        FollowedFeatures { receiver, before }
+    }
+}
+
+/// The features as a client knows them.
+struct FollowedFeatures {
+    receiver: watch::Receiver<Arc<ServerFeatures>>,
+    before: Arc<ServerFeatures>,
+}
+
+impl FollowedFeatures {
+    /// What changed for a client that watches these resources.
+    fn changes(&mut self, watched: &BTreeSet<String>, principal: &Principal) -> Changes {
+        let now = self.receiver.borrow_and_update().clone();
+        let changes = now.changes_since(&self.before, watched, principal);
+        self.before = now;
+        changes
     }
 }
 
@@ -320,293 +322,6 @@ impl Connection {
             .with_server_info(implementation)
             .with_instructions(self.features().instructions(principal))
     }
-}
-
-impl ServerHandler for Connection {
-    fn get_info(&self) -> ServerConfig {
-        self.config(self.own_principal().as_ref())
-    }
-
-    /// The stateless era: the request brings the principal for whom the instructions count.
-    async fn discover(
-        &self,
-        context: RequestContext<RoleServer>,
-    ) -> Result<DiscoverResult, ErrorData> {
-        let principal = self.behind(&context.extensions).ok();
-        let versions = self.supported_protocol_versions().into_owned();
-        let config = self.config(principal.as_ref());
-        Ok(DiscoverResult::from_server_info(versions, config))
-    }
-
-    /// The session era: the request brings the principal for whom the instructions count.
-    async fn initialize(
-        &self,
-        request: InitializeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<InitializeResult, ErrorData> {
-        context.peer.set_peer_info(request.clone());
-        let mut result = self.negotiate_initialize(&request)?;
-        let principal = self.behind(&context.extensions).ok();
-        result.instructions = Some(self.features().instructions(principal.as_ref()));
-        Ok(Revision::named(&result.protocol_version).opening(result))
-    }
-
-    async fn list_tools(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        one_page(request)?;
-        let principal = self.principal(&context)?;
-        let revision = Revision::of(&context);
-        let tools = self.features().tools(&principal).into_iter();
-        Ok(ListToolsResult::with_all_items(
-            tools.map(|tool| revision.tool(tool)).collect(),
-        ))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let principal = self.principal(&context)?;
-        let features = self.features();
-        let level = match stateless(&context) {
-            true => context.meta.log_level(),
-            false => *self
-                .state
-                .level
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        };
-        let incoming = call::Incoming {
-            features: &features,
-            round_trips: &self.shared.round_trips,
-            principal: &principal,
-            context: &context,
-            level,
-            session: self.state.session.as_deref(),
-            long_calls: self.long_calls.as_ref(),
-        };
-        tokio::select! {
-            biased;
-            // Dropping the future ends the guest and frees its slot.
-            () = context.ct.cancelled() => Ok(result::failed(&cancelled("the call was cancelled")).into()),
-            // Boxed, as all that is large: every request's future has room for the largest, and is moved to and fro.
-            result = Box::pin(incoming.call(request)) => result,
-        }
-    }
-
-    /// Asked for before a request of the newer era is handled, to compare headers
-    /// with the arguments that they repeat. It knows what its principal may call.
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let features = self.features();
-        if features.finder().is_some() {
-            // No headers repeat the arguments of the server's own tools.
-            return None;
-        }
-        let principal = self.own_principal()?;
-        let listed = features.find(name, &principal)?;
-        let schema = Arc::clone(&listed.tool.input_schema);
-        Some(Tool::new(listed.name.clone(), "", schema))
-    }
-
-    async fn list_prompts(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        one_page(request)?;
-        let revision = Revision::of(&context);
-        let prompts = self.documents(&context)?.prompts().into_iter();
-        Ok(ListPromptsResult::with_all_items(
-            prompts.map(|prompt| revision.prompt(prompt)).collect(),
-        ))
-    }
-
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let documents = self.documents(&context)?;
-        let revision = Revision::of(&context);
-        tokio::select! {
-            biased;
-            () = context.ct.cancelled() => {
-                let error = cancelled("the prompt was cancelled");
-                Err(ErrorData::internal_error(error.message.clone(), serde_json::to_value(&error).ok()))
-            }
-            result = Box::pin(documents.prompt(request, &context)) => Ok(match result? {
-                GetPromptResponse::Complete(result) => revision.messages(result).into(),
-                asks => asks,
-            }),
-        }
-    }
-
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        one_page(request)?;
-        let revision = Revision::of(&context);
-        let resources = self.documents(&context)?.resources().into_iter();
-        Ok(ListResourcesResult::with_all_items(
-            resources
-                .map(|resource| revision.resource(resource))
-                .collect(),
-        ))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        one_page(request)?;
-        let revision = Revision::of(&context);
-        let templates = self.documents(&context)?.templates().into_iter();
-        Ok(ListResourceTemplatesResult::with_all_items(
-            templates
-                .map(|template| revision.template(template))
-                .collect(),
-        ))
-    }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.documents(&context)?.read(&request.uri)?;
-        Ok(read.into())
-    }
-
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        self.documents(&context)?.complete(&request)
-    }
-
-    /// What the protocol library could not read: a method that the server does not have, or parameters of the wrong
-    /// form.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        mut context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        let stateless = stateless(&context);
-        let (call, wrong) = match params::unreadable(request, stateless) {
-            Unreadable::Call(call, wrong) => (call, wrong),
-            Unreadable::Fault(error) => return Err(error),
-        };
-        context.extensions.insert(wrong);
-        let result = match self.call_tool(*call, context).await? {
-            CallToolResponse::Complete(result) => serde_json::to_value(result),
-            CallToolResponse::InputRequired(result) => serde_json::to_value(result),
-            _ => return Err(ErrorData::internal_error("unexpected kind of result", None)),
-        };
-        let mut result =
-            result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        // As the protocol library does it for results that it knows.
-        if let (false, Some(members)) = (stateless, result.as_object_mut()) {
-            members.shift_remove("resultType");
-        }
-        Ok(CustomResult::new(result))
-    }
-
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let level = &self.state.level;
-        *level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
-        Ok(())
-    }
-
-    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Ok(principal) = self.behind(&context.extensions) else {
-            return;
-        };
-        // A client may send it again; one task notifies it.
-        if !self.state.notified.swap(true, Ordering::Relaxed) {
-            tokio::spawn(self.clone().notify(context.peer, principal));
-        }
-    }
-
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        if !self.documents(&context)?.has(&request.uri) {
-            return Err(ErrorData::resource_not_found(
-                "there is no such resource",
-                None,
-            ));
-        }
-        let watched = self.state.watched.lock();
-        let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
-        if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains(&request.uri) {
-            let message = format!("a connection may watch {MAX_SUBSCRIPTIONS} resources");
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        watched.insert(request.uri);
-        Ok(())
-    }
-
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        self.principal(&context)?;
-        let watched = self.state.watched.lock();
-        watched
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&request.uri);
-        Ok(())
-    }
-
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        let mut accepted = requested.clone();
-        if let Some(uris) = &mut accepted.resource_subscriptions {
-            // `listen` checks access: the answer here reveals nothing.
-            uris.truncate(MAX_SUBSCRIPTIONS);
-        }
-        Some(accepted)
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        Box::pin(self.follow(context)).await
-    }
-}
-
-/// Whether a request belongs to the era without sessions.
-pub(crate) fn stateless(context: &RequestContext<RoleServer>) -> bool {
-    let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-}
-
-/// Lists are returned whole, so no cursor is valid.
-fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match request.and_then(|request| request.cursor) {
-        Some(_) => Err(ErrorData::invalid_params("there is no such cursor", None)),
-        None => Ok(()),
-    }
-}
-
-/// What a cancelled request ends with.
-fn cancelled(message: &str) -> CallError {
-    CallError::new(ErrorCode::CANCELED, ErrorClass::Canceled, message)
 }
 
 #[cfg(test)]

@@ -10,15 +10,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rmcp::service::QuitReason;
 use rmcp::{ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
@@ -26,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{ReadProgress, SharedState};
 use toolward_support::report::codes;
 
-use crate::unread::UnreadResults;
+use crate::client::UnreadResults;
 use read_ahead::CallThreads;
 use transport::StdioTransport;
 
@@ -141,8 +140,8 @@ pub async fn serve<H: Handler>(
     streams: Streams,
     shutdown: CancellationToken,
 ) -> Result<(), StdioError> {
-    let input = Input::of(streams.input)?;
-    let output = Output::of(streams.output)?;
+    let input = input(streams.input)?;
+    let output = output(streams.output)?;
     let threads = match handler.long_calls_runtime() {
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
@@ -191,20 +190,6 @@ pub async fn serve<H: Handler>(
     }
 }
 
-/// What the client writes.
-enum Input {
-    Pipe(pipe::Receiver),
-    Socket(UnixStream),
-    Other(tokio::fs::File),
-}
-
-/// What the client reads.
-enum Output {
-    Pipe(pipe::Sender),
-    Socket(UnixStream),
-    Other(tokio::fs::File),
-}
-
 /// The kind of a stream that does not block and can be waited for; `None` for another.
 fn waited_for(stream: &OwnedFd) -> Option<FileType> {
     let flags = rustix::fs::fcntl_getfl(stream).ok()?;
@@ -223,68 +208,22 @@ fn other(stream: OwnedFd) -> tokio::fs::File {
     tokio::fs::File::from_std(File::from(stream))
 }
 
-impl Input {
-    fn of(stream: OwnedFd) -> io::Result<Self> {
-        Ok(match waited_for(&stream) {
-            Some(FileType::Fifo) => Self::Pipe(pipe::Receiver::from_owned_fd(stream)?),
-            Some(FileType::Socket) => Self::Socket(socket(stream)?),
-            _ => Self::Other(other(stream)),
-        })
-    }
+/// What the client writes.
+fn input(stream: OwnedFd) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    Ok(match waited_for(&stream) {
+        Some(FileType::Fifo) => Box::new(pipe::Receiver::from_owned_fd(stream)?),
+        Some(FileType::Socket) => Box::new(socket(stream)?),
+        _ => Box::new(other(stream)),
+    })
 }
 
-impl Output {
-    fn of(stream: OwnedFd) -> io::Result<Self> {
-        Ok(match waited_for(&stream) {
-            Some(FileType::Fifo) => Self::Pipe(pipe::Sender::from_owned_fd(stream)?),
-            Some(FileType::Socket) => Self::Socket(socket(stream)?),
-            _ => Self::Other(other(stream)),
-        })
-    }
-}
-
-impl AsyncRead for Input {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
-            Self::Socket(socket) => Pin::new(socket).poll_read(context, buffer),
-            Self::Other(file) => Pin::new(file).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Output {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_write(context, bytes),
-            Self::Socket(socket) => Pin::new(socket).poll_write(context, bytes),
-            Self::Other(file) => Pin::new(file).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_flush(context),
-            Self::Socket(socket) => Pin::new(socket).poll_flush(context),
-            Self::Other(file) => Pin::new(file).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(context),
-            Self::Socket(socket) => Pin::new(socket).poll_shutdown(context),
-            Self::Other(file) => Pin::new(file).poll_shutdown(context),
-        }
-    }
+/// What the client reads.
+fn output(stream: OwnedFd) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+    Ok(match waited_for(&stream) {
+        Some(FileType::Fifo) => Box::new(pipe::Sender::from_owned_fd(stream)?),
+        Some(FileType::Socket) => Box::new(socket(stream)?),
+        _ => Box::new(other(stream)),
+    })
 }
 
 #[cfg(test)]
@@ -302,8 +241,8 @@ mod tests {
     async fn a_socket_that_does_not_block_is_waited_for() {
         let (mut client, server) = StdUnixStream::pair().unwrap();
         server.set_nonblocking(true).unwrap();
-        let mut input = Input::of(server.try_clone().unwrap().into()).unwrap();
-        let mut output = Output::of(server.into()).unwrap();
+        let mut from_client = input(server.try_clone().unwrap().into()).unwrap();
+        let mut to_client = output(server.into()).unwrap();
         let writing = std::thread::spawn(move || {
             client.write_all(&vec![b'a'; MANY]).unwrap();
             let mut answer = vec![0; MANY];
@@ -311,11 +250,11 @@ mod tests {
             answer
         });
         let mut request = vec![0; MANY];
-        input.read_exact(&mut request).await.unwrap();
+        from_client.read_exact(&mut request).await.unwrap();
         assert!(request.iter().all(|byte| *byte == b'a'));
-        output.write_all(&vec![b'b'; MANY]).await.unwrap();
+        to_client.write_all(&vec![b'b'; MANY]).await.unwrap();
         assert!(writing.join().unwrap().iter().all(|byte| *byte == b'b'));
-        assert_eq!(input.read(&mut [0]).await.unwrap(), 0);
+        assert_eq!(from_client.read(&mut [0]).await.unwrap(), 0);
     }
 
     #[tokio::test]
@@ -325,7 +264,7 @@ mod tests {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(file.path(), flags, rustix::fs::Mode::empty());
         let mut text = String::new();
-        let mut input = Input::of(opened.unwrap()).unwrap();
+        let mut input = input(opened.unwrap()).unwrap();
         input.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "a line\n");
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::diagnostic::{Code, Diagnostic, Position};
 
@@ -203,6 +203,12 @@ fn check_level(
     }
 }
 
+/// The items of an array, the values of an object's members, or nothing.
+pub fn parts(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().into_iter().flatten();
+    items.chain(value.as_object().into_iter().flat_map(Map::values))
+}
+
 /// The name of a value's type for messages, with its article.
 #[must_use]
 pub fn kind_name(value: &Value) -> &'static str {
@@ -297,9 +303,7 @@ pub fn texts(value: &Value) -> BTreeSet<String> {
             Value::Number(number) => {
                 all.insert(number.to_string());
             }
-            Value::Array(items) => items.iter().for_each(|item| add(item, all)),
-            Value::Object(members) => members.values().for_each(|member| add(member, all)),
-            Value::Null | Value::Bool(_) => {}
+            other => parts(other).for_each(|part| add(part, all)),
         }
     }
     let mut all = BTreeSet::new();

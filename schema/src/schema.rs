@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::SchemaScope;
 use crate::diagnostic::Code;
+use crate::json::parts;
 use compile::{Translated, build};
 use marks::{NamePatterns, SchemaMark};
 
@@ -265,13 +266,9 @@ fn overlaps(a: &str, b: &str) -> bool {
 }
 
 fn depth_over(value: &Value, limit: usize) -> bool {
-    let mut inside: Box<dyn Iterator<Item = &Value>> = match value {
-        Value::Array(items) => Box::new(items.iter()),
-        Value::Object(members) => Box::new(members.values()),
-        _ => return false,
-    };
+    let nests = value.is_array() || value.is_object();
     match limit.checked_sub(1) {
-        None => true,
-        Some(limit) => inside.any(|value| depth_over(value, limit)),
+        None => nests,
+        Some(limit) => parts(value).any(|part| depth_over(part, limit)),
     }
 }

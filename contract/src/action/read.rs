@@ -9,7 +9,6 @@ use crate::diagnostic::FileReport;
 use crate::shared;
 use crate::source::{Content, FieldReader, MappingReader, PlacedValue};
 use crate::terms::Approval;
-use crate::wording;
 
 /// The one version of the format.
 const SCHEMA: &str = "action/v1";
@@ -33,7 +32,7 @@ pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
         Some(field) => edition(&field),
         None => without_schema(root, &mut fields),
     };
-    let description = wording::description(&mut fields);
+    let description = shared::description(&mut fields);
     let mut action = shared_fields(fields, edition)?;
     action.description = Some(description?);
     Some(action)
@@ -47,10 +46,10 @@ pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
         .take("schema")
         .map_or(Edition::Unnamed, |field| edition(&field));
     let description = match edition {
-        Edition::V1 => Some(wording::description(&mut fields)?),
+        Edition::V1 => Some(shared::description(&mut fields)?),
         Edition::Unnamed => {
             let field = fields.take("description");
-            field.and_then(|field| wording::prose(&field, 1..=2000, true))
+            field.and_then(|field| shared::prose(&field, 1..=2000, true))
         }
     };
     let mut action = shared_fields(fields, edition)?;
@@ -82,10 +81,10 @@ fn without_schema(root: &FieldReader<'_>, fields: &mut MappingReader<'_>) -> Edi
 fn shared_fields(mut fields: MappingReader<'_>, edition: Edition) -> Option<Action> {
     let name = match edition {
         Edition::V1 => None,
-        Edition::Unnamed => fields.read("name", |field| wording::prose(field, 1..=80, false)),
+        Edition::Unnamed => fields.read("name", |field| shared::prose(field, 1..=80, false)),
     };
     let id = read_id(&mut fields, edition);
-    let version = fields.read("version", wording::version);
+    let version = fields.read("version", shared::version);
     let mutates = shared::mutates(&mut fields);
     let requires = shared::requires(&mut fields).all();
     let approval = shared::approval(&mut fields);
@@ -100,7 +99,7 @@ fn shared_fields(mut fields: MappingReader<'_>, edition: Edition) -> Option<Acti
     }
     let fires_events = events(&mut fields);
     let implementations = implementations(&mut fields, edition);
-    let tags = wording::labels(&mut fields, "tags");
+    let tags = shared::labels(&mut fields, "tags");
     let examples = examples(&mut fields);
     let metadata = fields
         .take("metadata")
@@ -143,7 +142,7 @@ fn read_id(fields: &mut MappingReader<'_>, edition: Edition) -> Option<String> {
 
 fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue<String>> {
     let field = fields.take(key)?;
-    Some(field.placed(wording::shown_text(&field, false)?))
+    Some(field.placed(shared::shown_text(&field, false)?))
 }
 
 /// Warns of a `verb` or `target_kind` that is not the id's. AIP-39 derives them only where they are not
@@ -172,7 +171,7 @@ fn events(fields: &mut MappingReader<'_>) -> Vec<String> {
         return Vec::new();
     };
     let items = field.items();
-    let read = |item| wording::filled(item, false);
+    let read = |item| shared::filled(item, false);
     let events: Vec<String> = items.iter().filter_map(read).collect();
     if !events.is_empty() && events.len() == items.len() {
         shared::without_effect(
@@ -203,7 +202,7 @@ fn implementations(fields: &mut MappingReader<'_>, edition: Edition) -> Vec<Impl
         let kind = inner.require("kind", |field| {
             field.word(Implementor::WORDS, &codes::WRONG_VALUE)
         });
-        let reference = inner.require("ref", |field| wording::filled(field, false));
+        let reference = inner.require("ref", |field| shared::filled(field, false));
         inner.unknown();
         if let (Some(kind), Some(reference)) = (kind, reference) {
             hints.push(ImplementationHint { kind, reference });
@@ -220,9 +219,9 @@ const NOT_FOLLOWED: &str = "it is shown, and what it names is not looked for";
 fn examples(fields: &mut MappingReader<'_>) -> Vec<ActionExample> {
     let read = fields.items("examples").into_iter().filter_map(|item| {
         let mut inner = item.fields()?;
-        let name = inner.require("name", |field| wording::filled(field, false));
-        let scenario = inner.require("scenario", |field| wording::filled(field, true));
-        let note = inner.read("note", |field| wording::shown_text(field, true));
+        let name = inner.require("name", |field| shared::filled(field, false));
+        let scenario = inner.require("scenario", |field| shared::filled(field, true));
+        let note = inner.read("note", |field| shared::shown_text(field, true));
         inner.unknown();
         Some(ActionExample {
             name: name?,

@@ -1,6 +1,5 @@
 //! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host makes it, under the grant.
 
-mod headers;
 mod read;
 mod url;
 
@@ -10,11 +9,11 @@ use std::time::Duration;
 use super::response::OutputPlace;
 use super::template::{BodyTemplate, SlotSource, Template};
 use crate::codes;
+use crate::shared;
 use crate::source::FieldReader;
-use crate::wording;
 
-pub(crate) use headers::header_refusal;
 pub(super) use read::HttpDefaults;
+pub(crate) use read::header_refusal;
 pub use url::Endpoint;
 
 /// One request, with placeholders.
@@ -238,5 +237,5 @@ fn sentence(field: &FieldReader<'_>) -> Option<String> {
         );
         return field.refuse(&codes::TEXT_LENGTH, message);
     }
-    wording::filled(field, false)
+    shared::filled(field, false)
 }

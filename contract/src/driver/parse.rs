@@ -1,19 +1,24 @@
-//! DRIVER.md field by field. Entries of `implements` are read elsewhere.
+//! DRIVER.md field by field. Not checked against contracts here.
 
 use serde_json::Map;
 
 use super::http::HttpDefaults;
+use super::mapping::InputMapping;
 use super::requirements::{read_auth, read_cost};
-use super::{Driver, DriverKind, DriverLimits, Platform, implements, without_effect};
+use super::{
+    Driver, DriverKind, DriverLimits, HttpCall, Implements, PlaceholderPlaces, Platform, World,
+    without_effect,
+};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed};
 use crate::front_matter::{FrontMatter, split, split_with};
+use crate::id::ToolId;
 use crate::json::MAX_SAFE_INTEGER;
+use crate::path;
 use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, FieldReader, KeyForm, MappingReader, Node, PlacedValue, nearest};
 use crate::tool::Requires;
-use crate::wording;
 
 /// What `spec` may say: the format of AIP-30.
 const SPEC: &[&str] = &["agentdriver/v1"];
@@ -76,9 +81,9 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         shared::schema(&schema, SCHEMA);
     }
     let id = shared::id(&mut fields);
-    let name = wording::name(&mut fields);
-    let description = wording::description(&mut fields);
-    let version = fields.require("version", wording::version);
+    let name = shared::name(&mut fields);
+    let description = shared::description(&mut fields);
+    let version = fields.require("version", shared::version);
     let kind = fields.require("kind", self::kind);
     let component = component(&mut fields, kind.as_ref());
     let egress = root.report.unbroken(|| egress(&mut fields));
@@ -93,7 +98,7 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         false => egress.value,
     });
     let entries = fields.required("implements");
-    let implements = entries.map(|field| implements::read(&field, kind.as_ref(), &mut defaults));
+    let implements = entries.map(|field| read_implements(&field, kind.as_ref(), &mut defaults));
     defaults.reading.warn_of_old_form(root.report);
     let (platform, mut requires) = requires(&mut fields);
     let cost_override = read_cost(&mut fields);
@@ -101,8 +106,8 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     let retry_override = shared::retry_override(&mut fields);
     let limits = limits(&mut fields);
     let region = region(&mut fields);
-    let policy_tags = wording::labels(&mut fields, "policy_tags");
-    wording::labels(&mut fields, "tags");
+    let policy_tags = shared::labels(&mut fields, "policy_tags");
+    shared::labels(&mut fields, "tags");
     let used: CapabilitySet = defaults.reading.secrets().collect();
     let (auth, stored) = read_auth(&mut fields, is_http.then_some(&used));
     requires.capabilities.extend(used.into_iter().chain(stored));
@@ -128,7 +133,7 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         requires,
         platform,
         cost_override,
-        timeout_override: timeout_override.map(|given| given.value),
+        timeout_override,
         retry_override,
         limits,
         region,
@@ -218,9 +223,9 @@ fn egress(fields: &mut MappingReader<'_>) -> PlacedValue<CapabilitySet> {
 fn region(fields: &mut MappingReader<'_>) -> Vec<String> {
     match fields.take("region") {
         Some(field) if matches!(field.content, Content::Text(_)) => {
-            wording::shown_text(&field, false).into_iter().collect()
+            shared::shown_text(&field, false).into_iter().collect()
         }
-        Some(field) => wording::shown_texts(&field),
+        Some(field) => shared::shown_texts(&field),
         None => Vec::new(),
     }
 }
@@ -229,8 +234,8 @@ fn requires(fields: &mut MappingReader<'_>) -> (Platform, Requires) {
     let Some(mut inner) = fields.take_fields("requires") else {
         return (Platform::default(), Requires::default());
     };
-    let os = wording::labels(&mut inner, "os");
-    let arch = wording::labels(&mut inner, "arch");
+    let os = shared::labels(&mut inner, "os");
+    let arch = shared::labels(&mut inner, "arch");
     let mut megabytes = |key| inner.integer(key, 0..=u64::from(u32::MAX));
     let platform = Platform {
         os,
@@ -264,4 +269,137 @@ fn limits(fields: &mut MappingReader<'_>) -> DriverLimits {
     };
     inner.unknown();
     limits
+}
+
+fn read_implements(
+    field: &FieldReader<'_>,
+    kind: Option<&DriverKind>,
+    defaults: &mut HttpDefaults,
+) -> Vec<Implements> {
+    let items = field.items();
+    if matches!(&field.content, Content::List(items) if items.is_empty()) {
+        let message = "expected at least one entry in `implements`, found none";
+        field.note(&codes::IMPLEMENTS_EMPTY, message);
+    }
+    let mut entries: Vec<Implements> = Vec::new();
+    for item in &items {
+        let Some(entry) = entry(item, kind, defaults) else {
+            continue;
+        };
+        let name = claimed(&entry.tool);
+        let same =
+            |other: &&Implements| claimed(&other.tool) == name && other.version == entry.version;
+        if let Some(first) = entries.iter().find(same) {
+            let message = format!(
+                "expected `{name}` {} once, found it again (first on line {})",
+                entry.version_text, first.at.line
+            );
+            item.note(&codes::IMPLEMENTS_DUPLICATE, message);
+        }
+        entries.push(entry);
+    }
+    entries
+}
+
+fn entry(
+    item: &FieldReader<'_>,
+    kind: Option<&DriverKind>,
+    defaults: &mut HttpDefaults,
+) -> Option<Implements> {
+    let mut fields = item.fields()?;
+    let tool = fields.require("tool", |field| {
+        let expected = "a contract id, or the path of a TOOL.md or its folder";
+        field.text_as(&codes::TOOL_REFERENCE_INVALID, expected, |found| {
+            let id = ToolId::relaxed(found).ok();
+            (id.is_some() || is_path(found)).then(|| (found.to_owned(), id))
+        })
+    });
+    let version = fields.require("version", |field| {
+        let expected = "a version range such as ^1.0.0";
+        field.text_as(&codes::VERSION_RANGE_INVALID, expected, |found| {
+            let range = nodejs_semver::Range::parse(found).ok();
+            let range = range.filter(|_| !found.trim().is_empty())?;
+            Some((range, found.to_owned()))
+        })
+    });
+    let (drop_inputs, drop_outputs) = narrowing(&mut fields);
+    let mapping = fields
+        .take("mapping")
+        .map(|field| InputMapping::read(&field));
+    let cost_override = read_cost(&mut fields);
+    let timeout = shared::milliseconds(&mut fields, "timeout_override_ms");
+    let retry = shared::retry_override(&mut fields);
+    let label = fields.name_of("metadata");
+    let metadata = fields.take("metadata");
+    let below = |name: &str| {
+        let node = metadata.as_ref()?.get(name)?;
+        Some(FieldReader::new(
+            &format!("{label}.{name}"),
+            node,
+            item.report,
+        ))
+    };
+    let (request, component) = (below("http"), below("component"));
+    let places = request
+        .as_ref()
+        .map(|request| PlaceholderPlaces::of(request.node));
+    let http = match (kind, request) {
+        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, defaults),
+        (Some(DriverKind::Http), None) => {
+            let message = format!("expected the field `{label}.http` for `kind: http`, found none");
+            item.refuse(&codes::MISSING_FIELD, message)
+        }
+        _ => None,
+    };
+    let world = World::read(kind, component.as_ref());
+    let kind_fields = match kind {
+        Some(kind) if !kind.is_run() => fields.rest(),
+        _ => {
+            fields.unknown();
+            Map::new()
+        }
+    };
+    let ((tool, tool_id), (version, version_text)) = (tool?, version?);
+    Some(Implements {
+        tool,
+        tool_id,
+        version,
+        version_text,
+        drop_inputs,
+        drop_outputs,
+        mapping: mapping.unwrap_or_default(),
+        cost_override,
+        timeout,
+        retry,
+        http,
+        places: places.unwrap_or_default(),
+        program: None,
+        world: world?,
+        kind_fields,
+        metadata: metadata.map(|field| field.mapping()).unwrap_or_default(),
+        at: item.at,
+    })
+}
+
+/// The id that a reference probably means: AIP-14 names the folder of a contract after its id.
+fn claimed(tool: &str) -> &str {
+    let folder = tool.strip_suffix("/TOOL.md").unwrap_or(tool);
+    let folder = folder.trim_end_matches('/');
+    folder.rsplit_once('/').map_or(folder, |(_, name)| name)
+}
+
+/// Whether a contract is named by the path of its TOOL.md, or of the folder that has it.
+pub(super) fn is_path(text: &str) -> bool {
+    let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
+    (names_file || path::is_relative(text)) && path::is_path(text)
+}
+
+fn narrowing(fields: &mut MappingReader<'_>) -> (Vec<String>, Vec<String>) {
+    let Some(mut inner) = fields.take_fields("schema_narrowing") else {
+        return (Vec::new(), Vec::new());
+    };
+    let inputs = inner.strings("drop_inputs");
+    let outputs = inner.strings("drop_outputs");
+    inner.unknown();
+    (inputs, outputs)
 }

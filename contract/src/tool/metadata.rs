@@ -8,9 +8,8 @@ use super::mapped;
 use crate::capability::Class;
 use crate::codes;
 use crate::diagnostic::FileReport;
-use crate::shared::{RequiresParts, requires_parts};
+use crate::shared::{RequiresParts, is_deceptive, plain_name, requires_parts, shown};
 use crate::source::{Content, FieldReader, MappingReader, Node, nearest};
-use crate::wording::{is_deceptive, plain_name, shown};
 
 /// Which half of a result MCP clients get, besides the value as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

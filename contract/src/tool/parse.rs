@@ -1,16 +1,17 @@
 //! TOOL.md field by field (AIP-14, "Frontmatter"). Knows no YAML.
 
+use serde_json::Value;
+
 use super::metadata::ToolMetadata;
-use super::schemas::{context_schema, examples, schemas};
-use super::{Approval, DEFAULT_TIMEOUT, DriverConstraints, Tool};
+use super::{Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
-use crate::diagnostic::{FileReport, Parsed, Position};
+use crate::diagnostic::{Code, FileReport, Parsed, Position};
 use crate::front_matter::split;
+use crate::schema::{Schema, SchemaError};
 use crate::shared;
-use crate::source::{FieldReader, MappingReader, PlacedValue, Spelling};
-use crate::wording;
+use crate::source::{Content, FieldReader, MappingReader, Node, PlacedValue, Spelling, nearest};
 
 impl Tool {
     /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
@@ -64,15 +65,12 @@ pub(super) fn contract(
     // `defineTool` makes both optional.
     let name = match (spelling, root.get("name")) {
         (Spelling::Camel, None) => id.as_ref().map(ToString::to_string),
-        _ => wording::name(&mut fields),
+        _ => shared::name(&mut fields),
     };
-    let description = wording::description(&mut fields);
+    let description = shared::description(&mut fields);
     let version = match (spelling, root.get("version")) {
         (Spelling::Camel, None) => Some(semver::Version::new(1, 0, 0)),
-        _ => {
-            let version = fields.required("version");
-            version.and_then(|field| wording::version(&field))
-        }
+        _ => fields.require("version", shared::version),
     };
     let (inputs, outputs) = schemas(&mut fields, scope);
 
@@ -92,10 +90,9 @@ pub(super) fn contract(
     let retry = shared::retry(&mut fields);
     let default_implementation = fields.take("default_implementation");
     let default_implementation = default_implementation.filter(|field| !field.is_null());
-    let default_implementation =
-        default_implementation.and_then(|field| field.text().map(str::to_owned));
+    let default_implementation = default_implementation.and_then(|field| field.string());
     let driver_constraints = constraints(&mut fields);
-    let tags = wording::labels(&mut fields, "tags");
+    let tags = shared::labels(&mut fields, "tags");
     let context_schema = context_schema(&mut fields, metadata.context_schema, scope);
     let examples = examples(&mut fields, inputs.as_ref(), outputs.as_ref());
     fields.unknown();
@@ -114,7 +111,7 @@ pub(super) fn contract(
         approval,
         risk_level: merged.risk_level,
         cost_class,
-        timeout: timeout.map_or(DEFAULT_TIMEOUT, |given| given.value),
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
         retry,
         default_implementation,
         implements: implements.into_implementation(),
@@ -209,8 +206,7 @@ fn stricter_approval(
 
 fn given_text(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue<String>> {
     let field = fields.take(key)?;
-    let value = field.text()?.to_owned();
-    let at = field.key_at;
+    let (value, at) = (field.string()?, field.key_at);
     Some(PlacedValue { value, at })
 }
 
@@ -268,4 +264,155 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
             .add(&codes::CONSTRAINTS_CONTRADICT, at, message);
     }
     constraints
+}
+
+/// The schemas of inputs, which must be an object, and outputs.
+fn schemas(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> (Option<Schema>, Option<Schema>) {
+    let (inputs_key, outputs_key) = match fields.spelling() {
+        Spelling::Snake => ("inputs", "outputs"),
+        Spelling::Camel => ("input_schema", "output_schema"),
+    };
+    let field = fields.required(inputs_key);
+    let inputs = field.as_ref().and_then(|field| schema(field, scope));
+    let outputs = fields.required(outputs_key);
+    let outputs = outputs.and_then(|field| schema(&field, scope));
+    let kind = inputs
+        .as_ref()
+        .and_then(|inputs| inputs.value().get("type"));
+    if let (Some(field), Some(kind)) = (field, kind)
+        && kind != "object"
+    {
+        let name = &field.name;
+        let message = format!("expected `{name}` to describe an object, found type {kind}");
+        fields
+            .report
+            .add(&codes::INPUTS_NOT_OBJECT, field.place("/type"), message);
+    }
+    (inputs, outputs)
+}
+
+/// A schema, compiled.
+pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schema> {
+    let label = &field.name;
+    if !matches!(field.content, Content::Mapping(_)) {
+        let found = field.kind();
+        let message = format!("expected `{label}` to be a JSON Schema, found {found}");
+        return field.refuse(&codes::WRONG_TYPE, message);
+    }
+    let value = field.to_value();
+    if let Some(schema) = scope.compiled(&value) {
+        return Some(schema);
+    }
+    match Schema::compile(&value, scope) {
+        Ok(schema) => Some(schema),
+        Err(SchemaError {
+            missing: Some(id), ..
+        }) if scope.is_schema_unread(&id) => {
+            field.report.follows();
+            None
+        }
+        Err(error) => {
+            // An error in another document is reported at the reference.
+            let at = match error.document {
+                None => field.place(&error.path),
+                Some(_) => field.at,
+            };
+            let near = |id: &String| {
+                let known = scope.schemas();
+                nearest(id, known.iter().map(String::as_str)).map(str::to_owned)
+            };
+            let near = error.missing.as_ref().and_then(near);
+            let hint = near.map(|near| format!("did you mean `schema:{near}`?"));
+            field
+                .report
+                .add_with_hint(error.info, at, format!("in `{label}`: {error}"), hint);
+            None
+        }
+    }
+}
+
+/// `contextSchema` at the top or below `metadata`; both only if equal.
+pub(super) fn context_schema<'n>(
+    fields: &mut MappingReader<'n>,
+    below_metadata: Option<&'n Node>,
+    scope: &dyn Scope,
+) -> Option<Schema> {
+    let top = fields.take("contextSchema");
+    if let (Some(top), Some(inner)) = (&top, below_metadata)
+        && top.to_value() != inner.to_value()
+    {
+        let message =
+            "expected `contextSchema` and `metadata.contextSchema` to be equal, found two schemas";
+        fields
+            .report
+            .add(&codes::CONTEXT_SCHEMA_CONFLICT, inner.at, message);
+        return None;
+    }
+    let field = top.or_else(|| {
+        Some(FieldReader::new(
+            "contextSchema",
+            below_metadata?,
+            fields.report,
+        ))
+    })?;
+    let pin = field.get("properties").and_then(|all| all.get(CONTEXT_PIN));
+    if let Some(pin) = pin {
+        let message = format!(
+            "expected members that a driver gets, found `{CONTEXT_PIN}`: it picks the driver of a call, and hosts take it out"
+        );
+        field
+            .report
+            .add(&codes::CONTEXT_MEMBER_RESERVED, pin.at, message);
+    }
+    schema(&field, scope)
+}
+
+/// The examples, checked against the schemas. The host runs them.
+fn examples(
+    fields: &mut MappingReader<'_>,
+    inputs: Option<&Schema>,
+    outputs: Option<&Schema>,
+) -> Vec<ToolExample> {
+    let mut examples: Vec<ToolExample> = Vec::new();
+    for item in fields.items("examples") {
+        let Some(mut fields) = item.fields() else {
+            continue;
+        };
+        let name = fields.require("name", |field| {
+            let name = field.text()?;
+            if examples.iter().any(|other| other.name == name) {
+                let message =
+                    format!("expected examples with different names, found {name:?} again");
+                field.note(&codes::EXAMPLE_DUPLICATE_NAME, message);
+            }
+            Some(name.to_owned())
+        });
+        let (input, output) = (fields.required("input"), fields.take("output"));
+        let note = fields.read("note", FieldReader::string);
+        fields.unknown();
+        let input =
+            input.map(|field| checked(&field, inputs, "input", &codes::EXAMPLE_INPUT_INVALID));
+        let output =
+            output.map(|field| checked(&field, outputs, "output", &codes::EXAMPLE_OUTPUT_INVALID));
+        if let (Some(name), Some(input)) = (name, input) {
+            examples.push(ToolExample {
+                name,
+                input,
+                output,
+                note,
+            });
+        }
+    }
+    examples
+}
+
+fn checked(field: &FieldReader<'_>, schema: Option<&Schema>, part: &str, code: &Code) -> Value {
+    let value = field.to_value();
+    if let Some(Err(violation)) = schema.map(|schema| schema.validate(&value)) {
+        let at = field.node.place(&violation.instance_path);
+        let message =
+            format!("expected the {part} of the example to satisfy `{part}s`, found: {violation}");
+        field.report.add(code, at, message);
+    }
+    value
 }

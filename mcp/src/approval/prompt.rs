@@ -1,13 +1,14 @@
-//! The approval prompt that a client shows, and what the person decided. The prompt states everything that the
-//! approval covers; what does not fit is not asked for.
+//! The approval prompt that a client shows, the question while it is open, and what the person decided. The prompt states
+//! everything that the approval covers; what does not fit is not asked for.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::ApprovalRequest;
-use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, settled};
+use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, detach, settled};
 
 use crate::elicitation::{self, Choice, state_deadline};
 use crate::principal::Principal;
@@ -214,36 +215,73 @@ pub(crate) struct PendingApproval {
 }
 
 impl PendingApproval {
-    pub(super) fn id(&self, principal: &Principal) -> QuestionId {
+    pub(crate) fn id(&self, principal: &Principal) -> QuestionId {
         QuestionId {
             principal: principal.name.clone(),
             tool: self.named,
             number: self.question,
         }
     }
+}
 
-    /// Closes the question with a decision, if there is one. Returns whether it was open.
-    pub(crate) async fn close(
-        &self,
-        approvals: &dyn Approvals,
-        principal: &Principal,
-        decision: Option<ApprovalDecision>,
-    ) -> bool {
-        let answer = match decision {
-            None => PersonsAnswer::None,
-            Some(ApprovalDecision::Deny) => PersonsAnswer::Denied,
-            Some(ApprovalDecision::Once | ApprovalDecision::Session) => PersonsAnswer::Approved,
-        };
-        close(approvals, &self.id(principal), answer).await
+impl From<ApprovalDecision> for PersonsAnswer {
+    fn from(decision: ApprovalDecision) -> Self {
+        match decision {
+            ApprovalDecision::Deny => Self::Denied,
+            ApprovalDecision::Once | ApprovalDecision::Session => Self::Approved,
+        }
+    }
+}
+
+/// A question that may be open. Dropping it closes it, so that a call that ends loses neither the question nor an answer
+/// that is being stored.
+pub(crate) struct OpenQuestion {
+    approvals: Arc<dyn Approvals>,
+    id: QuestionId,
+    /// How it is closed when it is dropped; `None` once it is closed, or a client has its token.
+    answer: Option<PersonsAnswer>,
+}
+
+impl OpenQuestion {
+    pub(crate) fn new(approvals: &Arc<dyn Approvals>, id: QuestionId) -> Self {
+        Self {
+            approvals: approvals.clone(),
+            id,
+            answer: Some(PersonsAnswer::None),
+        }
+    }
+
+    /// It is closed so if it is dropped from now on.
+    pub(super) fn on_drop(&mut self, answer: PersonsAnswer) {
+        self.answer = Some(answer);
+    }
+
+    pub(crate) fn disarm(&mut self) {
+        self.answer = None;
+    }
+
+    /// Closes it. Returns whether it was open.
+    pub(crate) async fn close(mut self, answer: PersonsAnswer) -> bool {
+        self.on_drop(answer);
+        let was_open = close(&*self.approvals, &self.id, answer).await;
+        self.disarm();
+        was_open
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        if let Some(answer) = self.answer {
+            let (approvals, id) = (self.approvals.clone(), self.id.clone());
+            detach(Box::pin(async move {
+                close(&*approvals, &id, answer).await;
+            }));
+        }
     }
 }
 
 /// Closes a question. If that fails, it was not open: no approval counts then.
-pub(super) async fn close(
-    approvals: &dyn Approvals,
-    question: &QuestionId,
-    answer: PersonsAnswer,
-) -> bool {
+async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: PersonsAnswer) -> bool {
     let deadline = state_deadline();
     let answer = || approvals.answer(question.clone(), answer, deadline);
     settled(deadline, answer).await.unwrap_or_else(|error| {

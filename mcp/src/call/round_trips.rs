@@ -9,10 +9,12 @@ mod approval_tests;
 mod backoff_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ElicitationCapability, ErrorData,
@@ -26,11 +28,14 @@ use toolward_host::{
     Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin,
     RefusedCall, Reply, Request, Resume, SharedState,
 };
-use toolward_state::{ApprovalKey, Approvals, Binding, Keys, Unsealed, settled};
+use toolward_state::{
+    ApprovalKey, Approvals, Binding, Keys, PersonsAnswer, StateError, Unsealed, settled,
+};
 
 use super::runtime::CallRuntime;
 use crate::approval::{
-    self, ApprovalDecision, ClientApprover, Decided, DecidedBy, PendingApproval,
+    self, ApprovalDecision, ApprovalToAsk, ClientApprover, Decided, DecidedBy, OpenQuestion,
+    PendingApproval,
 };
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
@@ -49,11 +54,13 @@ pub(crate) struct Called<'a> {
 impl Called<'_> {
     /// The call does not reach the host.
     async fn refused(self, client: &Client, host: &Host, fault: &ErrorData) {
-        let error = CallError::new(
-            ErrorCode::INPUT_INVALID,
-            ErrorClass::InvalidArguments,
-            fault.message.as_ref(),
-        );
+        let (code, class) = match fault.code {
+            rmcp::model::ErrorCode::INTERNAL_ERROR => {
+                (ErrorCode::INTERNAL, ErrorClass::ExecutionFailed)
+            }
+            _ => (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments),
+        };
+        let error = CallError::new(code, class, fault.message.as_ref());
         let refused = RefusedCall {
             principal: &client.principal.name,
             name: self.name,
@@ -74,7 +81,6 @@ pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;
 /// Open questions, approvals and denials of all clients.
 pub(crate) struct RoundTrips {
     keys: Arc<dyn Keys>,
-    answer_timeout: Duration,
     approvals: Arc<dyn Approvals>,
 }
 
@@ -114,7 +120,6 @@ impl RoundTrips {
     pub(crate) fn new(state: &SharedState) -> Self {
         Self {
             keys: state.keys(),
-            answer_timeout: ANSWER_TIMEOUT,
             approvals: state.approvals(),
         }
     }
@@ -165,10 +170,8 @@ impl RoundTrips {
                 call = call.resume(*resume);
             }
             let mut reply = runtime.call(call).await;
-            if let Some((pending, question)) = approver.pending() {
-                let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
-                let state = State::Approval(pending);
-                return Box::pin(self.ask(client, subject, input, &state, requests, None)).await;
+            if let Some(asked) = approver.pending() {
+                return Box::pin(self.ask_approval(client, subject, input, asked)).await;
             }
             if let Some(asked) = reply.asked.take() {
                 let Some(requests) = requests(&asked) else {
@@ -220,9 +223,9 @@ impl RoundTrips {
             State::Approval(pending) => {
                 let said = response(approval::KEY);
                 let decision = said.map(|said| approval::decision(said, &pending));
-                let was_open = pending
-                    .close(&*self.approvals, &client.principal, decision)
-                    .await;
+                let open = OpenQuestion::new(&self.approvals, pending.id(&client.principal));
+                let answer = decision.map_or(PersonsAnswer::None, PersonsAnswer::from);
+                let was_open = open.close(answer).await;
                 // Without a decision, this question was not answered: the call asks again. So it does if a denial of
                 // another question about the tool has ended this one.
                 let counts =
@@ -291,8 +294,28 @@ impl RoundTrips {
             Ok(Unsealed::Text(state, until)) => Ok((state, until)),
             Ok(Unsealed::Foreign) => Err(foreign()),
             // It may have been used up.
-            Ok(Unsealed::Spent) | Err(_) => Err(spent()),
+            Ok(Unsealed::Spent) | Err(StateError::Unknown) => Err(spent()),
+            Err(error) => Err(state_failed("the answer's state can't be opened", &error)),
         }
+    }
+
+    /// A result that asks for an approval. Without one, the question is closed.
+    async fn ask_approval(
+        &self,
+        client: &Client,
+        subject: [&str; 2],
+        input: &JsonObject,
+        mut asked: ApprovalToAsk,
+    ) -> ClientEnd {
+        let requests = BTreeMap::from([(approval::KEY.to_owned(), asked.request)]);
+        let state = State::Approval(asked.pending);
+        let end = self
+            .ask(client, subject, input, &state, requests, None)
+            .await;
+        if matches!(end, CallEnd::Asks(_)) {
+            asked.open.disarm();
+        }
+        end
     }
 
     /// A result that asks. A repeated question keeps its deadline `until`; a new one
@@ -312,18 +335,17 @@ impl RoundTrips {
             subject,
             input: input.as_bytes(),
         };
-        let until = until.or_else(|| Instant::now().checked_add(self.answer_timeout));
-        if let Some((state, until)) = serde_json::to_vec(state).ok().zip(until) {
-            let deadline = state_deadline();
-            let seal = || self.keys.seal(binding, state.clone(), until, deadline);
-            if let Ok(state) = settled(deadline, seal).await {
-                return CallEnd::Asks(InputRequiredResult::new(Some(requests), Some(state)));
-            }
+        let deadline = state_deadline();
+        let until = until.or_else(|| deadline.checked_add(ANSWER_TIMEOUT));
+        let Some((state, until)) = serde_json::to_vec(state).ok().zip(until) else {
+            let message = "the question can't be sealed";
+            return CallEnd::Failed(ErrorData::internal_error(message, None));
+        };
+        let seal = || self.keys.seal(binding, state.clone(), until, deadline);
+        match settled(deadline, seal).await {
+            Ok(state) => CallEnd::Asks(InputRequiredResult::new(Some(requests), Some(state))),
+            Err(error) => CallEnd::Failed(state_failed("the question can't be sealed", &error)),
         }
-        CallEnd::Failed(ErrorData::internal_error(
-            "the question can't be sealed",
-            None,
-        ))
     }
 }
 
@@ -420,6 +442,11 @@ fn unaskable(asked: &Asked) -> CallError {
 /// `id` of `id@version`.
 fn tool_id(tool: &str) -> &str {
     tool.split_once('@').map_or(tool, |(id, _)| id)
+}
+
+fn state_failed(message: &'static str, error: &StateError) -> ErrorData {
+    tracing::error!(%error, "{message}");
+    ErrorData::internal_error(message, None)
 }
 
 fn unanswered() -> ErrorData {

@@ -16,10 +16,8 @@ use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
 use toolward_contract::prompt::Part;
 
-use super::Documents;
-use super::prompt::ServedPrompt;
-use super::provenance::Provenance;
 use super::resource::{Values, shown};
+use super::{Documents, Provenance, ServedPrompt};
 use crate::client::Era;
 
 /// How long a value may be, in bytes.
@@ -206,15 +204,17 @@ impl Documents {
         let name = &params.argument.name;
         let typed = &params.argument.value;
         let found = match &params.r#ref {
-            Reference::Prompt(reference) => self.found_prompt(&reference.name).and_then(|prompt| {
-                let argument = find(&prompt.prompt.arguments, name)?;
-                Some(match argument.values.is_empty() && chooses(prompt, name) {
-                    true => matching(self.uris(prompt), typed),
-                    false => matching(argument.values.iter().map(String::as_str), typed),
-                })
-            }),
+            Reference::Prompt(reference) => self
+                .found(&self.all.prompts, &reference.name)
+                .and_then(|prompt| {
+                    let argument = find(&prompt.prompt.arguments, name)?;
+                    Some(match argument.values.is_empty() && chooses(prompt, name) {
+                        true => matching(self.uris(prompt), typed),
+                        false => matching(argument.values.iter().map(String::as_str), typed),
+                    })
+                }),
             Reference::Resource(reference) => {
-                let template = self.found_template(&reference.uri);
+                let template = self.found(&self.all.templates, &reference.uri);
                 template.and_then(|template| {
                     let argument = find(&template.arguments, name)?;
                     Some(matching(argument.values.iter().map(String::as_str), typed))
@@ -239,7 +239,7 @@ impl Documents {
     /// The URIs that an argument of a prompt can be: only its bundle's.
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
         let own = self
-            .seen_resources()
+            .seen(&self.all.resources)
             .filter(|resource| *resource.provenance == *prompt.provenance);
         own.map(|resource| resource.uri.as_str())
     }

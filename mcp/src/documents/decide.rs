@@ -11,7 +11,7 @@ use toolward_contract::prompt::Part;
 use toolward_contract::resource::UriTemplate;
 use toolward_policy::{DocumentAccess, DocumentRule, FilePattern, Policy, Publisher, ToolPattern};
 
-use super::provenance::Provenance;
+use super::Provenance;
 
 /// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::shown::PromptEntry;
-use toolward_contract::prompt::Part;
 use toolward_policy::Policy;
 use toolward_support::report::codes;
 
 use super::decide::{self, Entry};
-use super::prompt::ServedPrompt;
-use super::provenance::Provenance;
-use super::resource::{ServedResource, ServedTemplate};
-use super::{All, Documents};
+use super::{
+    All, Documents, Provenance, Served, ServedByName, ServedPrompt, ServedResource, ServedTemplate,
+};
 use crate::principal::Tools;
 
 /// The documents of the bundles so far.
@@ -34,85 +31,27 @@ impl Gathered {
             }
             match verdict.entry {
                 Entry::Resource(entry) => {
+                    let name = verdict.name.clone();
                     let new = ServedResource::new(verdict.name, entry.clone(), provenance.clone());
-                    files.insert(entry.path.clone(), self.resource(new)?);
+                    let new = insert(&mut self.all.resources, "resource", &name, new)?;
+                    files.insert(entry.path.clone(), new);
                 }
                 Entry::Template(entry, template) => {
                     let new = template.and_then(|template| {
                         ServedTemplate::new(template, entry, provenance.clone())
                     });
                     if let Some(new) = new {
-                        self.template(new)?;
+                        let name = new.template.as_str().to_owned();
+                        insert(&mut self.all.templates, "template", &name, new)?;
                     }
                 }
-                Entry::Prompt(entry) => self.prompt(&verdict.name, entry, &files, &provenance)?,
+                Entry::Prompt(entry) => {
+                    let new = ServedPrompt::new(&verdict.name, entry, &files, &provenance);
+                    insert(&mut self.all.prompts, "prompt", &verdict.name, new)?;
+                }
             }
         }
         Ok(())
-    }
-
-    fn resource(&mut self, new: ServedResource) -> Result<Arc<ServedResource>, DocumentsError> {
-        let new = Arc::new(new);
-        let resources = &mut self.all.resources;
-        match resources.insert(new.uri.clone(), Arc::clone(&new)) {
-            Some(first) => Err(clash(
-                "resource",
-                &new.uri,
-                (&first.provenance, &first.path),
-                (&new.provenance, &new.path),
-            )),
-            None => Ok(new),
-        }
-    }
-
-    fn template(&mut self, new: ServedTemplate) -> Result<(), DocumentsError> {
-        let new = Arc::new(new);
-        let name = new.template.as_str().to_owned();
-        let templates = &mut self.all.templates;
-        match templates.insert(name.clone(), Arc::clone(&new)) {
-            Some(first) => Err(clash(
-                "template",
-                &name,
-                (&first.provenance, &first.path),
-                (&new.provenance, &new.path),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn prompt(
-        &mut self,
-        name: &str,
-        entry: &PromptEntry,
-        files: &BTreeMap<String, Arc<ServedResource>>,
-        provenance: &Arc<Provenance>,
-    ) -> Result<(), DocumentsError> {
-        let embedded = entry.prompt.messages.iter();
-        let embedded = embedded.filter_map(|message| match &message.part {
-            Part::Media { path, .. } | Part::File { path, .. } => Some(path),
-            _ => None,
-        });
-        let embedded = embedded
-            .filter_map(|path| Some((path.clone(), Arc::clone(files.get(path)?))))
-            .collect();
-        let prompt = Arc::clone(&entry.prompt);
-        let new = Arc::new(ServedPrompt::new(
-            name,
-            prompt,
-            &entry.path,
-            embedded,
-            provenance,
-        ));
-        let prompts = &mut self.all.prompts;
-        match prompts.insert(name.to_owned(), Arc::clone(&new)) {
-            Some(first) => Err(clash(
-                "prompt",
-                name,
-                (&first.provenance, &first.path),
-                (provenance, &new.path),
-            )),
-            None => Ok(()),
-        }
     }
 
     /// All of them, unless a URI is ambiguous.
@@ -125,8 +64,8 @@ impl Gathered {
                 return Err(clash(
                     "template",
                     template.template.as_str(),
-                    (&first.provenance, &first.path),
-                    (&template.provenance, &template.path),
+                    first,
+                    template,
                 ));
             }
         }
@@ -138,12 +77,7 @@ impl Gathered {
                     && template.values(&resource.uri).is_some()
             });
             if let Some(template) = other {
-                return Err(clash(
-                    "resource",
-                    &resource.uri,
-                    (&template.provenance, &template.path),
-                    (&resource.provenance, &resource.path),
-                ));
+                return Err(clash("resource", &resource.uri, template, resource));
             }
         }
         Ok(Documents {
@@ -153,17 +87,31 @@ impl Gathered {
     }
 }
 
-fn clash(
+/// Adds a document, of whose name there must be no other.
+fn insert<L, C>(
+    all: &mut ServedByName<L, C>,
     kind: &'static str,
     name: &str,
-    first: (&Provenance, &str),
-    second: (&Provenance, &str),
+    new: Served<L, C>,
+) -> Result<Arc<Served<L, C>>, DocumentsError> {
+    let new = Arc::new(new);
+    match all.insert(name.to_owned(), Arc::clone(&new)) {
+        Some(first) => Err(clash(kind, name, &first, &new)),
+        None => Ok(new),
+    }
+}
+
+fn clash<L, C, M, D>(
+    kind: &'static str,
+    name: &str,
+    first: &Served<L, C>,
+    second: &Served<M, D>,
 ) -> DocumentsError {
     DocumentsError::Clash {
         kind,
         name: name.to_owned(),
-        first: first.0.place(first.1),
-        second: second.0.place(second.1),
+        first: first.provenance.place(&first.path),
+        second: second.provenance.place(&second.path),
     }
 }
 

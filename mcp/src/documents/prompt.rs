@@ -10,13 +10,12 @@ use rmcp::model::{
     ResourceContents, Role,
 };
 use serde_json::json;
-use toolward_bundle::shown::MAX_RESOURCE;
+use toolward_bundle::shown::{MAX_RESOURCE, PromptEntry};
 use toolward_bundle::text::{is_hidden, visible};
 use toolward_contract::prompt::{self, Part};
 
-use super::Documents;
-use super::provenance::Provenance;
-use super::resource::{ServedResource, Values, shown};
+use super::resource::{Values, shown};
+use super::{Documents, Provenance, ServedPrompt, ServedResource};
 
 /// How much text a prompt may give, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -26,24 +25,28 @@ const META_KEY: &str = "toolward/prompt";
 
 /// A prompt that is served under a name.
 #[derive(Debug)]
-pub(super) struct ServedPrompt {
+pub(super) struct PromptContent {
     pub(super) prompt: Arc<prompt::Prompt>,
-    /// Its path in the bundle.
-    pub(super) path: String,
-    pub(super) listed: Prompt,
-    pub(super) provenance: Arc<Provenance>,
     /// The files that it embeds, by their paths.
     embedded: BTreeMap<String, Arc<ServedResource>>,
 }
 
 impl ServedPrompt {
+    /// `files` are those of its bundle that are served.
     pub(super) fn new(
         name: &str,
-        prompt: Arc<prompt::Prompt>,
-        path: &str,
-        embedded: BTreeMap<String, Arc<ServedResource>>,
+        entry: &PromptEntry,
+        files: &BTreeMap<String, Arc<ServedResource>>,
         provenance: &Arc<Provenance>,
     ) -> Self {
+        let prompt = Arc::clone(&entry.prompt);
+        let embedded = prompt.messages.iter().filter_map(|message| {
+            let (Part::Media { path, .. } | Part::File { path, .. }) = &message.part else {
+                return None;
+            };
+            Some((path.clone(), Arc::clone(files.get(path)?)))
+        });
+        let embedded = embedded.collect();
         let arguments = prompt.arguments.iter().map(|argument| {
             let mut listed =
                 PromptArgument::new(argument.name.clone()).with_required(argument.required);
@@ -59,11 +62,10 @@ impl ServedPrompt {
             .with_title(Provenance::title(&prompt.name))
             .with_meta(provenance.meta(META_KEY, "id", prompt.id.as_str()));
         Self {
-            prompt,
-            path: path.to_owned(),
             listed,
+            path: entry.path.clone(),
             provenance: Arc::clone(provenance),
-            embedded,
+            content: PromptContent { prompt, embedded },
         }
     }
 
@@ -159,7 +161,7 @@ impl ServedPrompt {
         documents: &Documents,
     ) -> Result<ResourceContents, ErrorData> {
         let own = |provenance: &Provenance| *provenance == *self.provenance;
-        let resource = documents.found_resource(uri);
+        let resource = documents.found(&documents.all.resources, uri);
         if let Some(resource) = resource.filter(|resource| own(&resource.provenance)) {
             return Ok(resource.contents());
         }

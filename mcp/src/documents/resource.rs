@@ -12,10 +12,10 @@ use serde_json::json;
 use toolward_bundle::shown::{MAX_RESOURCE, ResourceEntry};
 use toolward_bundle::text::visible_line;
 use toolward_contract::argument::Argument;
-use toolward_contract::placeholder::Text;
+use toolward_contract::argument::Text;
 use toolward_contract::resource::UriTemplate;
 
-use super::provenance::Provenance;
+use super::{Provenance, ServedResource, ServedTemplate};
 
 /// How long a URI that fits a template may be: values are percent-encoded in it.
 pub(super) const MAX_URI_BYTES: usize = 8192;
@@ -33,12 +33,8 @@ pub(super) fn shown(text: &str) -> String {
 
 /// A file that is served under a URI.
 #[derive(Debug)]
-pub(super) struct ServedResource {
+pub(super) struct FileContent {
     pub(super) uri: String,
-    /// Its path in the bundle.
-    pub(super) path: String,
-    pub(super) listed: Resource,
-    pub(super) provenance: Arc<Provenance>,
     pub(super) entry: ResourceEntry,
     pub(super) digest: [u8; 32],
 }
@@ -55,12 +51,14 @@ impl ServedResource {
                 .with_description(provenance.description(&about.description));
         }
         Self {
-            digest: digest(&uri, &entry),
-            path: entry.path.clone(),
-            uri,
             listed,
+            path: entry.path.clone(),
             provenance,
-            entry,
+            content: FileContent {
+                digest: digest(&uri, &entry),
+                uri,
+                entry,
+            },
         }
     }
 
@@ -86,12 +84,8 @@ impl ServedResource {
 
 /// A text that is filled in with the values in a URI.
 #[derive(Debug)]
-pub(super) struct ServedTemplate {
+pub(super) struct TemplateContent {
     pub(super) template: UriTemplate,
-    /// Its path in the bundle.
-    pub(super) path: String,
-    pub(super) listed: ResourceTemplate,
-    pub(super) provenance: Arc<Provenance>,
     pub(super) arguments: Vec<Argument>,
     media_type: String,
     text: Text,
@@ -112,14 +106,16 @@ impl ServedTemplate {
             .with_mime_type(entry.media_type.clone())
             .with_meta(provenance.meta(META_KEY, "path", &entry.path));
         Some(Self {
-            digest: digest(template.as_str(), entry),
-            path: entry.path.clone(),
-            template,
             listed,
+            path: entry.path.clone(),
             provenance,
-            arguments: about.arguments.clone(),
-            media_type: entry.media_type.clone(),
-            text: Text::parse(entry.text()?),
+            content: TemplateContent {
+                digest: digest(template.as_str(), entry),
+                template,
+                arguments: about.arguments.clone(),
+                media_type: entry.media_type.clone(),
+                text: Text::parse(entry.text()?),
+            },
         })
     }
 

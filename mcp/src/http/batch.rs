@@ -21,9 +21,8 @@ use super::guard::Guard;
 use super::host_header::single;
 use super::responses::Rejection;
 use super::sessions::Caller;
-use crate::client::InBatch;
+use crate::client::{InBatch, UnreadResults};
 use crate::messages::{self, MAX_BATCH_ANSWERS_BYTES, MAX_BATCH_MESSAGES};
-use crate::unread::UnreadResults;
 
 /// Messages of one list that are handled at once.
 const CONCURRENCY: usize = 8;
@@ -48,7 +47,7 @@ impl<H: ServerHandler> Guard<H> {
         mut parts: Parts,
         list: &Bytes,
     ) -> Result<Response, Rejection> {
-        let session = single(&parts.headers, &super::tolerance::SESSION_HEADER);
+        let session = single(&parts.headers, &super::client_headers::SESSION_HEADER);
         let session = session.map_err(|()| Rejection::Session)?;
         let has_batches = match session {
             Some(session) => {

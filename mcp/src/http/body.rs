@@ -23,7 +23,7 @@ use super::HttpLimits;
 use super::concurrency;
 use super::concurrency::Permit;
 use super::responses::Rejection;
-use crate::unread::UnreadResults;
+use crate::client::UnreadResults;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

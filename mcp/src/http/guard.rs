@@ -30,12 +30,12 @@ use super::responses::Rejection;
 use super::sessions::{Caller, Sessions};
 use super::{
     Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, PATH_WITH_SLASH, READY_PATH, Refusal,
-    body, cors, tolerance,
+    body, client_headers,
 };
+use crate::client::UnreadResults;
 use crate::messages::{self, Flaw};
 use crate::params;
 use crate::strict;
-use crate::unread::UnreadResults;
 
 /// Memory that handling a request takes besides its message.
 const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
@@ -72,7 +72,7 @@ pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
         .route(HEALTH_PATH, get(|| async { "ok\n" }).fallback(only_get))
         .route(READY_PATH, get(ready::<H>).fallback(only_get))
         .fallback(|| async { Rejection::Missing("messages go to", PATH) })
-        .layer(from_fn(cors::share))
+        .layer(from_fn(client_headers::share))
         .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
 }
@@ -185,7 +185,7 @@ impl<H: ServerHandler> Guard<H> {
         );
         let caller = Caller::new(principal.clone());
         parts.extensions.insert(principal);
-        tolerance::name_media_types(&mut parts.headers);
+        client_headers::name_media_types(&mut parts.headers);
         match parts.method {
             Method::POST => {
                 let response = self.post(&caller, (&*permits, unread), parts, body);
@@ -202,7 +202,7 @@ impl<H: ServerHandler> Guard<H> {
             }
             Method::DELETE => {
                 let _permit = permits.message().ok_or(Rejection::TooMany("messages"))?;
-                let session = single(&parts.headers, &tolerance::SESSION_HEADER)
+                let session = single(&parts.headers, &client_headers::SESSION_HEADER)
                     .map_err(|()| Rejection::Session)?;
                 // rmcp answers as if every session existed.
                 if let Some(session) = session
@@ -244,7 +244,7 @@ impl<H: ServerHandler> Guard<H> {
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
         if kind == Kind::Initialize {
-            tolerance::start_over(&mut parts.headers);
+            client_headers::start_over(&mut parts.headers);
         }
         if kind == Kind::Batch {
             // Each of its messages is counted alone; only the list's own memory is held here.

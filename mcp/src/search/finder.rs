@@ -10,7 +10,7 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_support::search::{Document, Index};
 
 use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
-use super::{reference, schemas};
+use super::{holds, name_of, reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
 
@@ -39,16 +39,16 @@ pub(crate) fn tools() -> Vec<Tool> {
         .idempotent(false)
         .open_world(true);
     vec![
-        Tool::new(CALL, schemas::CALL, schemas::call())
+        Tool::new(CALL, schemas::CALL, schemas::schema("call"))
             .with_title("Call a tool")
             .with_annotations(calls),
-        Tool::new(LOAD, schemas::LOAD, schemas::load())
+        Tool::new(LOAD, schemas::LOAD, schemas::schema("load"))
             .with_title("Load a tool")
-            .with_raw_output_schema(schemas::loaded())
+            .with_raw_output_schema(schemas::schema("loaded"))
             .with_annotations(looks.clone()),
-        Tool::new(SEARCH, schemas::SEARCH, schemas::search())
+        Tool::new(SEARCH, schemas::SEARCH, schemas::schema("search"))
             .with_title("Search tools")
-            .with_raw_output_schema(schemas::found())
+            .with_raw_output_schema(schemas::schema("found"))
             .with_annotations(looks),
     ]
 }
@@ -154,7 +154,7 @@ impl Finder {
             CALL => {
                 return match read::<Call>(arguments) {
                     Ok(call) => {
-                        let name = reference::name(&call.reference).to_owned();
+                        let name = name_of(&call.reference).to_owned();
                         match behind.call(call) {
                             Ok((tool, input)) => Asked::Call { tool, input },
                             Err(error) => behind.refused(&name, error),
@@ -257,7 +257,7 @@ impl<'a> Behind<'_, 'a> {
 
     fn load(&self, load: &Load) -> Result<Value, CallError> {
         let tool = self.known(&load.name)?;
-        let reference = reference::make(tool, self.principal).ok_or_else(|| {
+        let reference = reference(tool, self.principal).ok_or_else(|| {
             CallError::new(
                 ErrorCode::INTERNAL,
                 ErrorClass::ExecutionFailed,
@@ -283,8 +283,8 @@ impl<'a> Behind<'_, 'a> {
     }
 
     fn call(&self, call: Call) -> Result<(&'a Listed, JsonObject), CallError> {
-        let tool = self.known(reference::name(&call.reference))?;
-        if !reference::holds(&call.reference, tool, self.principal) {
+        let tool = self.known(name_of(&call.reference))?;
+        if !holds(&call.reference, tool, self.principal) {
             return Err(not_loaded(&tool.name));
         }
         Ok((tool, call.input))

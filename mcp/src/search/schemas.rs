@@ -1,11 +1,11 @@
 //! What the server's own tools take and give: their descriptions and schemas, and
 //! `deferred_tool_ref` of Agent Tool, a tool that can be found and whose schema is not loaded.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::JsonObject;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 pub(super) const MAX_MATCHES: usize = 25;
 /// Names that one search may ask for.
@@ -21,139 +21,13 @@ pub(super) const LOAD: &str = "Gives the full description and the schemas of one
 pub(super) const CALL: &str = "Calls a tool that was loaded with `load_tool`. `input` must \
      fit the input schema that `load_tool` gave.";
 
-pub(super) fn search() -> Arc<JsonObject> {
-    object(json!({
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "maxLength": 400,
-                "description": "What the tool should do, in a few words.",
-            },
-            "names": {
-                "type": "array",
-                "items": { "type": "string" },
-                "maxItems": MAX_NAMES,
-                "description": "Exact names of tools.",
-            },
-            "limit": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_MATCHES,
-                "description": "How many tools to give at most.",
-            },
-        },
-        "additionalProperties": false,
-    }))
-}
-
-pub(super) fn load() -> Arc<JsonObject> {
-    object(json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "description": "The tool's name, as `search_tools` gave it." },
-        },
-        "required": ["name"],
-        "additionalProperties": false,
-    }))
-}
-
-pub(super) fn call() -> Arc<JsonObject> {
-    object(json!({
-        "type": "object",
-        "properties": {
-            "reference": { "type": "string", "description": "The reference that `load_tool` gave." },
-            "input": { "type": "object", "description": "The input of the tool." },
-        },
-        "required": ["reference"],
-        "additionalProperties": false,
-    }))
-}
-
-pub(super) fn found() -> Arc<JsonObject> {
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text });
-    let count = json!({ "type": "integer", "minimum": 0 });
-    object(json!({
-        "type": "object",
-        "properties": {
-            "schema_version": text,
-            "status": { "enum": ["matched", "no_match"] },
-            "matches": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "schema_version": text,
-                        "tool_id": text,
-                        "name": text,
-                        "namespace": text,
-                        "title": text,
-                        "summary": text,
-                        "search_hint": text,
-                        "source": text,
-                        "schema_visibility": { "const": "deferred" },
-                        "loading_state": { "const": "deferred" },
-                        "reason": { "enum": ["exact_name", "keywords"] },
-                        "pending_provider_or_server": text,
-                    },
-                    "required": ["schema_version", "tool_id", "name", "namespace", "source", "loading_state", "reason"],
-                },
-            },
-            "total_matches": count,
-            "total_tools": count,
-            "unknown_names": texts,
-            "blocked_tools": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "schema_version": text,
-                        "tool_id": text,
-                        "name": text,
-                        "namespace": text,
-                        "source": text,
-                        "schema_visibility": { "const": "internal" },
-                        "loading_state": { "const": "unavailable" },
-                        "reason": text,
-                    },
-                    "required": ["schema_version", "tool_id", "name", "namespace", "source", "loading_state", "reason"],
-                },
-            },
-            "pending_tools": texts,
-        },
-        "required": ["schema_version", "status", "matches", "total_matches", "total_tools"],
-    }))
-}
-
-pub(super) fn loaded() -> Arc<JsonObject> {
-    let text = json!({ "type": "string" });
-    let schema = json!({ "type": "object" });
-    object(json!({
-        "type": "object",
-        "properties": {
-            "schema_version": text,
-            "loading_state": { "const": "loaded" },
-            "reference": text,
-            "tool_id": text,
-            "version": text,
-            "publisher": text,
-            "name": text,
-            "title": text,
-            "description": text,
-            "input_schema": schema,
-            "output_schema": schema,
-            "annotations": schema,
-        },
-        "required": ["schema_version", "loading_state", "reference", "name", "input_schema"],
-    }))
-}
-
-fn object(value: Value) -> Arc<JsonObject> {
-    match value {
-        Value::Object(keywords) => Arc::new(keywords),
-        _ => Arc::default(),
-    }
+/// The schema of what a tool of the server takes (`search`, `load`, `call`), or gives (`found`, `loaded`).
+pub(super) fn schema(name: &str) -> Arc<JsonObject> {
+    static ALL: LazyLock<HashMap<String, Arc<JsonObject>>> = LazyLock::new(|| {
+        // A test reads it, too.
+        serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()
+    });
+    ALL.get(name).cloned().unwrap_or_default()
 }
 
 /// The version of Agent Tool.
@@ -190,4 +64,19 @@ pub(super) struct DeferredTool {
     /// Whose component is still to be compiled: a call waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pending_provider_or_server: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schemas_state_the_limits() {
+        let properties = |name: &str| schema(name)["properties"].clone();
+        assert_eq!(properties("search")["names"]["maxItems"], MAX_NAMES);
+        assert_eq!(properties("search")["limit"]["maximum"], MAX_MATCHES);
+        for name in ["load", "call", "found", "loaded"] {
+            assert!(properties(name).is_object(), "{name}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Which tools' headers are compared with their arguments, and for whom; which runtime a connection names.
 
+use rmcp::ServerHandler as _;
 use toolward_policy::Policy;
 
 use super::*;
@@ -68,7 +69,11 @@ fn a_principal_hears_of_no_change_to_what_it_may_not_use() {
     let after = features(&contracts);
     contracts.push(("open.two", plain("open.two")));
     let before = features(&contracts);
-    let changes = |tool: &str| after.changes_since(&before, &only(tool)).tools;
+    let changes = |tool: &str| {
+        after
+            .changes_since(&before, &BTreeSet::new(), &only(tool))
+            .tools
+    };
     assert!(changes("open.two"));
     assert!(!changes("open.one") && !changes("open.three"));
 }

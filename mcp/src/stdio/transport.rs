@@ -1,14 +1,11 @@
 //! The transport on standard input and output. It bounds a message before it is parsed,
 //! and the requests that are open. Answers and notifications always get through.
 
-use std::collections::HashMap;
 use std::io;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
-    ServerResult,
+    ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerResult,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -19,34 +16,26 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use tokio_util::sync::CancellationToken;
-use toolward_host::{CallError, Cancellation, ErrorClass, SharedCancellation};
+use toolward_host::{Cancellation, SharedCancellation};
 
 use super::batches::{Batches, Collected};
 use super::lines::{self, Line, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
+use crate::client::UnreadResults;
 use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
+use crate::open_requests::{OpenRequests, invalid, is_too_long, too_many};
 use crate::params;
-use crate::request_ids::{self, CancelledIds};
 use crate::revision::Revision;
 use crate::strict::{self, Checked, Malformed};
-use crate::unread::UnreadResults;
 
-/// Open requests of the client: neither answered nor cancelled.
-const MAX_OPEN_REQUESTS: usize = 2048;
-/// Memory that they may take together.
-const MAX_OPEN_BYTES: usize = 256 << 20;
 /// While so many bytes wait to be read by the client, errors without an id are dropped.
 /// A client can't tell which of its lines such an error answers, so a flood of bad
 /// lines must neither fill the queue nor keep good messages from being read.
 const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
 /// Room for a line that is being made: most answers fit without growing it.
 const LINE_CAPACITY_BYTES: usize = 2 << 10;
-/// The retry-after of a request beyond the limits.
-const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
-/// JSON-RPC, for servers to define: rejected before it was parsed.
-const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 type Incoming = RxJsonRpcMessage<RoleServer>;
 type Outgoing = TxJsonRpcMessage<RoleServer>;
@@ -65,95 +54,6 @@ pub(super) struct StdioTransport<R, W> {
     batches: Batches,
     /// Whether the negotiated revision has lists of messages.
     has_batches: bool,
-}
-
-/// The requests that a client waits for.
-#[derive(Debug, Default)]
-struct OpenRequests {
-    requests: HashMap<RequestId, Open>,
-    cost: usize,
-    /// How many of them are calls of tools.
-    calls: usize,
-    cancelled: CancelledIds,
-}
-
-/// A request that is open.
-#[derive(Debug)]
-struct Open {
-    cost: usize,
-    /// Set for calls of tools: why the call is cancelled.
-    cancellation: Option<SharedCancellation>,
-}
-
-impl Open {
-    /// It is about to be cancelled for this reason.
-    fn set(&self, reason: Cancellation) {
-        if let Some(cancellation) = &self.cancellation {
-            cancellation.set(reason);
-        }
-    }
-}
-
-impl OpenRequests {
-    fn cancelled(&mut self, id: &RequestId) {
-        if let Some(open) = self.requests.get(id) {
-            open.set(Cancellation::Caller);
-            self.ended(id);
-            self.cancelled.add(id.clone());
-        }
-    }
-
-    /// The client has gone.
-    fn disconnected(&self) {
-        let requests = self.requests.values();
-        requests.for_each(|open| open.set(Cancellation::Disconnected));
-    }
-
-    fn ended(&mut self, id: &RequestId) {
-        if let Some(open) = self.requests.remove(id) {
-            self.cost = self.cost.saturating_sub(open.cost);
-            let calls = usize::from(open.cancellation.is_some());
-            self.calls = self.calls.saturating_sub(calls);
-        }
-    }
-
-    /// Opens a request.
-    fn begin(&mut self, id: &RequestId, open: Open) -> Result<(), ErrorData> {
-        let cost = open.cost;
-        if request_ids::is_too_long(id) {
-            return Err(request_ids::too_long());
-        }
-        if self.requests.contains_key(id) || self.cancelled.contain(id) {
-            return Err(request_ids::in_use());
-        }
-        if cost > MAX_OPEN_BYTES {
-            let message = "expected a message that takes less memory: fewer values";
-            return Err(invalid(message.to_owned(), "message-too-complex"));
-        }
-        let costs = self.cost.saturating_add(cost);
-        if self.requests.len() >= MAX_OPEN_REQUESTS || costs > MAX_OPEN_BYTES {
-            return Err(too_many());
-        }
-        let calls = usize::from(open.cancellation.is_some());
-        self.calls = self.calls.saturating_add(calls);
-        self.requests.insert(id.clone(), open);
-        self.cost = costs;
-        Ok(())
-    }
-}
-
-fn invalid(message: String, code: &str) -> ErrorData {
-    ErrorData::invalid_request(message, Some(json!({ "code": code })))
-}
-
-/// The error that the host returns when too many calls wait.
-fn too_many() -> ErrorData {
-    let message = "too many requests are open; retry when one has ended";
-    let code = toolward_host::ErrorCode::RATE_LIMITED;
-    let mut error = CallError::new(code, ErrorClass::RateLimited, message);
-    error.retryable = true;
-    error.retry_after = Some(RETRY_AFTER_DELAY);
-    ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTransport<R, W> {
@@ -249,13 +149,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             }
             Line::TooLong(start) => {
                 let scan = messages::scan(&start);
-                let flaw = invalid(
-                    Flaw::Bytes(MAX_MESSAGE_BYTES).to_string(),
-                    Flaw::Bytes(MAX_MESSAGE_BYTES).code(),
-                );
+                let flaw = Flaw::Bytes(MAX_MESSAGE_BYTES);
+                let error = invalid(flaw.to_string(), flaw.code());
                 let outcome = match scan.id() {
-                    Some(id) if scan.is_seen_to_answer() => Flawed::failed(id, flaw),
-                    _ => Flawed::Answered(asked(&scan), flaw),
+                    Some(id) if scan.is_seen_to_answer() => Flawed::failed(id, error),
+                    _ => Flawed::Answered(asked(&scan), error),
                 };
                 (BytesMut::new(), Err(outcome))
             }
@@ -303,13 +201,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             },
             Ok(None) => None,
             Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
-                self.refuse(
-                    id,
-                    invalid(
-                        "expected a message of JSON-RPC 2.0, with each member once".to_owned(),
-                        "no-message",
-                    ),
-                );
+                let message = "expected a message of JSON-RPC 2.0, with each member once";
+                self.refuse(id, invalid(message, "no-message"));
                 None
             }
             Err(error) => {
@@ -363,16 +256,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 // A client that cancels or disconnects is seen here: what else cancels a call is the server's end.
                 let cancellation =
                     is_call.then(|| SharedCancellation::unless_set(Cancellation::Shutdown));
-                let open = Open {
-                    cost,
-                    cancellation: cancellation.clone(),
-                };
                 let opened = match self.batches.has_room() {
-                    true => self.open.begin(&request.id, open),
+                    true => self.open.begin(&request.id, cost, cancellation.clone()),
                     false => Err(too_many()),
                 };
                 if let Err(error) = opened {
-                    let id = Some(&request.id).filter(|id| !request_ids::is_too_long(id));
+                    let id = Some(&request.id).filter(|id| !is_too_long(id));
                     self.refuse(id.cloned(), error);
                     return None;
                 }
@@ -380,7 +269,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                     (&mut request.request, cancellation)
                 {
                     call.extensions.insert(cancellation);
-                    if self.open.calls > 1 {
+                    if self.open.calls() > 1 {
                         call.extensions.insert(OthersOpen);
                     }
                 }
@@ -409,7 +298,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 return Some(message);
             }
             self.writer.below_backpressure().await;
-            self.read_ahead.ready(self.open.calls).await;
+            self.read_ahead.ready(self.open.calls()).await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
                     if let Some(message) = self.line(line) {
@@ -537,7 +426,7 @@ where
             _ => None,
         };
         if let Some(id) = &answered {
-            self.open.ended(id);
+            self.open.answered(id);
         }
         // Text takes less than the values that it was made of.
         let line = line(&item).and_then(|line| match &answered {
@@ -585,7 +474,7 @@ where
             let _ = self.writer.write(line);
         }
         // What calls report still goes out. This is asked again after each answer.
-        match self.open.requests.is_empty() {
+        match self.open.is_empty() {
             true => None,
             false => std::future::pending().await,
         }

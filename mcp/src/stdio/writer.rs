@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use toolward_host::{ReadProgress, UnreadResult};
 
-use crate::unread::UnreadResults;
+use crate::client::UnreadResults;
 
 /// While so many bytes are queued, nothing more is read: a client that does not read
 /// answers fills its own pipe, not our memory.

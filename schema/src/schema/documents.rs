@@ -9,7 +9,7 @@ use super::SchemaError;
 use super::walk::{children, escape, for_each_child_mut, patterns, references};
 use crate::SchemaScope;
 use crate::codes;
-use crate::json::kind_name;
+use crate::json::{kind_name, parts};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -59,16 +59,7 @@ fn check_size(value: &Value, left: usize, count: &mut usize) -> Result<(), Schem
         let message = format!("expected a schema of at most {MAX_DEPTH} levels, found more");
         return Err(SchemaError::new(&codes::SCHEMA_TOO_DEEP, "", message));
     };
-    match value {
-        Value::Array(items) => items
-            .iter()
-            .try_for_each(|item| check_size(item, left, count)),
-        Value::Object(members) => {
-            let mut members = members.values();
-            members.try_for_each(|item| check_size(item, left, count))
-        }
-        _ => Ok(()),
-    }
+    parts(value).try_for_each(|part| check_size(part, left, count))
 }
 
 fn check_keywords(

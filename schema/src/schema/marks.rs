@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::compile::compile_pattern;
 use super::walk::{Applies, Child, children, escape, targets, unescape};
 use super::{Schema, ecma};
+use crate::json::parts;
 
 /// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger has it on
 /// disk.
@@ -129,12 +130,7 @@ impl SchemaMark {
     /// Whether some schema below a value has the mark. Looks everywhere, since a reference may point to a place that no
     /// keyword leads to.
     pub(super) fn is_within(self, value: &Value) -> bool {
-        self.is_on(value)
-            || match value {
-                Value::Array(items) => items.iter().any(|item| self.is_within(item)),
-                Value::Object(members) => members.values().any(|member| self.is_within(member)),
-                _ => false,
-            }
+        self.is_on(value) || parts(value).any(|part| self.is_within(part))
     }
 }
 
@@ -199,11 +195,7 @@ impl NamePatterns {
             let regex = regex.and_then(|regex| compile_pattern(&regex).ok());
             self.compiled.entry(pattern.clone()).or_insert(regex);
         }
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
-            Value::Object(members) => members.values().for_each(|member| self.collect(member)),
-            _ => {}
-        }
+        parts(value).for_each(|part| self.collect(part));
     }
 
     fn fit(&self, pattern: &str, name: &str) -> bool {

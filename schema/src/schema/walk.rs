@@ -83,50 +83,16 @@ const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
 ];
 
 /// The keywords of JSON Schema 2020-12 that hold no schemas.
-const OTHER_KEYWORDS: &[&str] = &[
-    "$anchor",
-    "$comment",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$id",
-    "$ref",
-    "$schema",
-    "$vocabulary",
-    "const",
-    "contentEncoding",
-    "contentMediaType",
-    "default",
-    "dependentRequired",
-    "deprecated",
-    "description",
-    "enum",
-    "examples",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-    "readOnly",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-];
+const OTHER_KEYWORDS: &str = "$anchor $comment $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary const contentEncoding \
+     contentMediaType default dependentRequired deprecated description enum examples \
+     exclusiveMaximum exclusiveMinimum format maxContains maxItems maxLength maxProperties maximum \
+     minContains minItems minLength minProperties minimum multipleOf pattern readOnly required title \
+     type uniqueItems";
 
 /// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
 pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
     let applicators = APPLICATORS.iter().map(|(keyword, ..)| *keyword);
-    applicators.chain(OTHER_KEYWORDS.iter().copied())
+    applicators.chain(OTHER_KEYWORDS.split(' '))
 }
 
 /// Whether the effect of a keyword depends on others in the same schema.

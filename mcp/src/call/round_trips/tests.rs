@@ -99,7 +99,10 @@ async fn an_edited_foreign_or_old_state_is_refused() {
     assert_eq!(refused.1["code"], "toolward:state_refused");
 
     let hasty = RoundTrips {
-        answer_timeout: std::time::Duration::ZERO,
+        keys: Arc::new(WatchedKeys {
+            hasty: true,
+            ..WatchedKeys::default()
+        }),
         ..fresh()
     };
     let asked = asks(call.to(&hasty, &alice, &host).await);
@@ -159,6 +162,8 @@ async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
 #[derive(Default)]
 struct WatchedKeys {
     keys: toolward_state::Local,
+    /// Whether it expires at once.
+    hasty: bool,
     sealed: std::sync::Mutex<Vec<Instant>>,
 }
 
@@ -177,6 +182,7 @@ impl Keys for WatchedKeys {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<String, StateError>> {
         self.sealed.lock().unwrap().push(until);
+        let until = if self.hasty { Instant::now() } else { until };
         self.keys.seal(binding, text, until, deadline)
     }
 

@@ -1,7 +1,6 @@
 //! One session: who it belongs to, the calls that run in it, its streams, and when it was used.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,7 +8,6 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_util::Stream;
-use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
     ErrorData, JsonRpcMessage, RequestId,
@@ -17,10 +15,10 @@ use rmcp::model::{
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolward_host::{Cancellation, SharedCancellation};
 
-use crate::request_ids::{self, CancelledIds};
+use crate::open_requests::{CancelledIds, is_too_long};
 use crate::revision::Revision;
 
 /// How long ending a session waits for its worker.
@@ -63,11 +61,7 @@ struct Call {
 pub(super) fn random_id() -> io::Result<String> {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    let mut id = String::with_capacity(32);
-    for byte in random {
-        let _ = write!(id, "{byte:02x}");
-    }
-    Ok(id)
+    Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
 
 impl Session {
@@ -135,14 +129,9 @@ impl Session {
         request: RequestId,
         cancellation: SharedCancellation,
     ) -> Result<(), ErrorData> {
-        if request_ids::is_too_long(&request) {
-            return Err(request_ids::too_long());
-        }
         let mut used = self.used();
         let is_open = used.calls.values().any(|call| call.request == request);
-        if is_open || used.cancelled.contain(&request) {
-            return Err(request_ids::in_use());
-        }
+        used.cancelled.check_new(&request, is_open)?;
         used.calls.insert(
             number,
             Call {
@@ -269,24 +258,33 @@ pub(super) struct WatchedStream {
     /// The call that it is of; `None` for a stream on which the client listens.
     number: Option<u64>,
     messages: Receiver<ServerSseMessage>,
-    closing: Option<std::sync::Mutex<BoxFuture<'static, ()>>>,
+    /// Ends a stream on which the client listens.
+    closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl WatchedStream {
+    fn new(
+        session: &Arc<Session>,
+        number: Option<u64>,
+        messages: Receiver<ServerSseMessage>,
+    ) -> Self {
+        session.open(number);
+        Self {
+            session: Arc::clone(session),
+            number,
+            messages,
+            closing: None,
+        }
+    }
+
     /// The answer to a request that is refused, and nothing else.
     pub(super) fn refused(session: &Arc<Session>, request: RequestId, error: ErrorData) -> Self {
-        let id = Some(request).filter(|id| !request_ids::is_too_long(id));
+        let id = Some(request).filter(|id| !is_too_long(id));
         let answer = ServerSseMessage::from_message(JsonRpcMessage::error(error, id));
         let (sender, messages) = channel(1);
         // There is room for one.
         let _ = sender.try_send(answer);
-        session.open(None);
-        Self {
-            session: Arc::clone(session),
-            number: None,
-            messages,
-            closing: None,
-        }
+        Self::new(session, None, messages)
     }
 
     /// The stream of a call that has started, or whose client came back.
@@ -295,13 +293,7 @@ impl WatchedStream {
         number: u64,
         messages: Receiver<ServerSseMessage>,
     ) -> Self {
-        session.open(Some(number));
-        Self {
-            session: Arc::clone(session),
-            number: Some(number),
-            messages,
-            closing: None,
-        }
+        Self::new(session, Some(number), messages)
     }
 
     /// A stream on which the client listens, until it or the server closes.
@@ -310,28 +302,9 @@ impl WatchedStream {
         messages: Receiver<ServerSseMessage>,
         closing: CancellationToken,
     ) -> Self {
-        session.open(None);
-        Self {
-            session: Arc::clone(session),
-            number: None,
-            messages,
-            closing: Some(std::sync::Mutex::new(closing.cancelled_owned().boxed())),
-        }
-    }
-
-    fn closing(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(closing) = &mut self.closing else {
-            return false;
-        };
-        let closing = closing
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if closing.poll_unpin(context).is_pending() {
-            return false;
-        }
-        self.messages.close();
-        self.closing = None;
-        true
+        let mut stream = Self::new(session, None, messages);
+        stream.closing = Some(Box::pin(closing.cancelled_owned()));
+        stream
     }
 }
 
@@ -339,7 +312,12 @@ impl Stream for WatchedStream {
     type Item = ServerSseMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let _ = self.closing(context);
+        if let Some(closing) = &mut self.closing
+            && closing.as_mut().poll(context).is_ready()
+        {
+            self.messages.close();
+            self.closing = None;
+        }
         let polled = self.messages.poll_recv(context);
         if let (Poll::Ready(Some(message)), Some(number)) = (&polled, self.number)
             && let Some(answered) = answers(message)

@@ -1,12 +1,14 @@
 //! What is taken of a client's messages, what is answered at once, and when nothing
 //! more is read.
 
+use std::time::Duration;
+
 use rmcp::model::{EmptyResult, ServerResult};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
 
 use super::*;
-use crate::request_ids::MAX_ID_BYTES;
+use crate::open_requests::{MAX_ID_BYTES, MAX_OPEN_BYTES, MAX_OPEN_REQUESTS};
 
 /// Longer than anything takes that comes at all.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,0 +1,153 @@
+//! Headers of clients: what a page is let read (the Fetch standard, "HTTP extensions"), and what clients send that the
+//! protocol's library refuses, and that harms nothing.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+/// The methods of messages.
+const METHODS: &str = "GET, POST, DELETE";
+
+/// The headers that clients of MCP send.
+const HEADERS: &str = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, \
+     mcp-protocol-version, mcp-session-id, baggage, traceparent, tracestate";
+
+/// The prefix of headers that repeat arguments of a tool.
+const PARAMETER_PREFIX: &str = "mcp-param-";
+
+/// The headers of answers that a page may read.
+const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
+
+/// Seconds for which a browser may keep the answer to a preflight.
+const MAX_AGE: &str = "600";
+
+/// Answers a preflight, and lets the page read any other answer, errors included. A preflight
+/// carries no token and reaches nothing. `Access-Control-Allow-Credentials` is never sent,
+/// since a page has to know its token.
+pub(super) async fn share(request: Request, next: Next) -> Response {
+    let Some(origin) = request.headers().get(ORIGIN).cloned() else {
+        return next.run(request).await;
+    };
+    let is_preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = match is_preflight {
+        true => preflight(request.headers()),
+        false => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if !is_preflight {
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED),
+        );
+    }
+    response
+}
+
+fn preflight(asked: &HeaderMap) -> Response {
+    let mut allowed = HEADERS.to_owned();
+    let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let names = asked
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| HeaderName::try_from(name.trim()).ok());
+    for name in names.filter(|name| name.as_str().starts_with(PARAMETER_PREFIX)) {
+        allowed.push_str(", ");
+        allowed.push_str(name.as_str());
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static(METHODS),
+    );
+    if let Ok(allowed) = HeaderValue::try_from(allowed) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
+    response
+}
+
+pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The first revision without `initialize`.
+const NEWER_ERA: &str = "2026-07-28";
+const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+
+/// The media types of answers.
+const MEDIA_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
+
+/// Names the media types that ranges such as `*/*` admit (RFC 9110 section 12.5.1). Without
+/// the header all are admitted.
+pub(super) fn name_media_types(headers: &mut HeaderMap) {
+    let named = {
+        let values: Vec<&str> = headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        let admitted = MEDIA_TYPES
+            .into_iter()
+            .filter(|media_type| values.is_empty() || admits(&values, media_type));
+        admitted.collect::<Vec<_>>().join(", ")
+    };
+    if !named.is_empty()
+        && let Ok(named) = HeaderValue::try_from(named)
+    {
+        headers.insert(ACCEPT, named);
+    }
+}
+
+/// Whether these ranges admit a media type; the most specific one decides.
+fn admits(values: &[&str], media_type: &str) -> bool {
+    let all_of_type = media_type.split('/').next().unwrap_or_default().to_owned() + "/*";
+    [media_type, all_of_type.as_str(), "*/*"]
+        .into_iter()
+        .find_map(|wanted| weight(values, wanted))
+        .is_some_and(|weight| weight > 0.0)
+}
+
+/// The weight of a range, if it is listed.
+fn weight(values: &[&str], wanted: &str) -> Option<f32> {
+    values
+        .iter()
+        .flat_map(|value| value.split(','))
+        .find_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let found = parts.next()?.eq_ignore_ascii_case(wanted);
+            let quality = parts.find_map(|part| {
+                let (name, value) = part.split_once('=')?;
+                name.eq_ignore_ascii_case("q").then(|| value.parse().ok())?
+            });
+            found.then(|| quality.unwrap_or(1.0))
+        })
+}
+
+/// Drops what a client that starts over still sends of its former session. Its `initialize`
+/// names the version that it wants. A header that names another method stays refused, since
+/// proxies route by it.
+pub(super) fn start_over(headers: &mut HeaderMap) {
+    headers.remove(SESSION_HEADER);
+    let mut methods = headers.get_all(METHOD_HEADER).iter();
+    let agrees = methods.next().is_none_or(|method| method == "initialize");
+    // The newer era has no `initialize`, and answers that as an unknown method.
+    let is_newer = headers
+        .get(VERSION_HEADER)
+        .is_some_and(|version| version == NEWER_ERA);
+    if agrees && methods.next().is_none() && !is_newer {
+        headers.remove(VERSION_HEADER);
+    }
+}
