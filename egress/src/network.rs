@@ -88,14 +88,6 @@ pub struct TransportBuilder {
     idle_timeout: Duration,
 }
 
-impl fmt::Debug for TransportBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportBuilder")
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Default for TransportBuilder {
     fn default() -> Self {
         TransportBuilder {
@@ -256,13 +248,12 @@ impl Transport {
 }
 
 /// The network of one route. Clones share everything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Egress {
     route: Arc<Route>,
     caller: Option<Arc<str>>,
 }
 
-#[derive(Debug)]
 struct Route {
     transport: Transport,
     owner: Holder,

@@ -1,7 +1,6 @@
 //! Names to addresses, once per connection. What is answered is checked by the
 //! caller.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::pin::Pin;
@@ -64,17 +63,10 @@ pub struct LookupPermit {
     pub(super) _shares: [FairPermit; 2],
 }
 
-impl fmt::Debug for LookupPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LookupPermit")
-    }
-}
-
 /// Lookups at once. One that hangs cannot be cancelled and holds a thread.
 pub(crate) const MAX_LOOKUPS: usize = 64;
 
 /// The system's own resolver (`getaddrinfo`), on the runtime's blocking threads.
-#[derive(Debug)]
 pub struct SystemResolver {
     permits: Arc<Semaphore>,
 }
