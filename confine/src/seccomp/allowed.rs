@@ -9,8 +9,7 @@ use super::arguments::{
     Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
     not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
-use super::calls::Calls;
-use super::calls::Network;
+use super::{Calls, Network};
 
 /// Calls that belong together.
 ///
@@ -387,12 +386,7 @@ mod tests {
 
     #[test]
     fn what_is_not_granted_is_not_allowed_at_all() {
-        let calls = Calls {
-            list: SystemCalls::AllowList,
-            network: Network::None,
-            listeners: Vec::new(),
-            page_maps: Vec::new(),
-        };
+        let calls = Calls::new(SystemCalls::AllowList, Network::None);
         let rules = rules(&calls).unwrap();
         for call in [
             libc::SYS_socket,

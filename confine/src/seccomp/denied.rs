@@ -5,10 +5,9 @@ use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
 
 use super::arguments::{
     Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
-    number, one_of, when,
+    number, one_of, other_than, when,
 };
-use super::calls::Calls;
-use super::calls::Network;
+use super::{Calls, Network};
 
 /// Starting programs: refused in addition to the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
@@ -225,9 +224,7 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     }
     for call in ACCEPTING {
         // All conditions of one rule hold at once: it is none of the listeners. No case means always.
-        let others = calls.listeners.iter();
-        let others = others.map(|listener| condition(0, SeccompCmpOp::Ne, number(*listener)));
-        let others = others.collect::<Built<Vec<_>>>()?;
+        let others = other_than(0, &calls.listeners)?;
         let others = match others.is_empty() {
             true => Vec::new(),
             false => vec![SeccompRule::new(others)?],
