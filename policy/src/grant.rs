@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolward_contract::capability::{HostPattern, PathPattern};
 
 use crate::exec::ExecRule;
@@ -204,7 +204,7 @@ pub struct UserGrant {
 }
 
 /// What happens when a driver tries what it was not granted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnViolation {
     /// The attempt fails inside the guest, and is recorded.

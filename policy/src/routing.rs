@@ -3,7 +3,6 @@
 
 mod candidates;
 mod rank;
-mod rejection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,12 +14,11 @@ use toolward_contract::tool::Tool;
 
 use crate::decision::{Decision, DecisionContext, Effects};
 use crate::explain::Explanation;
+use crate::implementation::Machine;
 use crate::implementation::{Contract, Implementation};
-use crate::machine::Machine;
 use crate::policy::Policy;
 
-pub use candidates::Rejected;
-pub use rejection::Rejection;
+pub use candidates::{Rejected, Rejection};
 
 /// A contract with its routes.
 #[derive(Debug, Clone)]
