@@ -11,11 +11,11 @@ use crate::error::{Limit, LimitKind};
 /// ```
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
-/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, Transport, Usage};
+/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, TransportSettings, Usage};
 ///
 /// // Two calls share 100 requests and 1 MiB.
 /// let budget = Meter::budget(100, 1 << 20);
-/// let egress = Transport::builder().build().egress(Arc::new(Rules::default()));
+/// let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
 /// let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
 /// let first = egress.call_within(&budget, limits, Arc::new(NoSecrets));
 /// let second = egress.call_within(&budget, limits, Arc::new(NoSecrets));

@@ -128,32 +128,27 @@ impl Rules {
     ) -> Result<Vec<&'a HostRule>, Denied> {
         let Origin { https, host, port } = origin;
         let default_port = *port == Origin::default_port(*https);
-        let matching = |rule: &&HostRule| rule.host.matches(host, *port, default_port);
-        let mut rules: Vec<&HostRule> = self.hosts.iter().filter(matching).collect();
-        let subject = || format!("{host}:{port}");
-        if rules.is_empty() {
-            return Err(Denied::new(Rule::HostNotGranted, subject()));
-        }
-        if !https {
-            rules.retain(|rule| rule.plain_http);
-            if rules.is_empty() {
-                return Err(Denied::new(Rule::PlainHttp, subject()));
+        let mut left: Vec<&HostRule> = self.hosts.iter().collect();
+        type Passes<'p> = &'p dyn Fn(&HostRule) -> bool;
+        let mut keep = |passes: Passes<'_>, rule, subject: &dyn Fn() -> String| {
+            left.retain(|rule| passes(rule));
+            match left.is_empty() {
+                true => Err(Denied::new(rule, subject())),
+                false => Ok(()),
             }
-        }
-        if !method.is_safe() {
-            rules.retain(|rule| rule.unsafe_methods);
-            if rules.is_empty() {
-                let subject = format!("{method} {}", subject());
-                return Err(Denied::new(Rule::UnsafeMethod, subject));
-            }
-        }
+        };
+        let at = || format!("{host}:{port}");
+        let matches = |rule: &HostRule| rule.host.matches(host, *port, default_port);
+        keep(&matches, Rule::HostNotGranted, &at)?;
+        keep(&|rule| *https || rule.plain_http, Rule::PlainHttp, &at)?;
+        let sent = || format!("{method} {}", at());
+        let by_method = |rule: &HostRule| method.is_safe() || rule.unsafe_methods;
+        keep(&by_method, Rule::UnsafeMethod, &sent)?;
         for name in credentials {
-            rules.retain(|rule| rule.headers.iter().any(|own| name == own.as_str()));
-            if rules.is_empty() {
-                return Err(Denied::new(Rule::CredentialHeader, name));
-            }
+            let granted = |rule: &HostRule| rule.headers.iter().any(|own| name == own.as_str());
+            keep(&granted, Rule::CredentialHeader, &|| name.to_string())?;
         }
-        Ok(rules)
+        Ok(left)
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) struct WaitCount(Arc<AtomicUsize>);
 
 impl WaitCount {
     /// Counts one, until what is returned is dropped.
-    pub(crate) fn enter(&self) -> Waiter {
+    pub(crate) fn enter(&self) -> WaitGuard {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Waiter(self.clone())
+        WaitGuard(self.clone())
     }
 
     fn any(&self) -> bool {
@@ -43,9 +43,9 @@ impl WaitCount {
 }
 
 /// One request that waits.
-pub(crate) struct Waiter(WaitCount);
+pub(crate) struct WaitGuard(WaitCount);
 
-impl Drop for Waiter {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
