@@ -22,7 +22,7 @@ use crate::seccomp::{self, Network};
 
 /// What the programs of a build reach. Paths that can't be opened are left out.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct BuildProfile {
     /// What no directory above it gives access to; without links.
     pub private: Vec<PathBuf>,
     /// Read and executed, with all below.
@@ -31,7 +31,7 @@ pub struct Kept {
     pub write: Vec<PathBuf>,
 }
 
-impl Kept {
+impl BuildProfile {
     /// Confines the calling thread permanently, with what it starts. The overseer has to
     /// [watch](Overseer::watch) from a thread that is not confined.
     ///

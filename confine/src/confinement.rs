@@ -11,7 +11,7 @@ use landlock::AccessFs;
 use crate::error::ConfineError;
 use crate::landlock_rules::{DEVICE, READ, Rules, WRITE};
 use crate::report::{Confined, State};
-use crate::seccomp::{Calls, Network, SystemCalls};
+use crate::seccomp::{CallFilter, Network, SystemCalls};
 use crate::{landlock_rules, report, system};
 
 /// How long to wait for threads that are about to end.
@@ -170,7 +170,7 @@ impl Confinement {
         rules.keep_if_there("/dev/null".as_ref(), DEVICE);
         rules.apply()?;
         Ok(FilesConfined {
-            calls: Calls {
+            calls: CallFilter {
                 list: self.calls,
                 network: self.network.clone(),
                 listeners: self.listeners.clone(),
@@ -186,7 +186,7 @@ impl Confinement {
 #[derive(Debug)]
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
-    calls: Calls,
+    calls: CallFilter,
     report: Confined,
 }
 
@@ -239,7 +239,7 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
     }
     rules.keep_if_there("/dev/null".as_ref(), DEVICE);
     rules.apply()?;
-    Calls::new(SystemCalls::AllowList, Network::None).apply()
+    CallFilter::new(SystemCalls::AllowList, Network::None).apply()
 }
 
 #[cfg(test)]

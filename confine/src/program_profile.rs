@@ -14,7 +14,7 @@ use crate::system;
 
 /// What a program keeps.
 #[derive(Debug)]
-pub struct Kept<'a, W> {
+pub struct ProgramRights<'a, W> {
     /// The file that is executed.
     pub executed: &'a OwnedFd,
     /// A script, which its interpreter reads.
@@ -60,7 +60,7 @@ pub fn holds(isolated: bool) -> Result<(), String> {
 ///
 /// If the kernel supports a part of this and fails to make it.
 pub fn prepare<'a>(
-    kept: &'a Kept<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
+    kept: &'a ProgramRights<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
 ) -> Result<Profile, ConfineError> {
     let network = match kept.network {
         true => Network::Any,
@@ -132,7 +132,7 @@ mod tests {
         let confined = std::thread::spawn(|| {
             let executed = OwnedFd::from(File::open("/proc/self/exe").unwrap());
             let own = File::open("/proc/self/exe").unwrap();
-            let profile = prepare(&Kept {
+            let profile = prepare(&ProgramRights {
                 executed: &executed,
                 read: None,
                 workspaces: std::iter::empty(),

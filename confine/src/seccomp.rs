@@ -43,7 +43,7 @@ impl SystemCalls {
 
 /// What a filter is made for.
 #[derive(Debug, Clone)]
-pub(crate) struct Calls {
+pub(crate) struct CallFilter {
     pub(crate) list: SystemCalls,
     /// Sockets that can be made.
     pub(crate) network: Network,
@@ -74,7 +74,7 @@ const KNOWN: [i64; 1] = [libc::SYS_clone3];
 /// Likewise, where files with set-id bits must not be made: the mode of `openat2` is not seen.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
-impl Calls {
+impl CallFilter {
     /// Without listening sockets and maps of pages.
     pub(super) fn new(list: SystemCalls, network: Network) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Calls {
 /// Refuses the calls that are known to do harm, and all sockets, but not starting
 /// programs.
 pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
-    let calls = Calls::new(SystemCalls::DenyList, Network::None);
+    let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))
 }
 
@@ -108,7 +108,7 @@ pub(super) fn for_program(
     network: Network,
     processes: bool,
 ) -> Result<Option<BpfProgram>, ConfineError> {
-    let calls = Calls::new(SystemCalls::DenyList, network);
+    let calls = CallFilter::new(SystemCalls::DenyList, network);
     build(|machine| {
         let rules = denied::rules_of_program(&calls, processes)?;
         deny(rules, machine, &UNSEEN)
@@ -117,7 +117,7 @@ pub(super) fn for_program(
 
 /// Refuses the programs of a build the calls that are known to do harm, and all sockets but connected pairs.
 pub(super) fn apply_to_build() -> Result<(), ConfineError> {
-    let calls = Calls::new(SystemCalls::DenyList, Network::None);
+    let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
 }
 

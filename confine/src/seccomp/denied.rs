@@ -7,7 +7,7 @@ use super::arguments::{
     Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
     number, one_of, other_than, when,
 };
-use super::{Calls, Network};
+use super::{CallFilter, Network};
 
 /// Starting programs: refused in addition to the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
@@ -213,7 +213,7 @@ const OF_ONE_PROCESS: [(i64, u64); 2] = [
 ];
 
 /// What is refused; starting programs only if `programs` is false.
-pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
+pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
     let mut rules: Rules = NEVER
         .iter()
         .chain(OF_X86)
@@ -279,7 +279,7 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
 }
 
 /// What is refused to a program that an operator lets run.
-pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
+pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Rules> {
     let mut rules = rules(calls, true)?;
     if calls.network == Network::None {
         rules.insert(libc::SYS_socketpair, Vec::new());
@@ -305,7 +305,7 @@ pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
 }
 
 /// What is refused to the programs of a build. An overseer answers the calls of [`OVERSEEN`].
-pub(super) fn rules_of_build(calls: &Calls) -> Built<Rules> {
+pub(super) fn rules_of_build(calls: &CallFilter) -> Built<Rules> {
     let mut rules = rules(calls, true)?;
     for call in OVERSEEN {
         rules.remove(call);
