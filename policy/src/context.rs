@@ -102,10 +102,7 @@ impl Contexts {
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;
         let named = self.by_principal.iter().map(|(_, given)| given.as_ref());
-        let mut lacks = Vec::new();
-        for given in named {
-            lacks.push(given.err()?);
-        }
+        let lacks: Vec<_> = named.map(Result::err).collect::<Option<_>>()?;
         Some(lacks.first().copied().unwrap_or(otherwise))
     }
 }

@@ -60,10 +60,7 @@ impl Wanted {
                     wanted.secrets.insert(asked.scope());
                 }
                 Class::Workspace => {
-                    let access = match declared.mutates {
-                        true => WorkspaceAccess::ReadWrite,
-                        false => WorkspaceAccess::ReadOnly,
-                    };
+                    let access = WorkspaceAccess::of(declared.mutates);
                     wanted.workspaces.insert(asked.scope(), access);
                 }
                 _ => {}

@@ -28,6 +28,12 @@ impl<T: Ord + Copy> Limit<T> {
         }
     }
 
+    /// The same default, with another maximum.
+    #[must_use]
+    pub const fn up_to(self, maximum: T) -> Self {
+        Self { maximum, ..self }
+    }
+
     /// `min(request or default, maximum)`.
     pub fn apply(&self, request: Option<T>) -> T {
         request.unwrap_or(self.default).min(self.maximum)
