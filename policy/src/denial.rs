@@ -1,5 +1,6 @@
 //! Why a tool is blocked: what it lacks, as data.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -253,15 +254,16 @@ pub struct ExecLack {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The secrets that it declares.
     #[serde(skip)]
-    pub(crate) secrets: Vec<String>,
-    /// The workspaces that it declares.
-    #[serde(skip)]
-    pub(crate) workspaces: Vec<(String, WorkspaceAccess)>,
-    /// Whether it declares the network.
-    #[serde(skip)]
+    pub(crate) wanted: ExecWanted,
+}
+
+/// What the contract declares, as far as it matters to a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ExecWanted {
     pub(crate) network: bool,
+    pub(crate) secrets: BTreeSet<String>,
+    pub(crate) workspaces: BTreeMap<String, WorkspaceAccess>,
 }
 
 impl fmt::Display for ExecLack {
@@ -291,17 +293,17 @@ impl ExecLack {
             ),
             list("args", &self.args),
         ];
-        if self.network {
+        if self.wanted.network {
             lines.push("# network = \"unfiltered\" # choose: it declares the network, and would reach all of it".to_owned());
         }
-        for slug in &self.secrets {
+        for slug in &self.wanted.secrets {
             lines.push(format!(
                 "env.{} = {} # choose: the variable; a [[grant]] has to `reveal` the secret",
                 text(slug),
                 text(PLACEHOLDER_VARIABLE)
             ));
         }
-        for (path, access) in &self.workspaces {
+        for (path, access) in &self.wanted.workspaces {
             lines.push(format!(
                 "workspaces.{} = {}",
                 text(path),

@@ -3,24 +3,14 @@
 
 pub(crate) mod rule;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use toolward_contract::capability::Class;
 use toolward_contract::driver::{DriverKind, Program};
 
-use crate::denial::{ExecLack, ExecWhy};
+use crate::denial::{ExecLack, ExecWanted, ExecWhy};
 use crate::evaluate::{Evaluated, PolicyView, parts, reveals};
 use crate::resources::SecretSource;
 
 pub use rule::{ExecDigest, ExecLimits, ExecRule, Interpreter, WorkspaceAccess};
-
-/// What the contract declares, as far as it matters to a program.
-#[derive(Default)]
-struct Wanted {
-    network: bool,
-    secrets: BTreeSet<String>,
-    workspaces: BTreeMap<String, WorkspaceAccess>,
-}
 
 /// The line that lets the program of a driver run; `None` for drivers of other kinds.
 pub(crate) fn find<'a>(
@@ -33,7 +23,7 @@ pub(crate) fn find<'a>(
     }
     let entry = driver.implements_tool(contract.id.as_str(), &contract.version);
     let program = entry.and_then(|entry| entry.program.as_ref());
-    let wanted = Wanted::of(evaluated);
+    let wanted = wanted(evaluated);
     let fits = match program {
         Some(program) => fitting(view, evaluated, program, &wanted),
         None => Err(ExecWhy::Command),
@@ -43,38 +33,34 @@ pub(crate) fn find<'a>(
             why,
             command: program.map_or_else(String::new, |program| program.command.clone()),
             args: program.map_or_else(Vec::new, |program| program.args.clone()),
-            secrets: wanted.secrets.into_iter().collect(),
-            workspaces: wanted.workspaces.into_iter().collect(),
-            network: wanted.network,
+            wanted,
         })
     })
 }
 
-impl Wanted {
-    fn of(evaluated: &[Evaluated<'_>]) -> Self {
-        let mut wanted = Self::default();
-        for (declared, asked, _) in parts(evaluated) {
-            match asked.class() {
-                Class::Network | Class::External => wanted.network = true,
-                Class::Secret if !declared.mutates => {
-                    wanted.secrets.insert(asked.scope());
-                }
-                Class::Workspace => {
-                    let access = WorkspaceAccess::of(declared.mutates);
-                    wanted.workspaces.insert(asked.scope(), access);
-                }
-                _ => {}
+fn wanted(evaluated: &[Evaluated<'_>]) -> ExecWanted {
+    let mut wanted = ExecWanted::default();
+    for (declared, asked, _) in parts(evaluated) {
+        match asked.class() {
+            Class::Network | Class::External => wanted.network = true,
+            Class::Secret if !declared.mutates => {
+                wanted.secrets.insert(asked.scope());
             }
+            Class::Workspace => {
+                let access = WorkspaceAccess::of(declared.mutates);
+                wanted.workspaces.insert(asked.scope(), access);
+            }
+            _ => {}
         }
-        wanted
     }
+    wanted
 }
 
 fn fitting<'a>(
     view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
     program: &Program,
-    wanted: &Wanted,
+    wanted: &ExecWanted,
 ) -> Result<&'a ExecRule, ExecWhy> {
     let (publisher, tool) = (view.contract.publisher, view.contract.tool);
     if view.implementation.publisher != publisher {
