@@ -18,8 +18,7 @@ use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
     Call, CallLimits, Error, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody,
-    Rules, SecretPosition, SecretRule, SecretValues, Timeouts, Transport, TransportSettings,
-    ValueError,
+    Rules, SecretPosition, SecretRule, SecretValues, Timeouts, TransportSettings, ValueError,
 };
 use zeroize::Zeroizing;
 
