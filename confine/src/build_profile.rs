@@ -12,19 +12,17 @@ mod overseer;
 
 use std::path::{Path, PathBuf};
 
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictSelf,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
-    make_bitflags,
-};
+use landlock::{ABI, AccessFs, BitFlags, RulesetStatus, make_bitflags};
 
 pub use self::overseer::Overseer;
 use crate::error::ConfineError;
-use crate::seccomp;
+use crate::landlock_rules::Rules;
+use crate::report;
+use crate::seccomp::{self, Network};
 
 /// What the programs of a build reach. Paths that can't be opened are left out.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct BuildProfile {
     /// What no directory above it gives access to; without links.
     pub private: Vec<PathBuf>,
     /// Read and executed, with all below.
@@ -33,7 +31,7 @@ pub struct Kept {
     pub write: Vec<PathBuf>,
 }
 
-impl Kept {
+impl BuildProfile {
     /// Confines the calling thread permanently, with what it starts. The overseer has to
     /// [watch](Overseer::watch) from a thread that is not confined.
     ///
@@ -46,25 +44,42 @@ impl Kept {
             .iter()
             .filter_map(|path| path.canonicalize().ok());
         let write = write.filter(|path| !self.private.contains(path)).collect();
-        let mut rules = Rules::new(self.private.clone())
-            .map_err(|error| ConfineError::Refused(error.into()))?;
-        for path in &self.read {
-            rules.read(path);
+        // No file, no TCP, and no process that was not started under these rules.
+        let mut rules = Rules::new(&Network::None, true)?;
+        for (paths, access) in [(&self.read, READ), (&self.write, WRITE)] {
+            for path in paths.iter().filter_map(|path| path.canonicalize().ok()) {
+                self.allow(&mut rules, &path, access);
+            }
         }
-        for path in &self.write {
-            rules.write(path);
+        for device in DEVICES {
+            rules.keep_if_there(device.as_ref(), DEVICE);
         }
-        rules.devices();
-        rules.apply().map_err(ConfineError::Refused)?;
+        if let RulesetStatus::NotEnforced = rules.apply()? {
+            let refused = "the kernel enforces none of the rules";
+            return Err(ConfineError::Refused(refused.into()));
+        }
         // Before the filter that refuses a second listener.
         let overseer = Overseer::listen(write, self.private.clone())?;
         seccomp::apply_to_build()?;
         Ok(overseer)
     }
-}
 
-/// The newest rules that this code knows. An older kernel enforces the rules that it has.
-const NEWEST: ABI = ABI::V9;
+    /// Allows what lies at and below a path without links, except what is private.
+    fn allow(&self, rules: &mut Rules, path: &Path, access: BitFlags<AccessFs>) {
+        if self.private.iter().any(|private| private == path) {
+            return;
+        }
+        if !self.private.iter().any(|private| private.starts_with(path)) {
+            return rules.keep_if_there(path, access);
+        }
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            // A link could lead to what is private, and has no rights itself.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                self.allow(rules, &entry.path(), access);
+            }
+        }
+    }
+}
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
 
@@ -88,87 +103,5 @@ const DEVICE: BitFlags<AccessFs> =
 
 /// Whether this kernel has such rules.
 pub fn is_available() -> bool {
-    // Without a flag this only asks which rules there are.
-    let status = RestrictSelf::default().no_new_privs(false).apply();
-    status.is_ok_and(|status| matches!(status.landlock, LandlockStatus::Available { .. }))
-}
-
-/// The rules so far. What can't be opened is not allowed.
-struct Rules {
-    created: RulesetCreated,
-    private: Vec<PathBuf>,
-}
-
-impl Rules {
-    /// Rules that allow no file, no TCP, and no process that was not started under them.
-    /// `private`, without links, are what a rule for a directory above does not allow.
-    fn new(private: Vec<PathBuf>) -> Result<Self, RulesetError> {
-        let created = Ruleset::default()
-            .handle_access(AccessFs::from_all(NEWEST))?
-            .handle_access(AccessNet::from_all(NEWEST))?
-            .scope(Scope::from_all(NEWEST))?
-            .create()?;
-        Ok(Self { created, private })
-    }
-
-    /// Allows reading and executing.
-    fn read(&mut self, path: &Path) {
-        self.allow_resolved(path, READ);
-    }
-
-    /// Allows reading, executing and writing.
-    fn write(&mut self, path: &Path) {
-        self.allow_resolved(path, WRITE);
-    }
-
-    /// Allows the devices that do no harm.
-    fn devices(&mut self) {
-        for device in DEVICES {
-            self.add(Path::new(device), DEVICE);
-        }
-    }
-
-    fn apply(self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        match self.created.restrict_self()?.ruleset {
-            RulesetStatus::NotEnforced => Err("the kernel enforces none of the rules".into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn allow_resolved(&mut self, path: &Path, access: BitFlags<AccessFs>) {
-        if let Ok(path) = path.canonicalize() {
-            self.allow(&path, access);
-        }
-    }
-
-    /// Allows what lies at and below a path without links, except what is private.
-    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) {
-        if self.private.iter().any(|private| private == path) {
-            return;
-        }
-        if !self.private.iter().any(|private| private.starts_with(path)) {
-            return self.add(path, access);
-        }
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            // A link could lead to what is private, and has no rights itself.
-            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                self.allow(&entry.path(), access);
-            }
-        }
-    }
-
-    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) {
-        let Ok(metadata) = path.metadata() else {
-            return;
-        };
-        let access = match metadata.is_dir() {
-            true => access,
-            // The kernel rejects rights of directories for a file.
-            false => access & AccessFs::from_file(NEWEST),
-        };
-        if let Ok(file) = PathFd::new(path) {
-            // Some kinds of files, such as mounts that are made on demand, take no rules.
-            let _ = (&mut self.created).add_rule(PathBeneath::new(file, access));
-        }
-    }
+    report::landlock() != ABI::Unsupported
 }

@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use landlock::AccessFs;
 
 use crate::error::ConfineError;
-use crate::landlock_rules::{READ, Rules, WRITE};
+use crate::landlock_rules::{DEVICE, READ, Rules, WRITE};
 use crate::report::{Confined, State};
-use crate::seccomp::Network;
-use crate::seccomp::{Calls, SystemCalls};
-use crate::{landlock_rules, report, seccomp, system};
+use crate::seccomp::{CallFilter, Network, SystemCalls};
+use crate::{landlock_rules, report, system};
 
 /// How long to wait for threads that are about to end.
 const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -156,7 +155,7 @@ impl Confinement {
         if self.system {
             for path in system::files() {
                 // Most machines have some of them.
-                rules.keep_if_there(&path);
+                rules.keep_if_there(&path, READ);
             }
         }
         for path in &self.read {
@@ -168,10 +167,10 @@ impl Confinement {
         for path in &self.clear {
             rules.keep(path, AccessFs::RemoveDir.into())?;
         }
-        rules.keep_device("/dev/null".as_ref());
+        rules.keep_if_there("/dev/null".as_ref(), DEVICE);
         rules.apply()?;
         Ok(FilesConfined {
-            calls: seccomp::Calls {
+            calls: CallFilter {
                 list: self.calls,
                 network: self.network.clone(),
                 listeners: self.listeners.clone(),
@@ -187,7 +186,7 @@ impl Confinement {
 #[derive(Debug)]
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
-    calls: seccomp::Calls,
+    calls: CallFilter,
     report: Confined,
 }
 
@@ -205,26 +204,6 @@ impl FilesConfined {
     }
 }
 
-/// What a confinement would enforce on this machine. Changes nothing.
-///
-/// ```
-/// use toolward_confine::{SystemCalls, outlook, outlook_with};
-///
-/// for part in outlook().parts {
-///     println!("{}: {} (needs {})", part.what, part.held, part.needs);
-/// }
-/// let denied = outlook_with(SystemCalls::DenyList).system_calls;
-/// assert_ne!(denied, Some(SystemCalls::AllowList));
-/// ```
-pub fn outlook() -> Confined {
-    outlook_with(SystemCalls::default())
-}
-
-/// [`outlook`] of a confinement with [`Confinement::system_calls`].
-pub fn outlook_with(calls: SystemCalls) -> Confined {
-    report::outlook_with(calls)
-}
-
 /// Waits until the process has one thread. The kernel lists a joined thread for a
 /// moment longer.
 pub(crate) fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
@@ -240,11 +219,8 @@ pub(crate) fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineEr
 
 /// The number of threads of this process; `None` if it is unknown.
 pub(crate) fn threads() -> Option<usize> {
-    Some(
-        std::fs::read_dir(Path::new("/proc/self/task"))
-            .ok()?
-            .count(),
-    )
+    let tasks = std::fs::read_dir("/proc/self/task");
+    tasks.ok().map(Iterator::count)
 }
 
 /// Confines this process permanently to reading and writing these files, and directories with all below. It has the
@@ -261,15 +237,9 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
     for path in paths {
         rules.keep(path, READ | WRITE)?;
     }
-    rules.keep_device("/dev/null".as_ref());
+    rules.keep_if_there("/dev/null".as_ref(), DEVICE);
     rules.apply()?;
-    let calls = Calls {
-        list: SystemCalls::AllowList,
-        network: Network::None,
-        listeners: Vec::new(),
-        page_maps: Vec::new(),
-    };
-    calls.apply()
+    CallFilter::new(SystemCalls::AllowList, Network::None).apply()
 }
 
 #[cfg(test)]

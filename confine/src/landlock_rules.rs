@@ -1,16 +1,15 @@
 //! The Landlock half: which paths are kept, which ports.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
-
 use rustix::fs::FileType;
 
-use super::error::ConfineError;
+use crate::error::ConfineError;
 use crate::seccomp::Network;
 
 /// The newest rules that this code knows. An older kernel enforces the rules that it
@@ -26,11 +25,17 @@ pub(super) const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer
 });
 
+/// Reading and executing one file.
+pub(super) const PROGRAM: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
+
+/// Reading and writing a device.
+pub(super) const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile});
+
 /// Where names are resolved.
 const DNS: u16 = 53;
 
 /// The rules of the first layer so far.
-pub(super) struct Rules(Option<RulesetCreated>);
+pub(super) struct Rules(RulesetCreated);
 
 impl Rules {
     /// Rules about files and network; about starting programs only if
@@ -41,9 +46,7 @@ impl Rules {
             true => files,
             false => files & !AccessFs::Execute,
         };
-        Self::create(network, handled)
-            .map(|created| Self(Some(created)))
-            .map_err(refused)
+        Self::create(network, handled).map(Self).map_err(refused)
     }
 
     fn create(
@@ -79,19 +82,9 @@ impl Rules {
         })
     }
 
-    /// Keeps it for reading, if it exists.
-    pub(super) fn keep_if_there(&mut self, path: &Path) {
-        let _ = self.add(path, READ);
-    }
-
-    /// Keeps a file for executing, if it exists.
-    pub(super) fn keep_program(&mut self, path: &Path) {
-        let _ = self.add(path, AccessFs::ReadFile | AccessFs::Execute);
-    }
-
-    /// Keeps a device file for reading and writing, if it exists.
-    pub(super) fn keep_device(&mut self, path: &Path) {
-        let _ = self.add(path, AccessFs::ReadFile | AccessFs::WriteFile);
+    /// [`Rules::keep`], if the path exists and takes a rule: some mounts that are made on demand take none.
+    pub(super) fn keep_if_there(&mut self, path: &Path, access: BitFlags<AccessFs>) {
+        let _ = self.add(path, access);
     }
 
     /// Keeps an open file, or an open directory with all below.
@@ -101,16 +94,8 @@ impl Rules {
         access: BitFlags<AccessFs>,
     ) -> Result<(), ConfineError> {
         let kept = rustix::fs::fstat(file).map_err(|error| ConfineError::Refused(error.into()))?;
-        let access = match FileType::from_raw_mode(kept.st_mode) {
-            FileType::Directory => access,
-            _ => access & AccessFs::from_file(NEWEST),
-        };
-        let created = self.0.as_mut();
-        let created = created.ok_or_else(|| ConfineError::Refused("there are no rules".into()))?;
-        created
-            .add_rule(PathBeneath::new(file, access))
-            .map_err(refused)?;
-        Ok(())
+        let is_directory = FileType::from_raw_mode(kept.st_mode) == FileType::Directory;
+        self.add_open(file, is_directory, access).map_err(refused)
     }
 
     fn add(
@@ -119,22 +104,30 @@ impl Rules {
         access: BitFlags<AccessFs>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let file = PathFd::new(path)?;
-        let metadata = std::fs::metadata(path)?;
-        let access = match metadata.is_dir() {
+        let is_directory = std::fs::metadata(path)?.is_dir();
+        Ok(self.add_open(file, is_directory, access)?)
+    }
+
+    fn add_open(
+        &mut self,
+        file: impl AsFd,
+        is_directory: bool,
+        access: BitFlags<AccessFs>,
+    ) -> Result<(), RulesetError> {
+        let access = match is_directory {
             true => access,
             // The kernel rejects rights of directories for a file.
             false => access & AccessFs::from_file(NEWEST),
         };
-        let rules = self.0.as_mut().ok_or("there are no rules")?;
-        rules.add_rule(PathBeneath::new(file, access))?;
-        Ok(())
+        (&mut self.0)
+            .add_rule(PathBeneath::new(file, access))
+            .map(|_| ())
     }
 
-    pub(super) fn apply(self) -> Result<(), ConfineError> {
-        match self.0 {
-            Some(created) => created.restrict_self().map(|_| ()).map_err(refused),
-            None => Ok(()),
-        }
+    /// Applies them to this thread; the answer is how far the kernel enforces them.
+    pub(super) fn apply(self) -> Result<RulesetStatus, ConfineError> {
+        let status = self.0.restrict_self().map_err(refused)?;
+        Ok(status.ruleset)
     }
 }
 
@@ -147,17 +140,6 @@ pub(super) fn no_programs() -> Result<(), ConfineError> {
             .restrict_self()
     };
     apply().map(|_| ()).map_err(refused)
-}
-
-/// Rules that allow nothing at all.
-pub(super) fn nothing() -> Result<(), RulesetError> {
-    Ruleset::default()
-        .handle_access(AccessFs::from_all(NEWEST))?
-        .handle_access(AccessNet::from_all(NEWEST))?
-        .scope(Scope::from_all(NEWEST))?
-        .create()?
-        .restrict_self()?;
-    Ok(())
 }
 
 fn refused(error: RulesetError) -> ConfineError {

@@ -35,8 +35,8 @@ mod seccomp;
 mod system;
 pub mod worker_profile;
 
-pub use confinement::{Confinement, FilesConfined, only_files, outlook, outlook_with};
+pub use confinement::{Confinement, FilesConfined, only_files};
 pub use error::ConfineError;
-pub use report::{Confined, Part, State};
+pub use report::{Confined, Part, State, outlook, outlook_with};
 pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
 pub use seccomp::{Network, SystemCalls};

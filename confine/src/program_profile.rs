@@ -3,17 +3,18 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use landlock::AccessFs;
+use landlock::{ABI, AccessFs};
 use seccompiler::BpfProgram;
 
-use super::error::ConfineError;
-use super::landlock_rules::{READ, Rules, WRITE};
-use super::{report, seccomp, system};
-use crate::seccomp::Network;
+use crate::error::ConfineError;
+use crate::landlock_rules::{DEVICE, PROGRAM, READ, Rules, WRITE};
+use crate::report;
+use crate::seccomp::{self, Network};
+use crate::system;
 
 /// What a program keeps.
 #[derive(Debug)]
-pub struct Kept<'a, W> {
+pub struct ProgramRights<'a, W> {
     /// The file that is executed.
     pub executed: &'a OwnedFd,
     /// A script, which its interpreter reads.
@@ -39,7 +40,14 @@ pub struct Profile {
 ///
 /// The parts that are missing, for people.
 pub fn holds(isolated: bool) -> Result<(), String> {
-    let missing = report::missing_for_programs(isolated);
+    // Without a namespace of processes Landlock has to keep it from signalling others.
+    let (needed, words) = match isolated {
+        true => (ABI::V3, "Landlock of Linux 6.2"),
+        false => (ABI::V6, "Landlock of Linux 6.12"),
+    };
+    let landlock = (report::landlock() < needed).then_some(words);
+    let seccomp = (!seccomp::is_available()).then_some("seccomp");
+    let missing: Vec<&str> = landlock.into_iter().chain(seccomp).collect();
     match missing.is_empty() {
         true => Ok(()),
         false => Err(format!("missing: {}", missing.join(", "))),
@@ -52,17 +60,14 @@ pub fn holds(isolated: bool) -> Result<(), String> {
 ///
 /// If the kernel supports a part of this and fails to make it.
 pub fn prepare<'a>(
-    kept: &'a Kept<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
+    kept: &'a ProgramRights<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
 ) -> Result<Profile, ConfineError> {
     let network = match kept.network {
         true => Network::Any,
         false => Network::None,
     };
     let mut rules = Rules::new(&network, true)?;
-    rules.keep_open(
-        kept.executed.as_fd(),
-        AccessFs::ReadFile | AccessFs::Execute,
-    )?;
+    rules.keep_open(kept.executed.as_fd(), PROGRAM)?;
     if let Some(script) = kept.read {
         rules.keep_open(script.as_fd(), AccessFs::ReadFile.into())?;
     }
@@ -74,19 +79,19 @@ pub fn prepare<'a>(
         rules.keep_open(directory.as_fd(), access)?;
     }
     for path in system::LOADERS {
-        rules.keep_program(path.as_ref());
+        rules.keep_if_there(path.as_ref(), PROGRAM);
     }
     for path in system::LIBRARIES {
-        rules.keep_if_there(path.as_ref());
+        rules.keep_if_there(path.as_ref(), READ);
     }
     if kept.network {
         for path in system::files() {
-            rules.keep_if_there(&path);
+            rules.keep_if_there(&path, READ);
         }
     }
-    rules.keep_device("/dev/null".as_ref());
+    rules.keep_if_there("/dev/null".as_ref(), DEVICE);
     for device in ["/dev/zero", "/dev/urandom", "/dev/random"] {
-        rules.keep_if_there(device.as_ref());
+        rules.keep_if_there(device.as_ref(), READ);
     }
     Ok(Profile {
         rules,
@@ -127,7 +132,7 @@ mod tests {
         let confined = std::thread::spawn(|| {
             let executed = OwnedFd::from(File::open("/proc/self/exe").unwrap());
             let own = File::open("/proc/self/exe").unwrap();
-            let profile = prepare(&Kept {
+            let profile = prepare(&ProgramRights {
                 executed: &executed,
                 read: None,
                 workspaces: std::iter::empty(),

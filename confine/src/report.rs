@@ -79,7 +79,23 @@ impl Confined {
 
 const FILES: &str = "files";
 
-pub(super) fn outlook_with(calls: SystemCalls) -> Confined {
+/// What a confinement would enforce on this machine. Changes nothing.
+///
+/// ```
+/// use toolward_confine::{SystemCalls, outlook, outlook_with};
+///
+/// for part in outlook().parts {
+///     println!("{}: {} (needs {})", part.what, part.held, part.needs);
+/// }
+/// let denied = outlook_with(SystemCalls::DenyList).system_calls;
+/// assert_ne!(denied, Some(SystemCalls::AllowList));
+/// ```
+pub fn outlook() -> Confined {
+    outlook_with(SystemCalls::default())
+}
+
+/// [`outlook`] of a confinement with [`Confinement::system_calls`].
+pub fn outlook_with(calls: SystemCalls) -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();
     let part = |what, held, needs| Part { what, held, needs };
@@ -123,26 +139,8 @@ pub(super) fn outlook_with(calls: SystemCalls) -> Confined {
     }
 }
 
-/// What this kernel lacks to confine a program. Without a namespace of processes Landlock has to keep it from
-/// signalling others.
-pub(super) fn missing_for_programs(isolated: bool) -> Vec<&'static str> {
-    let landlock = landlock();
-    let needed = match isolated {
-        true => (ABI::V3, "Landlock of Linux 6.2"),
-        false => (ABI::V6, "Landlock of Linux 6.12"),
-    };
-    let mut missing = Vec::new();
-    if landlock < needed.0 {
-        missing.push(needed.1);
-    }
-    if !seccomp::is_available() {
-        missing.push("seccomp");
-    }
-    missing
-}
-
 /// The rules that this kernel has.
-fn landlock() -> ABI {
+pub(super) fn landlock() -> ABI {
     // Without a flag this only queries the ABI version.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {

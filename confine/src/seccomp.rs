@@ -7,15 +7,66 @@
 
 pub(super) mod allowed;
 pub(super) mod arguments;
-pub(super) mod calls;
 pub(super) mod denied;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_filter};
 
+use serde::Serialize;
+
 use self::arguments::{Built, Rules};
-pub(super) use self::calls::Calls;
-pub use self::calls::{Network, SystemCalls};
 use crate::error::ConfineError;
+
+/// Which system calls a confined process may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SystemCalls {
+    /// Those that serving needs. Everything else is refused, calls of newer kernels
+    /// too.
+    #[default]
+    AllowList,
+    /// All but the known harmful ones. For a machine on which serving needs
+    /// a call that the other list does not have.
+    DenyList,
+}
+
+impl SystemCalls {
+    /// Its name in configuration and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllowList => "allow-list",
+            Self::DenyList => "deny-list",
+        }
+    }
+}
+
+/// What a filter is made for.
+#[derive(Debug, Clone)]
+pub(crate) struct CallFilter {
+    pub(crate) list: SystemCalls,
+    /// Sockets that can be made.
+    pub(crate) network: Network,
+    /// The listening sockets from which connections are accepted, and no others.
+    pub(crate) listeners: Vec<i32>,
+    /// Open `/proc/self/pagemap`, of which only written pages may be asked.
+    pub(crate) page_maps: Vec<i32>,
+}
+
+/// What a confined process may still reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Network {
+    /// Nothing: no socket can be made.
+    #[default]
+    None,
+    /// TCP connections to these ports, and name resolution (port 53). No
+    /// listening for connections, no Unix sockets, no raw packets. Datagrams (UDP)
+    /// go anywhere, since names are resolved with them.
+    Ports(Vec<u16>),
+    /// Connections to any port. No listening, no Unix sockets, no raw packets.
+    Any,
+}
 
 /// Under a deny-list the calls that are answered with `ENOSYS`: a C library then takes one whose flags a filter sees.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
@@ -23,26 +74,30 @@ const KNOWN: [i64; 1] = [libc::SYS_clone3];
 /// Likewise, where files with set-id bits must not be made: the mode of `openat2` is not seen.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
-impl Calls {
+impl CallFilter {
+    /// Without listening sockets and maps of pages.
+    pub(super) fn new(list: SystemCalls, network: Network) -> Self {
+        Self {
+            list,
+            network,
+            listeners: Vec::new(),
+            page_maps: Vec::new(),
+        }
+    }
+
     /// Refuses every other call, from this thread on.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
-        let built = |machine| match self.list {
+        install_built(|machine| match self.list {
             SystemCalls::AllowList => allow(allowed::rules(self)?, machine),
             SystemCalls::DenyList => deny(denied::rules(self, false)?, machine, &KNOWN),
-        };
-        install_built(built)
+        })
     }
 }
 
 /// Refuses the calls that are known to do harm, and all sockets, but not starting
 /// programs.
 pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
-    let calls = Calls {
-        list: SystemCalls::DenyList,
-        network: Network::None,
-        listeners: Vec::new(),
-        page_maps: Vec::new(),
-    };
+    let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))
 }
 
@@ -53,69 +108,63 @@ pub(super) fn for_program(
     network: Network,
     processes: bool,
 ) -> Result<Option<BpfProgram>, ConfineError> {
-    let Some(machine) = machine() else {
-        return Ok(None);
-    };
-    let calls = Calls {
-        list: SystemCalls::DenyList,
-        network,
-        listeners: Vec::new(),
-        page_maps: Vec::new(),
-    };
-    let built =
-        denied::rules_of_program(&calls, processes).and_then(|rules| deny(rules, machine, &UNSEEN));
-    let built = built.map_err(|error| ConfineError::Refused(error.into()))?;
-    Ok(Some(built))
+    let calls = CallFilter::new(SystemCalls::DenyList, network);
+    build(|machine| {
+        let rules = denied::rules_of_program(&calls, processes)?;
+        deny(rules, machine, &UNSEEN)
+    })
 }
 
 /// Refuses the programs of a build the calls that are known to do harm, and all sockets but connected pairs.
 pub(super) fn apply_to_build() -> Result<(), ConfineError> {
-    let calls = Calls {
-        list: SystemCalls::DenyList,
-        network: Network::None,
-        listeners: Vec::new(),
-        page_maps: Vec::new(),
-    };
+    let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
 }
 
-fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<(), ConfineError> {
-    let Some(machine) = machine() else {
-        return Ok(());
-    };
-    let program = built(machine).map_err(|error| ConfineError::Refused(error.into()))?;
-    install(&program)
+/// Fails calls that are not in `rules` with `ENOSYS`.
+pub(super) fn apply_only(rules: impl FnOnce() -> Built<Rules>) -> Result<(), ConfineError> {
+    install_built(|machine| {
+        let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+        filter(rules()?, missing, SeccompAction::Allow, machine, &NONE)
+    })
 }
 
+fn build(
+    built: impl FnOnce(TargetArch) -> Built<BpfProgram>,
+) -> Result<Option<BpfProgram>, ConfineError> {
+    let built = machine().map(built).transpose();
+    built.map_err(|error| ConfineError::Refused(error.into()))
+}
+
+fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<(), ConfineError> {
+    build(built)?.as_ref().map_or(Ok(()), install)
+}
+
+const REFUSED: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+
 fn allow(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
-    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let filter = SeccompFilter::new(rules, refused, SeccompAction::Allow, machine)?;
     let absent = Absent {
         calls: &FALLS_BACK,
         newer: true,
     };
-    Ok(guarded(filter.try_into()?, machine, &absent))
+    filter(rules, REFUSED, SeccompAction::Allow, machine, &absent)
 }
 
 fn deny(rules: Rules, machine: TargetArch, calls: &[i64]) -> Built<BpfProgram> {
-    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine)?;
-    let absent = Absent {
-        calls,
-        newer: false,
-    };
-    Ok(guarded(filter.try_into()?, machine, &absent))
+    let absent = Absent { calls, ..NONE };
+    filter(rules, SeccompAction::Allow, REFUSED, machine, &absent)
 }
 
-/// A filter that fails calls that are not in `rules` with `ENOSYS`.
-pub(super) fn only(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
-    let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    let filter = SeccompFilter::new(rules, missing, SeccompAction::Allow, machine)?;
-    let absent = Absent {
-        calls: &[],
-        newer: false,
-    };
-    Ok(guarded(filter.try_into()?, machine, &absent))
+/// A filter that answers calls by `rules` with `listed`, and all others with `others`.
+fn filter(
+    rules: Rules,
+    others: SeccompAction,
+    listed: SeccompAction,
+    machine: TargetArch,
+    absent: &Absent<'_>,
+) -> Built<BpfProgram> {
+    let filter = SeccompFilter::new(rules, others, listed, machine)?;
+    Ok(guarded(filter.try_into()?, machine, absent))
 }
 
 /// Installs a filter on this thread, if the kernel has filters.
@@ -175,6 +224,11 @@ struct Absent<'a> {
     /// All that are newer than this code.
     newer: bool,
 }
+
+const NONE: Absent<'_> = Absent {
+    calls: &[],
+    newer: false,
+};
 
 /// Prepends the checks that hold for all rules to `program`. Calls by the numbers of
 /// another ABI, such as 32 bits (`int 0x80`) and x32, are refused; they don't end the

@@ -3,8 +3,9 @@
 
 use std::io;
 
-use super::seccomp;
-use super::seccomp::arguments::{self, Built, Rules};
+use crate::landlock_rules;
+use crate::seccomp::arguments::{self, Built, Rules};
+use crate::seccomp::{self, Network};
 
 /// Confines this thread, and all that it starts from now on.
 ///
@@ -12,22 +13,13 @@ use super::seccomp::arguments::{self, Built, Rules};
 ///
 /// If the kernel supports a part of this and fails to apply it.
 pub fn without_anything() -> io::Result<()> {
-    super::landlock_rules::nothing().map_err(io::Error::other)?;
-    only_computing()
+    let nothing = landlock_rules::Rules::new(&Network::None, true);
+    let applied = nothing.and_then(landlock_rules::Rules::apply);
+    let applied = applied.and_then(|_| seccomp::apply_only(allowed));
+    applied.map_err(io::Error::other)
 }
 
-/// A filter that allows memory, threads, and reading and writing open files, and fails
-/// everything else with `ENOSYS`.
-fn only_computing() -> io::Result<()> {
-    let Some(machine) = seccomp::machine() else {
-        return Ok(());
-    };
-    let program = allowed()
-        .and_then(|rules| seccomp::only(rules, machine))
-        .map_err(io::Error::other)?;
-    seccomp::install(&program).map_err(io::Error::other)
-}
-
+/// Memory, threads, and reading and writing open files.
 fn allowed() -> Built<Rules> {
     let always = [
         libc::SYS_read,

@@ -41,7 +41,7 @@ pub struct Call {
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("state", &self.state)
+            .field("usage", &self.usage())
             .finish_non_exhaustive()
     }
 }

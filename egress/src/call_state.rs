@@ -1,7 +1,6 @@
 //! What all requests of one call share: its limits, placeholders and secrets, and
 //! what it has used.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -18,15 +17,6 @@ pub(crate) struct CallState {
     pub(crate) placeholders: Placeholders,
     pub(crate) secrets: SentSecrets,
     in_flight: AtomicU32,
-}
-
-impl fmt::Debug for CallState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallState")
-            .field("limits", &self.limits)
-            .field("usage", &self.meter.usage())
-            .finish_non_exhaustive()
-    }
 }
 
 impl CallState {
@@ -58,7 +48,6 @@ impl CallState {
 }
 
 /// One of the requests in flight, until it is dropped.
-#[derive(Debug)]
 pub(crate) struct RequestSlot {
     pub(crate) call: Arc<CallState>,
 }

@@ -109,26 +109,16 @@ pub(crate) fn filter_response(headers: &mut HeaderMap) {
         header::CONTENT_ENCODING,
         header::CACHE_CONTROL,
     ];
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .filter(|name| !keep.contains(name))
-        .collect();
-    for name in &named {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(*name);
-    }
-    let proxy: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with("proxy-"))
-        .cloned()
-        .collect();
-    for name in &proxy {
+    let named = headers.get_all(header::CONNECTION).iter();
+    let named = named.filter_map(|value| value.to_str().ok());
+    let named = named.flat_map(|value| value.split(','));
+    let named = named.filter_map(|name| name.trim().parse::<HeaderName>().ok());
+    let named = named.filter(|name| !keep.contains(name));
+    let is_proxys = |name: &&HeaderName| name.as_str().starts_with("proxy-");
+    let proxys = headers.keys().filter(is_proxys).cloned();
+    let own = HOP_BY_HOP.iter().copied().map(HeaderName::from_static);
+    let gone: Vec<HeaderName> = named.chain(proxys).chain(own).collect();
+    for name in &gone {
         headers.remove(name);
     }
 }

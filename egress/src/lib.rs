@@ -14,11 +14,11 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::{Duration, Instant};
-//! use toolward_egress::{CallLimits, NoSecrets, Rules, Timeouts, Transport};
+//! use toolward_egress::{CallLimits, NoSecrets, Rules, Timeouts, TransportSettings};
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let egress = Transport::builder().build().egress(Arc::new(Rules::default()));
+//! let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
 //! let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
 //! let call = egress.call(limits, Arc::new(NoSecrets));
 //! let request = http::Request::get("https://api.example/").body(String::new())?;
@@ -61,6 +61,8 @@ pub use error::{
 pub use meter::{Meter, Usage};
 pub use network::{Egress, ResponseBody, Transport};
 #[cfg(feature = "network")]
-pub use network::{LookupPermit, Resolve, Resolving, RootsError, SystemResolver, TransportBuilder};
+pub use network::{
+    LookupPermit, Resolve, Resolving, RootsError, SystemResolver, TransportSettings,
+};
 pub use rules::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
 pub use secret::{NoSecrets, SecretValues, ValueError, scrub};

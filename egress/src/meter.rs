@@ -11,11 +11,11 @@ use crate::error::{Limit, LimitKind};
 /// ```
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
-/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, Transport, Usage};
+/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, TransportSettings, Usage};
 ///
 /// // Two calls share 100 requests and 1 MiB.
 /// let budget = Meter::budget(100, 1 << 20);
-/// let egress = Transport::builder().build().egress(Arc::new(Rules::default()));
+/// let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
 /// let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
 /// let first = egress.call_within(&budget, limits, Arc::new(NoSecrets));
 /// let second = egress.call_within(&budget, limits, Arc::new(NoSecrets));
@@ -26,14 +26,29 @@ pub struct Meter(Arc<Counts>);
 
 #[derive(Debug)]
 struct Counts {
-    requests: AtomicU64,
-    bytes: AtomicU64,
-    max_requests: u64,
-    max_bytes: u64,
+    requests: Count,
+    bytes: Count,
     /// The first bytes that did not fit.
     over: OnceLock<Limit>,
     /// The meter of the call that this one is nested in.
     outer: Option<Meter>,
+}
+
+#[derive(Debug)]
+struct Count {
+    used: AtomicU64,
+    most: u64,
+}
+
+impl Count {
+    fn new(most: u64) -> Count {
+        let used = AtomicU64::new(0);
+        Count { used, most }
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
 }
 
 /// What was used so far.
@@ -55,10 +70,8 @@ impl Meter {
 
     pub(crate) fn new(max_requests: u64, max_bytes: u64, outer: Option<Meter>) -> Meter {
         Meter(Arc::new(Counts {
-            requests: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            max_requests,
-            max_bytes,
+            requests: Count::new(max_requests),
+            bytes: Count::new(max_bytes),
             over: OnceLock::new(),
             outer,
         }))
@@ -68,38 +81,27 @@ impl Meter {
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
-            requests: self.0.requests.load(Ordering::Relaxed),
-            bytes: self.0.bytes.load(Ordering::Relaxed),
+            requests: self.0.requests.used(),
+            bytes: self.0.bytes.used(),
         }
     }
 
     /// Counts a request; refused as well after the first bytes that were.
     pub(crate) fn request(&self) -> Result<(), Limit> {
-        self.charge(
-            LimitKind::RequestsTotal,
-            1,
-            |counts| &counts.requests,
-            |counts| counts.max_requests,
-        )?;
+        self.charge(LimitKind::RequestsTotal, 1, |counts| &counts.requests)?;
         let over = self.levels().find_map(|counts| counts.over.get().copied());
         over.map_or(Ok(()), Err)
     }
 
     pub(crate) fn bytes(&self, bytes: u64) -> Result<(), Limit> {
-        self.charge(
-            LimitKind::TotalBytes,
-            bytes,
-            |counts| &counts.bytes,
-            |counts| counts.max_bytes,
-        )
+        self.charge(LimitKind::TotalBytes, bytes, |counts| &counts.bytes)
     }
 
     /// Whether `bytes` more would fit.
     pub(crate) fn fits(&self, bytes: u64) -> Result<(), Limit> {
         let check = |counts: &Counts| {
-            let before = counts.bytes.load(Ordering::Relaxed);
-            let used = before.saturating_add(bytes);
-            counts.check(LimitKind::TotalBytes, used, counts.max_bytes)
+            let used = counts.bytes.used().saturating_add(bytes);
+            counts.check(LimitKind::TotalBytes, used, counts.bytes.most)
         };
         self.levels().try_for_each(check)
     }
@@ -116,14 +118,14 @@ impl Meter {
         &self,
         kind: LimitKind,
         amount: u64,
-        counter: fn(&Counts) -> &AtomicU64,
-        maximum: fn(&Counts) -> u64,
+        count: fn(&Counts) -> &Count,
     ) -> Result<(), Limit> {
         let mut result = Ok(());
         for counts in self.levels() {
-            let before = counter(counts).fetch_add(amount, Ordering::Relaxed);
-            let used = before.saturating_add(amount);
-            result = result.and(counts.check(kind, used, maximum(counts)));
+            let Count { used, most } = count(counts);
+            let used = used.fetch_add(amount, Ordering::Relaxed);
+            let used = used.saturating_add(amount);
+            result = result.and(counts.check(kind, used, *most));
         }
         result
     }

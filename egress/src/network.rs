@@ -13,13 +13,13 @@ mod shares;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
 use crate::rules::Rules;
-use connect::{Roots, Tls};
+use connect::LoadedRoots;
 use pool::{ConnectionPool, WaitCount};
 use shares::{FairPermits, Holder};
 
@@ -38,15 +38,13 @@ const MAX_ROUTE_LOOKUPS: usize = 8;
 pub struct Transport(Arc<Inner>);
 
 struct Inner {
-    resolver: Arc<dyn Resolve>,
-    tls: Tls,
+    settings: TransportSettings,
+    /// The certificate authorities, loaded at the first use.
+    tls: OnceLock<LoadedRoots>,
     open: Arc<FairPermits>,
     /// One permit for each of this host's lookups.
     lookups: Arc<FairPermits>,
     routes: AtomicU64,
-    connections_per_route: usize,
-    idle_connections: usize,
-    idle_timeout: Duration,
     pools: Mutex<Vec<Weak<ConnectionPool>>>,
     /// Requests that wait for a permit of this host.
     waiting: WaitCount,
@@ -60,50 +58,51 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Builds a [`Transport`].
+/// What a [`Transport`] is made of.
 ///
 /// ```no_run
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use toolward_egress::{Egress, RootsError, Rules, Transport};
+/// use toolward_egress::{Egress, RootsError, Rules, TransportSettings};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let transport = Transport::builder()
-///     .ca_pem(std::fs::read("/etc/example/ca.pem")?)
-///     .connections(256)
-///     .idle_timeout(Duration::from_secs(10))
-///     .build();
+/// let settings = TransportSettings {
+///     ca_pem: vec![std::fs::read("/etc/example/ca.pem")?],
+///     connections: 256,
+///     idle_timeout: Duration::from_secs(10),
+///     ..TransportSettings::default()
+/// };
+/// let transport = settings.build();
 /// // Before the process confines itself.
 /// let roots: Result<usize, RootsError> = transport.load_roots();
 /// let egress: Egress = transport.egress(Arc::new(Rules::default())).on_behalf_of("alice");
 /// # Ok(())
 /// # }
 /// ```
-pub struct TransportBuilder {
-    resolver: Arc<dyn Resolve>,
-    roots: Roots,
-    connections: usize,
-    connections_per_route: usize,
-    idle_connections: usize,
-    idle_timeout: Duration,
+pub struct TransportSettings {
+    /// Where addresses come from; the system's resolver by default.
+    pub resolver: Arc<dyn Resolve>,
+    /// Whether the system's certificate authorities are trusted, as by default.
+    pub system_roots: bool,
+    /// PEM files of authorities that are trusted, too.
+    pub ca_pem: Vec<Vec<u8>>,
+    /// Connections open at once, idle ones included; 1024 by default. Each holds
+    /// a file descriptor.
+    pub connections: usize,
+    /// Connections of one route open at once, so that none takes all; 256 by default.
+    pub connections_per_route: usize,
+    /// Idle connections that one route keeps; 8 by default.
+    pub idle_connections: usize,
+    /// How long an idle connection is kept; 30 s by default.
+    pub idle_timeout: Duration,
 }
 
-impl fmt::Debug for TransportBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportBuilder")
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for TransportBuilder {
+impl Default for TransportSettings {
     fn default() -> Self {
-        TransportBuilder {
-            resolver: Arc::new(SystemResolver::default()),
-            roots: Roots {
-                system: true,
-                pem: Vec::new(),
-            },
+        TransportSettings {
+            resolver: Arc::new(SystemResolver),
+            system_roots: true,
+            ca_pem: Vec::new(),
             connections: 1024,
             connections_per_route: 256,
             idle_connections: 8,
@@ -112,89 +111,29 @@ impl Default for TransportBuilder {
     }
 }
 
-impl TransportBuilder {
-    /// Where addresses come from; the system's resolver otherwise.
-    #[must_use]
-    pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
-        self.resolver = resolver;
-        self
-    }
-
-    /// Whether the system's certificate authorities are trusted; they are
-    /// otherwise.
-    #[must_use]
-    pub fn system_roots(mut self, trusted: bool) -> Self {
-        self.roots.system = trusted;
-        self
-    }
-
-    /// Trusts the authorities of a PEM file, too.
-    #[must_use]
-    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.roots.pem.push(pem.into());
-        self
-    }
-
-    /// Connections open at once, idle ones included; 1024 otherwise. Each holds
-    /// a file descriptor.
-    #[must_use]
-    pub fn connections(mut self, most: usize) -> Self {
-        self.connections = most.clamp(1, Semaphore::MAX_PERMITS);
-        self
-    }
-
-    /// Connections of one route open at once, so that none takes all; 256
-    /// otherwise.
-    #[must_use]
-    pub fn connections_per_route(mut self, most: usize) -> Self {
-        self.connections_per_route = most.clamp(1, Semaphore::MAX_PERMITS);
-        self
-    }
-
-    /// Idle connections that one route keeps; 8 otherwise.
-    #[must_use]
-    pub fn idle_connections(mut self, most: usize) -> Self {
-        self.idle_connections = most;
-        self
-    }
-
-    /// How long an idle connection is kept; 30 s otherwise.
-    #[must_use]
-    pub fn idle_timeout(mut self, longest: Duration) -> Self {
-        self.idle_timeout = longest;
-        self
-    }
-
+impl TransportSettings {
     /// The transport. Reads no files yet.
     #[must_use]
     pub fn build(self) -> Transport {
+        let permits = |most: usize| FairPermits::new(most.clamp(1, Semaphore::MAX_PERMITS));
         Transport(Arc::new(Inner {
-            resolver: self.resolver,
-            tls: Tls::new(self.roots),
-            open: FairPermits::new(self.connections),
-            lookups: FairPermits::new(resolve::MAX_LOOKUPS),
+            tls: OnceLock::new(),
+            open: permits(self.connections),
+            lookups: permits(resolve::MAX_LOOKUPS),
             routes: AtomicU64::new(0),
-            connections_per_route: self.connections_per_route,
-            idle_connections: self.idle_connections,
-            idle_timeout: self.idle_timeout,
             pools: Mutex::default(),
             waiting: WaitCount::default(),
+            settings: self,
         }))
     }
 }
 
 impl Transport {
-    /// A transport with the system's resolver and roots, unless set otherwise.
-    #[must_use]
-    pub fn builder() -> TransportBuilder {
-        TransportBuilder::default()
-    }
-
     /// A transport with the system's resolver and roots; `None` where the crate is built
     /// without the feature `network`.
     #[must_use]
     pub fn system() -> Option<Transport> {
-        Some(Transport::builder().build())
+        Some(TransportSettings::default().build())
     }
 
     /// Loads the roots now, e.g. before the process is confined, and returns how
@@ -203,7 +142,9 @@ impl Transport {
     /// # Errors
     /// There are none, or a PEM file holds something else.
     pub fn load_roots(&self) -> Result<usize, RootsError> {
-        self.0.tls.load()
+        let load = || connect::load(&self.0.settings);
+        let loaded = self.0.tls.get_or_init(load).clone();
+        loaded.map(|(_, count)| count)
     }
 
     /// A route: `rules`, and connections that no other route uses.
@@ -224,14 +165,15 @@ impl Transport {
     }
 
     fn route(&self, owner: Holder, rules: Arc<Rules>) -> Egress {
-        let waiting = self.0.waiting.clone();
-        let pool = ConnectionPool::new(self.0.idle_connections, self.0.idle_timeout, waiting);
+        let (settings, waiting) = (&self.0.settings, self.0.waiting.clone());
+        let pool = ConnectionPool::new(settings.idle_connections, settings.idle_timeout, waiting);
         let pool = Arc::new(pool);
+        let connections = settings.connections_per_route;
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         let route = Route {
-            open: FairPermits::new(self.0.connections_per_route),
+            open: FairPermits::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
             lookups: FairPermits::new(MAX_ROUTE_LOOKUPS),
             transport: self.clone(),
             owner,
@@ -256,13 +198,12 @@ impl Transport {
 }
 
 /// The network of one route. Clones share everything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Egress {
     route: Arc<Route>,
     caller: Option<Arc<str>>,
 }
 
-#[derive(Debug)]
 struct Route {
     transport: Transport,
     owner: Holder,

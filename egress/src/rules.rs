@@ -9,7 +9,7 @@ use toolward_contract::capability::HostPattern;
 use toolward_contract::url_path;
 use toolward_support::report::codes;
 
-use crate::authority::{self, Host};
+use crate::authority::{self, Origin};
 use crate::error::{Denied, Rule};
 use crate::{address, headers, target};
 
@@ -118,54 +118,38 @@ impl Rules {
         &self.secrets
     }
 
-    /// The rules that allow all of `wanted`; its address is checked once it is
-    /// resolved.
+    /// The rules that allow a request to `origin` in which the guest itself sets `credentials`; the
+    /// address is checked once it is resolved.
     pub(crate) fn admit<'a>(
         &'a self,
-        wanted: &WantedRequest<'_>,
+        origin: &Origin,
+        method: &Method,
+        credentials: &[HeaderName],
     ) -> Result<Vec<&'a HostRule>, Denied> {
-        let default_port = wanted.port == if wanted.https { 443 } else { 80 };
-        let mut rules: Vec<&HostRule> = self
-            .hosts
-            .iter()
-            .filter(|rule| rule.host.matches(wanted.host, wanted.port, default_port))
-            .collect();
-        let subject = || format!("{}:{}", wanted.host, wanted.port);
-        if rules.is_empty() {
-            return Err(Denied::new(Rule::HostNotGranted, subject()));
-        }
-        if !wanted.https {
-            rules.retain(|rule| rule.plain_http);
-            if rules.is_empty() {
-                return Err(Denied::new(Rule::PlainHttp, subject()));
+        let Origin { https, host, port } = origin;
+        let default_port = *port == Origin::default_port(*https);
+        let mut left: Vec<&HostRule> = self.hosts.iter().collect();
+        type Passes<'p> = &'p dyn Fn(&HostRule) -> bool;
+        let mut keep = |passes: Passes<'_>, rule, subject: &dyn Fn() -> String| {
+            left.retain(|rule| passes(rule));
+            match left.is_empty() {
+                true => Err(Denied::new(rule, subject())),
+                false => Ok(()),
             }
+        };
+        let at = || format!("{host}:{port}");
+        let matches = |rule: &HostRule| rule.host.matches(host, *port, default_port);
+        keep(&matches, Rule::HostNotGranted, &at)?;
+        keep(&|rule| *https || rule.plain_http, Rule::PlainHttp, &at)?;
+        let sent = || format!("{method} {}", at());
+        let by_method = |rule: &HostRule| method.is_safe() || rule.unsafe_methods;
+        keep(&by_method, Rule::UnsafeMethod, &sent)?;
+        for name in credentials {
+            let granted = |rule: &HostRule| rule.headers.iter().any(|own| name == own.as_str());
+            keep(&granted, Rule::CredentialHeader, &|| name.to_string())?;
         }
-        if !wanted.method.is_safe() {
-            rules.retain(|rule| rule.unsafe_methods);
-            if rules.is_empty() {
-                let subject = format!("{} {}", wanted.method, subject());
-                return Err(Denied::new(Rule::UnsafeMethod, subject));
-            }
-        }
-        for name in wanted.credentials {
-            rules.retain(|rule| rule.headers.iter().any(|own| name == own.as_str()));
-            if rules.is_empty() {
-                return Err(Denied::new(Rule::CredentialHeader, name));
-            }
-        }
-        Ok(rules)
+        Ok(left)
     }
-}
-
-/// What a request asks of the rules.
-pub(crate) struct WantedRequest<'a> {
-    pub(crate) https: bool,
-    /// The host in normal form.
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
-    pub(crate) method: &'a Method,
-    /// Headers with credentials that the guest itself sets.
-    pub(crate) credentials: &'a [HeaderName],
 }
 
 impl HostRule {
@@ -249,19 +233,14 @@ impl ReadPosition {
 #[derive(Debug)]
 pub(crate) struct SecretPlace {
     pub(crate) slug: String,
-    pub(crate) host: Host,
-    pub(crate) port: u16,
+    /// The origin that the secret is tied to.
+    pub(crate) origin: Origin,
     pub(crate) position: ReadPosition,
     pub(crate) methods: Vec<Method>,
     pub(crate) path_prefix: String,
 }
 
 impl SecretPlace {
-    /// Whether this is the origin that the secret is tied to.
-    pub(crate) fn is_at(&self, https: bool, host: &Host, port: u16) -> bool {
-        https && self.host == *host && self.port == port
-    }
-
     fn read(rule: SecretRule) -> Result<SecretPlace, RulesError> {
         let refused = |part, found: &str| RulesError::Secret {
             slug: rule.slug.clone(),
@@ -290,8 +269,11 @@ impl SecretPlace {
             return Err(refused("the path prefix", prefix));
         }
         Ok(SecretPlace {
-            host: authority.host,
-            port: rule.port,
+            origin: Origin {
+                https: true,
+                host: authority.host.to_string(),
+                port: rule.port,
+            },
             position,
             methods,
             path_prefix: rule.path_prefix.clone(),

@@ -12,8 +12,6 @@ mod scan;
 pub mod scrub;
 pub(crate) mod sent_secrets;
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
@@ -79,20 +77,15 @@ pub(crate) struct LoadedSecret {
     value: Zeroizing<Vec<u8>>,
 }
 
-impl fmt::Debug for LoadedSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadedSecret")
-            .field("slug", &self.slug)
-            .finish_non_exhaustive()
-    }
-}
-
 impl LoadedSecret {
     pub(crate) fn load(values: &dyn SecretValues, slug: &str) -> Result<LoadedSecret, SecretError> {
-        let refused = |problem, detail: String| SecretError {
-            slug: slug.to_owned(),
-            problem,
-            detail,
+        let refused = |problem, detail: String| {
+            let slug = slug.to_owned();
+            SecretError {
+                slug,
+                problem,
+                detail,
+            }
         };
         let value = values
             .get(slug)

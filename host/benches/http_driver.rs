@@ -26,7 +26,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use toolward_bundle::content::Content;
-use toolward_egress::{Resolve, Resolving, Transport};
+use toolward_egress::{LookupPermit, Resolve, Resolving, TransportSettings};
 use toolward_host::{Host, Request};
 use toolward_policy::Policy;
 
@@ -40,7 +40,7 @@ const INPUT: &str = r#"{"customer":"c-1029","items":[{"sku":"a-1","count":3,"pri
 struct Loopback;
 
 impl Resolve for Loopback {
-    fn resolve<'a>(&'a self, _: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _: &'a str, _: LookupPermit) -> Resolving<'a> {
         Box::pin(std::future::ready(Ok(vec![IpAddr::V4(
             Ipv4Addr::LOCALHOST,
         )])))
@@ -157,10 +157,12 @@ impl Server {
              addresses = [\"127.0.0.1\"]\n",
             content.origin.publisher()
         );
-        let transport = Transport::builder()
-            .resolver(Arc::new(Loopback))
-            .system_roots(false)
-            .ca_pem(self.authority.as_str());
+        let transport = TransportSettings {
+            resolver: Arc::new(Loopback),
+            system_roots: false,
+            ca_pem: vec![self.authority.clone().into()],
+            ..TransportSettings::default()
+        };
         Host::builder()
             .bundle(content)
             .policy(Policy::from_toml(&policy).expect("a policy"))

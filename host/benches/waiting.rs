@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use toolward_bundle::content::Content;
-use toolward_egress::{Resolve, Resolving, Transport};
+use toolward_egress::{LookupPermit, Resolve, Resolving, TransportSettings};
 use toolward_host::{Cache, Host, Limits, Request};
 use toolward_policy::Policy;
 use wasmtime::component::Component;
@@ -47,7 +47,7 @@ fn resident() -> u64 {
 struct Loopback;
 
 impl Resolve for Loopback {
-    fn resolve<'a>(&'a self, _: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _: &'a str, _: LookupPermit) -> Resolving<'a> {
         Box::pin(std::future::ready(Ok(vec![IpAddr::V4(
             Ipv4Addr::LOCALHOST,
         )])))
@@ -105,11 +105,13 @@ fn host(directory: &Path, port: u16) -> Host {
         .policy(Policy::from_toml(&policy).expect("a policy"))
         .limits(limits())
         .transport(
-            Transport::builder()
-                .resolver(Arc::new(Loopback))
-                .connections(CALLS as usize)
-                .connections_per_route(CALLS as usize)
-                .build(),
+            TransportSettings {
+                resolver: Arc::new(Loopback),
+                connections: CALLS as usize,
+                connections_per_route: CALLS as usize,
+                ..TransportSettings::default()
+            }
+            .build(),
         )
         .cache(Cache::open(directory.join("cache")).expect("a cache"))
         .build()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
-use toolward_egress::Transport;
+use toolward_egress::{Transport, TransportSettings};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Denials, Host, HostBuilder, SharedState};
@@ -240,7 +240,11 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
         return Ok(None);
     };
     let pem = read_text(file.as_ref())?;
-    let transport = Transport::builder().ca_pem(pem).build();
+    let settings = TransportSettings {
+        ca_pem: vec![pem.into()],
+        ..TransportSettings::default()
+    };
+    let transport = settings.build();
     // Checked here rather than at the first call.
     transport.load_roots().map_err(|error| {
         Error::usage(Code::CaFileInvalid, format!("{file}: {error}"))

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolward_contract::tool::{Approval, Tool};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::name::{Publisher, ToolPattern};
 
 /// When a person is asked, from weak to strict. The strictest that applies wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalClass {
     /// Without a prompt, as far as nothing is changed.

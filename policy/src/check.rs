@@ -15,14 +15,13 @@ use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
 use crate::partial;
 use crate::policy::Policy;
-use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
+use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{DenyRule, Rule};
-use crate::values;
 
 /// Grants and denies of a policy together.
-pub(crate) const MAX_RULES: usize = 4096;
+const MAX_RULES: usize = 4096;
 /// Tables of each other kind.
-pub(crate) const MAX_TABLES: usize = 1024;
+const MAX_TABLES: usize = 1024;
 
 /// The `index`-th table of its kind, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,45 +48,67 @@ type Checked = Result<(), (TablePlace, PolicyError)>;
 /// Checks a whole policy.
 pub(crate) fn policy(policy: &Policy) -> Checked {
     let tables = &policy.tables;
-    let rules = policy.grants.len() + policy.denies.len();
-    for (table, found, most) in [
-        ("workspace", tables.workspaces.len(), MAX_TABLES),
-        ("secret", tables.secrets.len(), MAX_TABLES),
-        ("context", tables.contexts.len(), MAX_TABLES),
-        ("exec", tables.execs.len(), MAX_TABLES),
-        ("service", tables.services.len(), MAX_TABLES),
-        ("share", tables.shares.len(), MAX_TABLES),
-        ("document", tables.documents.len(), MAX_TABLES),
-        ("grant", rules, MAX_RULES),
-    ] {
-        if found > most {
-            let error =
-                error::TOO_LARGE.error(format!("expected at most {most} of them, found {found}"));
-            return Err((TablePlace::new(table, most), error));
-        }
-    }
-    each("workspace", &tables.workspaces, workspace)?;
-    each("secret", &tables.secrets, secret)?;
-    each("context", &tables.contexts, ContextRule::check)?;
-    each("exec", &tables.execs, ExecRule::check)?;
-    each("service", &tables.services, service)?;
-    each("share", &tables.shares, share)?;
-    each("document", &tables.documents, document::check)?;
+    all("workspace", &tables.workspaces, workspace, |one| {
+        Some(one.path.to_string())
+    })?;
+    all("secret", &tables.secrets, secret, |one| {
+        Some(format!("{} of {}", one.slug, one.publisher))
+    })?;
+    all("context", &tables.contexts, ContextRule::check, |one| {
+        Some(one.name())
+    })?;
+    all("exec", &tables.execs, ExecRule::check, |one| {
+        Some(one.name())
+    })?;
+    all("service", &tables.services, service, |one| {
+        Some(one.name.clone())
+    })?;
+    all("share", &tables.shares, share, |one| {
+        Some(format!("{} for {}", one.database, one.to))
+    })?;
+    all("document", &tables.documents, document::check, |_| None)?;
+    at_most("deny", policy.denies.len(), MAX_RULES)?;
+    at_most(
+        "grant",
+        policy.grants.len() + policy.denies.len(),
+        MAX_RULES,
+    )?;
     each("grant", policy.grants(), grant)?;
     each("deny", policy.denies(), deny)?;
-    unique("workspace", &tables.workspaces, |table| {
-        table.path.to_string()
-    })?;
-    unique("secret", &tables.secrets, |table| {
-        format!("{} of {}", table.slug, table.publisher)
-    })?;
-    unique("context", &tables.contexts, ContextRule::name)?;
-    unique("exec", &tables.execs, ExecRule::name)?;
-    unique("service", &tables.services, |table| table.name.clone())?;
-    unique("share", &tables.shares, |table| {
-        format!("{} for {}", table.database, table.to)
-    })?;
     disjoint(&tables.workspaces)
+}
+
+/// Checks the tables of a kind, each for itself, and that no two have the same name.
+fn all<T>(
+    table: &'static str,
+    values: &[T],
+    check: impl Fn(&T) -> Result<(), PolicyError>,
+    name: impl Fn(&T) -> Option<String>,
+) -> Checked {
+    at_most(table, values.len(), MAX_TABLES)?;
+    each(table, values, check)?;
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, value) in values.iter().enumerate() {
+        let Some(name) = name(value) else { continue };
+        if let Some(first) = seen.insert(name.clone(), index) {
+            let first = TablePlace::new(table, first);
+            let message = format!("expected each once, found {name} again, after {first}");
+            let error = error::DUPLICATE.error(message).hinted("remove one of them");
+            return Err((TablePlace::new(table, index), error));
+        }
+    }
+    Ok(())
+}
+
+fn at_most(table: &'static str, found: usize, most: usize) -> Checked {
+    if found <= most {
+        return Ok(());
+    }
+    let message = format!("expected at most {most} tables of its kind, found {found}");
+    Err((
+        TablePlace::new(table, most),
+        error::TOO_LARGE.error(message),
+    ))
 }
 
 fn each<'t, T: 't>(
@@ -95,29 +116,10 @@ fn each<'t, T: 't>(
     values: impl IntoIterator<Item = &'t T>,
     check: impl Fn(&T) -> Result<(), PolicyError>,
 ) -> Checked {
-    values
-        .into_iter()
-        .enumerate()
-        .try_for_each(|(index, value)| {
-            check(value).map_err(|error| (TablePlace::new(table, index), error))
-        })
-}
-
-fn unique<T>(table: &'static str, values: &[T], name: impl Fn(&T) -> String) -> Checked {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, value) in values.iter().enumerate() {
-        let name = name(value);
-        if let Some(first) = seen.insert(name.clone(), index) {
-            let first = TablePlace::new(table, first);
-            let error = error::DUPLICATE
-                .error(format!(
-                    "expected each once, found {name} again, after {first}"
-                ))
-                .hinted("remove one of them");
-            return Err((TablePlace::new(table, index), error));
-        }
-    }
-    Ok(())
+    let mut values = values.into_iter().enumerate();
+    values.try_for_each(|(index, value)| {
+        check(value).map_err(|error| (TablePlace::new(table, index), error))
+    })
 }
 
 /// Two workspaces in one place make each of them wider than it looks. Only the
@@ -173,9 +175,9 @@ fn secret(secret: &Secret) -> Result<(), PolicyError> {
     named(&Class::Secret, &secret.slug, &error::SECRET)?;
     match &secret.source {
         SecretSource::Env(name) => {
-            values::check_variable(&error::SECRET, "an environment variable", name)?;
+            resources::check_variable(&error::SECRET, "an environment variable", name)?;
         }
-        SecretSource::File(name) => values::check_file_name("file", name)?,
+        SecretSource::File(name) => resources::check_file_name("file", name)?,
         SecretSource::Store => {}
     }
     secret
@@ -263,17 +265,17 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
                 .hinted("name the driver by `driver` and `driver_publisher`"));
         }
     }
-    if rule.repeats && (!rule.tool.is_one() || rule.driver.is_some()) {
+    if rule.repeats && (rule.tool.has_wildcard() || rule.driver.is_some()) {
         return Err(error::WRONG_VALUE.error("expected `fallback = \"repeat\"` in a rule about one tool and all of its drivers, found it in another",
         )
         .hinted("name one tool by `tool`, and leave out `driver`"));
     }
     partial::check(rule)?;
     for name in &rule.names {
-        crate::document::check_name(name)?;
+        document::read_name(name)?;
     }
     for header in &rule.guest_headers {
-        if crate::values::read_guest_header(header)? != *header {
+        if resources::read_guest_header(header)? != *header {
             return Err(error::HEADER.expected("lower case", header));
         }
     }

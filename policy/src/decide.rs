@@ -10,9 +10,9 @@ use toolward_contract::capability::{Backing, Capability, Class};
 use crate::approval::ApprovalClass;
 use crate::decision::{Allowed, AskReason, Decision, DecisionContext, Effects};
 use crate::denial::{Denial, Lack, MissingGrant};
-use crate::evaluate::{Evaluated, PolicyView};
+use crate::evaluate::{Evaluated, PolicyView, parts};
 use crate::exec;
-use crate::implementation::{ASK_FROM_RISK, Contract, Implementation};
+use crate::implementation::{ASK_FROM_RISK, Contract, Declared, Implementation};
 use crate::partial::Partial;
 use crate::policy::Policy;
 use crate::rule::{Placed, Rule, RuleId};
@@ -42,7 +42,14 @@ pub(crate) fn of(
     let denied_by = view.denied_by();
     // Two wide declarations may ask for the same part.
     let mut seen = HashSet::new();
-    let missing = evaluated.iter().flat_map(missing);
+    let missing = parts(evaluated).filter_map(|(declared, asked, found)| {
+        Some(MissingGrant {
+            capability: asked.clone(),
+            mutates: declared.mutates,
+            declared_by: declared.by,
+            why: found.as_ref().err()?.clone(),
+        })
+    });
     let missing: Vec<MissingGrant> = missing.filter(|one| seen.insert(one.clone())).collect();
     let program = exec::find(view, evaluated);
     if !denied_by.is_empty() || !missing.is_empty() || program.is_err() {
@@ -60,12 +67,7 @@ pub(crate) fn of(
             placeholders: placeholders.map(|known| known.directory.clone()).collect(),
         });
     }
-    let contract = view.contract;
-    let approval = view.policy.approval_of(contract.tool, contract.publisher);
-    let own = Effects {
-        approval,
-        ..Effects::given(contract.tool, view.implementation.driver, evaluated)
-    };
+    let own = Effects::given(view, evaluated);
     let defaults = view.policy.tables.defaults;
     let raised = view.grants.iter().map(|placed| placed.rule.approval);
     let approval = raised
@@ -99,26 +101,10 @@ pub(crate) fn of(
     Decision::Ask(allowed, reasons)
 }
 
-fn missing(evaluated: &Evaluated<'_>) -> Vec<MissingGrant> {
-    let declared = &evaluated.declared;
-    let failed = evaluated.found.iter().filter_map(|(asked, found)| {
-        found.as_ref().err().map(|why| MissingGrant {
-            capability: asked.clone(),
-            mutates: declared.mutates,
-            declared_by: declared.by,
-            why: why.clone(),
-        })
-    });
-    failed.collect()
-}
-
 /// The rules that gave something, in the policy's order.
 fn rules(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
-    let found = evaluated.iter().flat_map(|one| &one.found);
-    let rules = found.flat_map(|(_, found)| found.iter().flatten());
-    let gave: BTreeSet<&RuleId> = rules.map(|placed| &placed.id).collect();
-    let ids = view.grants.iter().map(|placed| &placed.id);
-    ids.filter(|id| gave.contains(id)).cloned().collect()
+    let gave = parts(evaluated).flat_map(|(.., found)| found.iter().flatten());
+    view.in_order(&gave.map(|placed| &placed.id).collect())
 }
 
 fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {
@@ -131,13 +117,11 @@ fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskRe
     let always = ApprovalClass::Always;
     let (tool, publisher) = (view.contract.tool, view.contract.publisher);
     let reference = view.policy.approval_reference(tool, publisher);
-    match &reference {
-        None => add(own.approval == always, AskReason::Contract),
-        Some(reference) => {
-            let asks = own.approval == always;
-            add(asks, AskReason::Policy(reference.clone()));
-        }
-    }
+    let reason = reference.clone().map(AskReason::Policy);
+    add(
+        own.approval == always,
+        reason.unwrap_or(AskReason::Contract),
+    );
     add(own.writes, AskReason::Mutates);
     add(own.risk >= ASK_FROM_RISK, AskReason::Risk(own.risk));
     add(reachable.writes, AskReason::ReachesMutation);
@@ -167,16 +151,15 @@ fn preapproval(
     reachable: Effects,
 ) -> Option<Vec<RuleId>> {
     let calls_matter = reachable.writes || reachable.risk >= ASK_FROM_RISK;
-    let matters = |one: &&Evaluated<'_>| {
+    let matters = |declared: &Declared| {
         own.risk >= ASK_FROM_RISK
-            || one.declared.mutates
-            || (calls_matter && *one.declared.capability.class() == Class::Tool)
+            || declared.mutates
+            || (calls_matter && *declared.capability.class() == Class::Tool)
     };
-    let needed = evaluated.iter().filter(matters).flat_map(|one| &one.found);
-    let mut needed: Vec<_> = needed.map(|(_, rules)| rules).collect();
+    let needed = parts(evaluated).filter(|(declared, ..)| matters(declared));
+    let mut needed: Vec<_> = needed.map(|(.., rules)| rules).collect();
     if needed.is_empty() {
-        let parts = evaluated.iter().flat_map(|one| &one.found);
-        needed = parts.map(|(_, rules)| rules).collect();
+        needed = parts(evaluated).map(|(.., rules)| rules).collect();
     }
     let standing = |placed: &&&Placed<Rule>| placed.rule.preapproved;
     let rules: BTreeSet<&RuleId> = if needed.is_empty() {
@@ -194,8 +177,7 @@ fn preapproval(
         }
         gave
     };
-    let ids = view.grants.iter().map(|placed| &placed.id);
-    let rules: Vec<RuleId> = ids.filter(|id| rules.contains(id)).cloned().collect();
+    let rules = view.in_order(&rules);
     (!rules.is_empty()).then_some(rules)
 }
 

@@ -1,17 +1,15 @@
-//! The arguments and the result of [`crate::decide`].
+//! The arguments and the result of [`crate::decide`], and the hints about a tool that follow from it.
 
 use serde::Serialize;
-use toolward_contract::capability::Class;
+use toolward_contract::capability::{Capability, Class};
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
 use crate::approval::{ApprovalClass, PolicyReference};
 use crate::denial::Denial;
-use crate::evaluate::Evaluated;
+use crate::evaluate::{Evaluated, PolicyView, parts};
 use crate::grant::Grant;
-use crate::implementation;
-use crate::implementation::{ASK_FROM_RISK, IRREVERSIBLE_RISK};
-use crate::machine::Machine;
+use crate::implementation::{self, ASK_FROM_RISK, Contract, IRREVERSIBLE_RISK, Machine};
 use crate::partial::Partial;
 use crate::rule::{Confirmed, RuleId};
 
@@ -195,18 +193,22 @@ impl Effects {
     }
 
     /// [`Effects::of`], without the hosts and workspaces that a rule with `partial` leaves out.
-    pub(crate) fn given(tool: &Tool, driver: &Driver, evaluated: &[Evaluated<'_>]) -> Self {
-        let declared = Self::of(tool, driver);
+    pub(crate) fn given(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Self {
+        let Contract { tool, publisher } = view.contract;
+        let declared = Self {
+            approval: view.policy.approval_of(tool, publisher),
+            ..Self::of(tool, view.implementation.driver)
+        };
         if evaluated.iter().all(|one| one.withheld.is_empty()) {
             return declared;
         }
         let is_given = |one: &&Evaluated<'_>| one.withheld.is_empty() || !one.found.is_empty();
         let mut given = evaluated.iter().filter(is_given);
-        let mut parts = evaluated.iter().flat_map(|one| &one.found);
+        let outside =
+            |asked: &Capability| matches!(asked.class(), Class::Network | Class::External);
         Self {
             writes: given.any(|one| one.declared.mutates),
-            network: parts
-                .any(|(asked, _)| matches!(asked.class(), Class::Network | Class::External)),
+            network: parts(evaluated).any(|(_, asked, _)| outside(asked)),
             ..declared
         }
     }
@@ -222,4 +224,61 @@ impl Effects {
             approval: self.approval.max(other.approval),
         }
     }
+}
+
+/// AIP-14 `risk_level` from which a contract claims to write.
+const WRITES_RISK: u8 = 1;
+/// AIP-14 `risk_level` from which it claims effects outside.
+const EXTERNAL_RISK: u8 = 2;
+/// What a call of a tool may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may overwrite or delete.
+    pub destructive: bool,
+    /// Calling it twice has the effect of calling it once.
+    pub idempotent: bool,
+    /// It reaches what is outside of this machine.
+    pub open_world: bool,
+}
+
+impl Hints {
+    /// For a tool of which nothing is known.
+    pub const CAUTIOUS: Self = Self {
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        open_world: true,
+    };
+
+    /// For a contract whose calls have these effects.
+    #[must_use]
+    pub fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Self {
+        let writes = effects.writes || effects.risk >= WRITES_RISK;
+        let outside = effects.network || effects.risk >= EXTERNAL_RISK;
+        let reads_only = !writes && !outside && !effects.secrets;
+        // Idempotence is a claim, too.
+        let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
+        let additive = confirmed.additive
+            && effects.risk < IRREVERSIBLE_RISK
+            && claims(contract, "destructiveHint", false);
+        let destructive = writes && !additive;
+        Self {
+            read_only: reads_only && !claims(contract, "readOnlyHint", false),
+            destructive: destructive || claims(contract, "destructiveHint", true),
+            idempotent: idempotent && !claims(contract, "idempotentHint", false),
+            open_world: outside || claims(contract, "openWorldHint", true),
+        }
+    }
+}
+
+/// Whether the contract claims it in `metadata.mcp.annotations`.
+fn claims(contract: &Tool, hint: &str, value: bool) -> bool {
+    let claimed = contract
+        .metadata
+        .get("mcp")
+        .and_then(|mcp| mcp.get("annotations"))
+        .and_then(|annotations| annotations.get(hint));
+    claimed.and_then(serde_json::Value::as_bool) == Some(value)
 }

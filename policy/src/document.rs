@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::error::{self, PolicyError, Refuse as _};
-use crate::name::{Publisher, ToolPattern};
+use crate::name::{Publisher, ToolPattern, matches_segments};
 use crate::toml_text::{list, pair};
 
 /// How long a URI may be, in bytes.
@@ -51,18 +51,11 @@ impl DocumentRule {
         if self.bundle != ToolPattern::all() {
             lines.push(pair("bundle", &self.bundle.to_string()));
         }
-        let prompts = self.prompts.iter().map(ToString::to_string).collect();
-        let resources = self.resources.iter().map(ToString::to_string).collect();
-        for (key, values) in [
-            ("prompts", prompts),
-            ("resources", resources),
-            ("names", self.names.clone()),
-            ("uris", self.uris.clone()),
-        ] {
-            if !values.is_empty() {
-                lines.push(list(key, values));
-            }
-        }
+        let prompts = list("prompts", self.prompts.iter().map(ToString::to_string));
+        let resources = list("resources", self.resources.iter().map(ToString::to_string));
+        let (names, uris) = (list("names", &self.names), list("uris", &self.uris));
+        let lists = [prompts, resources, names, uris].into_iter();
+        lines.extend(lists.filter(|line| !line.ends_with("[]")));
         lines.join("\n") + "\n"
     }
 
@@ -104,20 +97,7 @@ impl FilePattern {
     /// Whether a path below `resources/` falls under it.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
-        let mut found = path.split('/');
-        let mut own = self.0.split('/').peekable();
-        while let Some(segment) = own.next() {
-            let Some(part) = found.next() else {
-                return false;
-            };
-            match segment {
-                "*" if own.peek().is_none() => return true,
-                "*" => {}
-                segment if segment == part => {}
-                _ => return false,
-            }
-        }
-        found.next().is_none()
+        matches_segments(self.0.split('/'), path.split('/'))
     }
 }
 
@@ -150,9 +130,8 @@ impl DocumentAccess<'_> {
     /// Whether it may have this name instead of its id.
     #[must_use]
     pub fn prompt_name(&self, id: &str, name: &str) -> bool {
-        let given = |rule: &&DocumentRule| rule.names.iter().any(|own| own == name);
         let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
-        rules.any(given)
+        rules.any(|rule| rule.names.iter().any(|own| own == name))
     }
 
     /// Whether the file at this path below `resources/` may be shown.
@@ -164,9 +143,8 @@ impl DocumentAccess<'_> {
     /// Whether it may have this URI or template instead of the host's.
     #[must_use]
     pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
-        let given = |rule: &&DocumentRule| rule.uris.iter().any(|own| own == uri);
         let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
-        rules.any(given)
+        rules.any(|rule| rule.uris.iter().any(|own| own == uri))
     }
 }
 
@@ -180,25 +158,25 @@ pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
     })
 }
 
-/// Checks the name of a prompt.
-pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
+/// The name of a prompt or a tool.
+pub(crate) fn read_name(text: &str) -> Result<String, PolicyError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if (1..=64).contains(&text.len()) && text.chars().all(plain) {
-        return Ok(());
+        return Ok(text.to_owned());
     }
     Err(error::WRONG_VALUE
         .expected("a name of 1 to 64 letters, digits, `_`, `-` and `.`", text)
         .hinted("each name is written out: `*` stands for nothing here"))
 }
 
-/// Checks a URI or URI template.
-pub(crate) fn check_uri(text: &str) -> Result<(), PolicyError> {
+/// A URI or URI template.
+pub(crate) fn read_uri(text: &str) -> Result<String, PolicyError> {
     let good = text.len() <= MAX_URI_BYTES
         && text.split_once(':').is_some_and(|(scheme, rest)| {
             !scheme.is_empty() && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic())
         });
     if good {
-        return Ok(());
+        return Ok(text.to_owned());
     }
     Err(error::WRONG_VALUE
         .expected("a URI or a URI template", text)
@@ -210,8 +188,13 @@ pub(crate) fn check(rule: &DocumentRule) -> Result<(), PolicyError> {
     for pattern in rule.prompts.iter().chain([&rule.bundle]) {
         id_pattern(&pattern.to_string())?;
     }
-    rule.names.iter().try_for_each(|name| check_name(name))?;
-    rule.uris.iter().try_for_each(|uri| check_uri(uri))
+    for name in &rule.names {
+        read_name(name)?;
+    }
+    for uri in &rule.uris {
+        read_uri(uri)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

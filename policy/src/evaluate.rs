@@ -1,12 +1,14 @@
 //! Evaluates a declaration against a policy, capability by capability: the source of
 //! the decision and of its explanation.
 
+use std::collections::BTreeSet;
+
 use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
 use crate::denial::Why;
 use crate::grant::OnViolation;
+use crate::implementation::Machine;
 use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation};
-use crate::machine::Machine;
 use crate::overlap::{hosts_overlap, overlaps};
 use crate::policy::Policy;
 use crate::resources::{Secret, ServiceRule, Workspace};
@@ -38,6 +40,16 @@ pub(crate) struct Evaluated<'a> {
     /// The parts that a rule with `partial` leaves out, as a whole or but for what `found` has of
     /// them, each with why no rule gives it.
     pub(crate) withheld: Vec<(Capability, Why)>,
+}
+
+/// Each part that is asked for, with its declaration and what was found about it.
+pub(crate) fn parts<'e, 'a>(
+    evaluated: &'e [Evaluated<'a>],
+) -> impl Iterator<Item = (&'e Declared, &'e Capability, &'e Found<'a>)> {
+    evaluated.iter().flat_map(|one| {
+        let found = one.found.iter();
+        found.map(|(asked, found)| (&one.declared, asked, found))
+    })
 }
 
 impl<'a> PolicyView<'a> {
@@ -79,6 +91,12 @@ impl<'a> PolicyView<'a> {
                 .collect(),
             machine,
         }
+    }
+
+    /// Those of the rules that match, in the policy's order.
+    pub(crate) fn in_order(&self, rules: &BTreeSet<&RuleId>) -> Vec<RuleId> {
+        let ids = self.grants.iter().map(|placed| &placed.id);
+        ids.filter(|id| rules.contains(id)).cloned().collect()
     }
 
     /// What the rules that match confirm of the tool, whichever part they give.

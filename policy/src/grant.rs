@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolward_contract::capability::{HostPattern, PathPattern};
 
-use crate::exec::ExecRule;
+use crate::exec::{ExecRule, WorkspaceAccess};
 
 /// All that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -204,7 +204,7 @@ pub struct UserGrant {
 }
 
 /// What happens when a driver tries what it was not granted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnViolation {
     /// The attempt fails inside the guest, and is recorded.
@@ -238,11 +238,7 @@ impl fmt::Display for HostGrant {
 
 impl fmt::Display for WorkspaceGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.write {
-            "read-write"
-        } else {
-            "read-only"
-        };
+        let how = WorkspaceAccess::of(self.write).as_str();
         let directory = self.directory.display();
         write!(f, "{} {how}, {} being {directory}", self.path, self.root)?;
         if let Some(bytes) = self.max_bytes {
@@ -257,11 +253,7 @@ impl fmt::Display for WorkspaceGrant {
 
 impl fmt::Display for BucketGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.write {
-            "read-write"
-        } else {
-            "read-only"
-        };
+        let how = WorkspaceAccess::of(self.write).as_str();
         write!(f, "bucket {} of {}, {how}", self.name, self.owner)
     }
 }

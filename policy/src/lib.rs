@@ -13,10 +13,8 @@ mod evaluate;
 mod exec;
 mod explain;
 mod grant;
-mod hints;
 mod implementation;
 mod limits;
-mod machine;
 mod name;
 mod narrowing;
 mod overlap;
@@ -30,7 +28,6 @@ mod rule;
 mod secret_use;
 mod suggest;
 mod toml_text;
-mod values;
 
 pub use approval::{ApprovalClass, ApprovalPolicy, PolicyReference};
 pub use context::{
@@ -38,20 +35,18 @@ pub use context::{
     GivenContext, UnusedContext,
 };
 pub use decide::decide;
-pub use decision::{Allowed, AskReason, Decision, DecisionContext, Effects};
-pub use denial::{Denial, MissingGrant, SecretMisfit, Why};
+pub use decision::{Allowed, AskReason, Decision, DecisionContext, Effects, Hints};
+pub use denial::{Denial, ExecLack, ExecWhy, MissingGrant, SecretMisfit, Why};
 pub use document::{DocumentAccess, DocumentRule, FilePattern};
 pub use error::{CODES, PolicyError};
-pub use exec::{ExecDigest, ExecLack, ExecLimits, ExecRule, ExecWhy, Interpreter, WorkspaceAccess};
+pub use exec::{ExecDigest, ExecLimits, ExecRule, Interpreter, WorkspaceAccess};
 pub use explain::{Explained, ExplainedOutcome, ExplainedProgram, Explanation, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,
 };
-pub use hints::Hints;
-pub use implementation::{Contract, DeclaredBy, Implementation};
+pub use implementation::{Contract, DeclaredBy, Implementation, Machine, UnusableDirectory};
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
-pub use machine::{Machine, UnusableDirectory};
 pub use name::{Publisher, ToolPattern};
 pub use narrowing::Wider;
 pub use partial::{GivenPart, Partial, Withheld};

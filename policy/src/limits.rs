@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use table::{LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit<T> {
     /// What a call gets when neither contract nor driver asks for a value.
     pub default: T,
@@ -26,6 +26,12 @@ impl<T: Ord + Copy> Limit<T> {
             default: value,
             maximum: value,
         }
+    }
+
+    /// The same default, with another maximum.
+    #[must_use]
+    pub const fn up_to(self, maximum: T) -> Self {
+        Self { maximum, ..self }
     }
 
     /// `min(request or default, maximum)`.
@@ -88,15 +94,9 @@ impl<'de> serde::Deserialize<'de> for LimitName {
     }
 }
 
-/// The operator's numbers for one limit. `None`: the host's own value.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LimitSetting {
-    /// What a call gets when neither contract nor driver asks for a value.
-    pub default: Option<u64>,
-    /// The most that a call may ask for; the value itself for a limit that can't be
-    /// asked for.
-    pub maximum: Option<u64>,
-}
+/// The operator's numbers for one limit. `None`: the host's own value. The maximum is the value itself for a limit that
+/// can't be asked for.
+pub type LimitSetting = Limit<Option<u64>>;
 
 /// The operator's numbers for the limits that a call meets
 /// (`min(request or default, maximum)`).

@@ -2,7 +2,6 @@
 //! stage compares, and checks nothing.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -76,14 +75,6 @@ impl fmt::Display for Publisher {
     }
 }
 
-impl FromStr for Publisher {
-    type Err = PolicyError;
-
-    fn from_str(text: &str) -> Result<Self, PolicyError> {
-        Self::parse(text)
-    }
-}
-
 impl Serialize for Publisher {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
@@ -104,11 +95,6 @@ impl ToolPattern {
     /// Whether it matches any id: all of its segments are `*`.
     pub(crate) fn is_all(&self) -> bool {
         self.segments.iter().all(|segment| segment == "*")
-    }
-
-    /// Whether it names one tool: none of its segments is `*`.
-    pub(crate) fn is_one(&self) -> bool {
-        self.segments.iter().all(|segment| segment != "*")
     }
 
     /// The pattern that matches every tool.
@@ -180,37 +166,34 @@ impl ToolPattern {
         if self.major.is_some_and(|own| own != major) {
             return false;
         }
-        let mut found = id.split('.');
-        let mut own = self.segments.iter().peekable();
-        while let Some(segment) = own.next() {
-            let Some(part) = found.next() else {
-                return false;
-            };
-            let last = own.peek().is_none();
-            if segment == "*" {
-                if last {
-                    return true;
-                }
-            } else if segment != part {
-                return false;
-            }
-        }
-        found.next().is_none()
+        matches_segments(self.segments.iter().map(String::as_str), id.split('.'))
     }
+}
+
+/// Whether the segments of a name match the segments of a pattern: `*` stands for one, as the last one for one or more.
+pub(crate) fn matches_segments<'s>(
+    pattern: impl Iterator<Item = &'s str>,
+    mut found: impl Iterator<Item = &'s str>,
+) -> bool {
+    let mut pattern = pattern.peekable();
+    while let Some(segment) = pattern.next() {
+        let Some(part) = found.next() else {
+            return false;
+        };
+        if segment == "*" && pattern.peek().is_none() {
+            return true;
+        }
+        if segment != "*" && segment != part {
+            return false;
+        }
+    }
+    found.next().is_none()
 }
 
 impl fmt::Display for ToolPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.segments.join("."))?;
         self.major.map_or(Ok(()), |major| write!(f, "@{major}"))
-    }
-}
-
-impl FromStr for ToolPattern {
-    type Err = PolicyError;
-
-    fn from_str(text: &str) -> Result<Self, PolicyError> {
-        Self::parse(text)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::rule::{DenyRule, Rule};
 #[error("{0}")]
 pub struct Wider(String);
 
-fn wider<T: fmt::Display>(what: T) -> Result<(), Wider> {
+fn wider(what: impl fmt::Display) -> Result<(), Wider> {
     Err(Wider(what.to_string()))
 }
 
@@ -148,30 +148,22 @@ impl PolicyTables {
                 ));
             }
         }
-        if let Some(secret) = added(&self.secrets, &earlier.secrets) {
-            return wider(format_args!("[[secret]] {} is another", secret.slug));
-        }
-        if let Some(document) = added(&self.documents, &earlier.documents) {
-            let publisher = &document.publisher;
-            return wider(format_args!("a [[document]] of {publisher} is another"));
-        }
+        let secret = added(&self.secrets, &earlier.secrets);
+        let document = added(&self.documents, &earlier.documents);
         // One that is gone asks always.
-        if let Some(approval) = added(&self.approvals, &earlier.approvals) {
-            return wider(format_args!("[approval.{}] is another", approval.name));
-        }
-        if let Some(exec) = added(&self.execs, &earlier.execs) {
-            return wider(format_args!("[[exec]] of {} is another", exec.tool));
-        }
-        if !same(&self.contexts, &earlier.contexts) {
-            return wider("the [[context]] tables are others");
-        }
-        if !same_services(&self.services, &earlier.services) {
-            return wider("the [[service]] tables are others");
-        }
-        if !same(&self.shares, &earlier.shares) {
-            return wider("the [[share]] tables are others");
-        }
-        Ok(())
+        let approval = added(&self.approvals, &earlier.approvals);
+        let exec = added(&self.execs, &earlier.execs);
+        let others = |table: &str| format!("the [[{table}]] tables are others");
+        let found = [
+            secret.map(|one| format!("[[secret]] {} is another", one.slug)),
+            document.map(|one| format!("a [[document]] of {} is another", one.publisher)),
+            approval.map(|one| format!("[approval.{}] is another", one.name)),
+            exec.map(|one| format!("[[exec]] of {} is another", one.tool)),
+            (!same(&self.contexts, &earlier.contexts)).then(|| others("context")),
+            (!same_services(&self.services, &earlier.services)).then(|| others("service")),
+            (!same(&self.shares, &earlier.shares)).then(|| others("share")),
+        ];
+        found.into_iter().flatten().next().map_or(Ok(()), wider)
     }
 }
 

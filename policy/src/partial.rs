@@ -10,7 +10,7 @@ use toolward_contract::driver::DriverKind;
 
 use crate::denial::Why;
 use crate::error::{self, PolicyError, Refuse as _};
-use crate::evaluate::{Evaluated, Found, PolicyView};
+use crate::evaluate::{self, Evaluated, Found, PolicyView};
 use crate::implementation::{self, DeclaredBy};
 use crate::rule::Rule;
 
@@ -95,14 +95,12 @@ impl Partial {
                 given: one.found.iter().map(|(part, _)| part.clone()).collect(),
             })
             .collect();
-        let parts = evaluated.iter().flat_map(|one| {
-            one.found.iter().map(|(part, _)| GivenPart {
-                capability: part.clone(),
-                mutates: one.declared.mutates,
-            })
+        let given = evaluate::parts(evaluated).map(|(declared, part, _)| GivenPart {
+            capability: part.clone(),
+            mutates: declared.mutates,
         });
         (!withheld.is_empty()).then(|| Self {
-            given: parts.collect(),
+            given: given.collect(),
             withheld,
         })
     }

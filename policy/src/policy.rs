@@ -84,20 +84,21 @@ impl Policy {
     /// Whether a grant lets this tool be shown by a name that it asks for.
     #[must_use]
     pub fn names_tool(&self, publisher: &str, id: &str, major: u64, name: &str) -> bool {
-        self.grants().any(|rule| {
-            rule.publisher.as_str() == publisher
-                && rule.tool.matches(id, major)
-                && rule.names.iter().any(|own| own == name)
-        })
+        let mut grants = self.grants_about(publisher, id, major);
+        grants.any(|rule| rule.names.iter().any(|own| own == name))
     }
 
     /// Which half of a tool's results clients of MCP are sent, as the first grant for it that sets `result` states.
     #[must_use]
     pub fn mcp_result(&self, publisher: &str, id: &str, major: u64) -> Option<McpResult> {
-        let mut grants = self
-            .grants()
-            .filter(|rule| rule.publisher.as_str() == publisher && rule.tool.matches(id, major));
+        let mut grants = self.grants_about(publisher, id, major);
         grants.find_map(|rule| rule.mcp_result)
+    }
+
+    fn grants_about(&self, publisher: &str, id: &str, major: u64) -> impl Iterator<Item = &Rule> {
+        self.grants().filter(move |rule| {
+            rule.publisher.as_str() == publisher && rule.tool.matches(id, major)
+        })
     }
 
     /// The grants that are about an action, with their names, in order.

@@ -1,11 +1,17 @@
-//! The tables that name what tools use: workspaces, secrets, services, shared buckets.
+//! The tables that name what tools use: workspaces, secrets, services, shared buckets; and how the names in them and in
+//! rules are read.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use toolward_contract::capability::{HostPattern, PathPattern};
+use toolward_contract::header;
+use toolward_support::report::Code;
 
-use crate::grant::SecretBinding;
+use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::grant::{SecretBinding, SecretPosition};
 use crate::name::Publisher;
 use crate::toml_text::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 
@@ -127,4 +133,190 @@ pub struct Share {
     pub from: Publisher,
     /// Whose tools may open it, as far as a grant gives them the bucket.
     pub to: Publisher,
+}
+
+/// Headers with credentials that a rule may let the guest set itself.
+const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
+
+/// Bytes of a header's name, a parameter's, a method, a path prefix.
+const MAX_HEADER_BYTES: usize = 64;
+const MAX_PARAMETER_BYTES: usize = 64;
+const MAX_METHOD_BYTES: usize = 16;
+const MAX_PATH_BYTES: usize = 1024;
+
+impl SecretBinding {
+    /// Reads the parts of `[[secret]]` that name where the secret goes out: an
+    /// `https://host[:port]`, a header or parameter, methods (at least one) and the prefix of
+    /// the path.
+    ///
+    /// # Errors
+    /// Another scheme, user, path or wildcard in the origin; a header that
+    /// frames or routes a request; a parameter that would be sent with escapes; no method; a path that is not plain.
+    pub fn new(
+        origin: &str,
+        position: &SecretPosition,
+        methods: &[&str],
+        path_prefix: &str,
+    ) -> Result<Self, PolicyError> {
+        let position = match position {
+            SecretPosition::Header(name) => SecretPosition::Header(read_header(name)?),
+            SecretPosition::Query(name) => SecretPosition::Query(read_parameter(name)?),
+        };
+        let (host, port) = read_origin(origin)?;
+        if methods.is_empty() {
+            return Err(error::METHOD
+                .error("expected at least one method, found none")
+                .hinted("leave `methods` out for GET and HEAD"));
+        }
+        let methods: Result<_, _> = methods.iter().map(|method| read_method(method)).collect();
+        Ok(Self {
+            host,
+            port,
+            position,
+            methods: methods?,
+            path_prefix: read_path_prefix(path_prefix)?,
+        })
+    }
+
+    /// Holds a binding that was put together in code to the rules of
+    /// [`SecretBinding::new`].
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        let origin = format!("https://{}:{}", self.host, self.port);
+        let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
+        if Self::new(&origin, &self.position, &methods, &self.path_prefix)? == *self {
+            return Ok(());
+        }
+        Err(error::ORIGIN
+            .error("expected a binding with its host and header in lower case")
+            .hinted("make it with SecretBinding::new"))
+    }
+}
+
+/// `https://host[:port]`: host and port.
+pub(crate) fn read_origin(text: &str) -> Result<(String, u16), PolicyError> {
+    let refused = |message: String| {
+        error::ORIGIN
+            .error(message)
+            .hinted("write https://host or https://host:port")
+    };
+    let Some(authority) = text.strip_prefix("https://") else {
+        return Err(refused(format!(
+            "expected an origin that starts with https://, found {}",
+            quoted(text)
+        )));
+    };
+    let host = HostPattern::parse(authority).map_err(refused)?;
+    if !host.is_literal() {
+        return Err(refused(format!(
+            "expected an origin with one host, found {}",
+            quoted(text)
+        )));
+    }
+    Ok((host.host(), host.port().unwrap_or(443)))
+}
+
+/// The name of a header that a secret may go out in, in lower case.
+pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
+    // RFC 9110, section 5.6.2: token.
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let name = text.to_ascii_lowercase();
+    if name.is_empty() || name.len() > MAX_HEADER_BYTES || !name.bytes().all(token) {
+        return Err(error::HEADER.expected("the name of a header", text));
+    }
+    // Set by the host, or never sent: no request carries a secret there.
+    if header::is_forbidden(&name) || name == "content-length" {
+        return Err(error::HEADER
+            .error(format!(
+                "expected a header that a request carries to its end, found {name}"
+            ))
+            .hinted("a secret goes out in a header such as authorization or x-api-key"));
+    }
+    Ok(name)
+}
+
+/// The name of a parameter that may hold a secret: it has one spelling (RFC 3986, section 2.3).
+pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if (1..=MAX_PARAMETER_BYTES).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(text.to_owned());
+    }
+    Err(error::PARAMETER
+        .expected(
+            "the name of a parameter, of letters, digits, `-`, `.`, `_` and `~`",
+            text,
+        )
+        .hinted("write for example `query = \"key\"`"))
+}
+
+/// A header that a guest may be let to set, in lower case.
+pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
+    let name = text.to_ascii_lowercase();
+    if GUEST_HEADERS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(error::HEADER
+        .expected("authorization or cookie", text)
+        .hinted("other headers need no line here"))
+}
+
+/// A method in upper case.
+pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
+    let plain = (1..=MAX_METHOD_BYTES).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_uppercase());
+    // They make a tunnel, or echo the request with the secret in it.
+    let refused = matches!(text, "CONNECT" | "TRACE");
+    if plain && !refused {
+        return Ok(text.to_owned());
+    }
+    Err(error::METHOD.expected("a method such as GET or POST in upper case", text))
+}
+
+/// What the path of a request starts with.
+pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"%?#\\\"<>^`{|}*".contains(&byte);
+    let inner: Vec<&str> = text.split('/').skip(1).collect();
+    let segment = |(at, segment): (usize, &&str)| {
+        !matches!(*segment, "." | "..") && (!segment.is_empty() || at + 1 == inner.len())
+    };
+    let good = text.starts_with('/')
+        && text.len() <= MAX_PATH_BYTES
+        && text.bytes().all(plain)
+        && inner.iter().enumerate().all(segment);
+    if good {
+        return Ok(text.to_owned());
+    }
+    Err(error::PATH
+        .expected(
+            "an absolute URL path without `.`, `..`, escapes and query",
+            text,
+        )
+        .hinted("write for example \"/repos/\""))
+}
+
+/// An IP address or a network in CIDR notation.
+pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
+    let network = text
+        .parse::<IpNet>()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    network.map(|network| network.trunc()).ok_or_else(|| {
+        error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
+    })
+}
+
+/// Checks that a text can name a file. The host finds out where it leads.
+pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
+    if !name.is_empty() && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(error::WRONG_VALUE.expected(format_args!("`{key}` to name a file"), name))
+}
+
+/// Checks that a text can name an environment variable of the host.
+pub(crate) fn check_variable(code: &Code, what: &str, name: &str) -> Result<(), PolicyError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty() && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(code.expected(format_args!("`env` to name {what}"), name))
 }

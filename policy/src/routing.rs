@@ -3,7 +3,6 @@
 
 mod candidates;
 mod rank;
-mod rejection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,12 +14,11 @@ use toolward_contract::tool::Tool;
 
 use crate::decision::{Decision, DecisionContext, Effects};
 use crate::explain::Explanation;
+use crate::implementation::Machine;
 use crate::implementation::{Contract, Implementation};
-use crate::machine::Machine;
 use crate::policy::Policy;
 
-pub use candidates::Rejected;
-pub use rejection::Rejection;
+pub use candidates::{Rejected, Rejection};
 
 /// A contract with its routes.
 #[derive(Debug, Clone)]
@@ -227,23 +225,22 @@ pub struct Reach {
 
 /// All tools, by the names that other tools call them by.
 struct Callable<'c, 'a> {
-    by_major: &'c BTreeMap<String, Candidates<'a>>,
-    by_id: BTreeMap<&'c str, Vec<&'c str>>,
+    /// An id means each of its majors, although a call reaches the newest only.
+    by_name: BTreeMap<&'c str, Vec<(&'c str, &'c Candidates<'a>)>>,
     policy: &'c Policy,
 }
 
 impl<'c, 'a> Callable<'c, 'a> {
     fn new(by_major: &'c BTreeMap<String, Candidates<'a>>, policy: &'c Policy) -> Self {
-        let mut by_id: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut by_name: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for (major_id, candidates) in by_major {
-            let majors = by_id.entry(candidates.contract.tool.id.as_str());
-            majors.or_default().push(major_id.as_str());
+            let id = candidates.contract.tool.id.as_str();
+            for name in [id, major_id.as_str()] {
+                let tools = by_name.entry(name).or_default();
+                tools.push((major_id.as_str(), candidates));
+            }
         }
-        Self {
-            by_major,
-            by_id,
-            policy,
-        }
+        Self { by_name, policy }
     }
 
     /// What a call of `tool` through `driver` can reach.
@@ -252,8 +249,8 @@ impl<'c, 'a> Callable<'c, 'a> {
         let mut open: Vec<String> = called(tool, driver);
         let mut effects = Effects::default();
         while let Some(name) = open.pop() {
-            for (major_id, candidates) in self.named(&name) {
-                if !seen.insert(major_id.to_owned()) {
+            for (major_id, candidates) in self.by_name.get(&*name).into_iter().flatten() {
+                if !seen.insert((*major_id).to_owned()) {
                     continue;
                 }
                 let tool = candidates.contract.tool;
@@ -270,18 +267,6 @@ impl<'c, 'a> Callable<'c, 'a> {
             effects,
             tools: seen.into_iter().collect(),
         }
-    }
-
-    /// The tools that a name may mean: an id means each of its majors, although a call reaches the newest only.
-    fn named(&self, name: &str) -> impl Iterator<Item = (&'c str, &'c Candidates<'a>)> {
-        let exact = self.by_major.get_key_value(name);
-        let exact = exact.map(|(major_id, candidates)| (major_id.as_str(), candidates));
-        let majors = self.by_id.get(name).cloned().unwrap_or_default();
-        let by_major = self.by_major;
-        let majors = majors
-            .into_iter()
-            .filter_map(move |major_id| Some((major_id, by_major.get(major_id)?)));
-        exact.into_iter().chain(majors)
     }
 }
 

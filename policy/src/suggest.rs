@@ -5,13 +5,12 @@ mod lines;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use lines::SuggestedLines;
 
 use crate::context::{ContextLack, Contexts};
 use crate::decision::{Decision, DecisionContext};
-use crate::machine::Machine;
+use crate::implementation::Machine;
 use crate::policy::Policy;
 use crate::routing::{Rejection, ToolRoutes};
 
@@ -34,7 +33,9 @@ pub fn suggest<'r, 'a: 'r>(
     machine: &Machine,
     choices: &Choices,
 ) -> ChosenLines {
-    let mut lines = SuggestedLines::new(directories(policy));
+    let taken = policy.tables.workspaces.iter();
+    let taken = taken.map(|known| known.directory.clone()).collect();
+    let mut lines = SuggestedLines::new(taken);
     lines.preapproved = preapproved;
     lines.choices = choices.clone();
     for tool in tools {
@@ -73,12 +74,6 @@ pub fn suggest<'r, 'a: 'r>(
         narrower: narrowed.then(|| narrower.write().lines),
         ..lines.write()
     }
-}
-
-/// The directories that a placeholder must not overlap.
-fn directories(policy: &Policy) -> Vec<PathBuf> {
-    let taken = policy.tables.workspaces.iter();
-    taken.map(|known| known.directory.clone()).collect()
 }
 
 /// The operator's choices for suggested lines.

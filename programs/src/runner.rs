@@ -14,7 +14,7 @@ use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use crate::kernel;
 use crate::plan::{self, Files, Plan};
-use toolward_confine::program_profile::{self, Kept};
+use toolward_confine::program_profile::{self, ProgramRights};
 use toolward_support::helper::connection;
 
 /// Open files of a program.
@@ -61,7 +61,7 @@ fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
             Some(directory) => rustix::process::fchdir(directory)?,
             None => rustix::process::chdir("/")?,
         }
-        let profile = program_profile::prepare(&Kept {
+        let profile = program_profile::prepare(&ProgramRights {
             executed: files.interpreter.as_ref().unwrap_or(&files.command),
             read: files.interpreter.is_some().then_some(&files.command),
             workspaces: files.workspaces.iter().zip(

@@ -30,7 +30,7 @@ fn main() {
         "program" => {
             let executed = OwnedFd::from(File::open(&this).unwrap());
             let notes = OwnedFd::from(File::open(&notes).unwrap());
-            let kept = program_profile::Kept {
+            let kept = program_profile::ProgramRights {
                 executed: &executed,
                 read: None,
                 workspaces: [(&notes, false)].into_iter(),
@@ -48,9 +48,9 @@ fn main() {
 
 /// What a build starts is confined, and not the process that starts it.
 fn build(this: &Path) {
-    let kept = build_profile::Kept {
+    let kept = build_profile::BuildProfile {
         read: vec!["/".into()],
-        ..build_profile::Kept::default()
+        ..build_profile::BuildProfile::default()
     };
     let mut command = Command::new(this);
     command.arg("waiting").stdin(Stdio::piped());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_egress::{Resolve, Resolving, Transport};
+use toolward_egress::{LookupPermit, Resolve, Resolving, Transport, TransportSettings};
 
 /// A listener and what came in.
 pub(crate) struct Server {
@@ -159,7 +159,7 @@ impl Answers {
 }
 
 impl Resolve for Answers {
-    fn resolve<'a>(&'a self, _host: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _: LookupPermit) -> Resolving<'a> {
         let asked = self.asked.fetch_add(1, Ordering::AcqRel);
         let list = self.lists[asked.min(self.lists.len() - 1)].clone();
         Box::pin(std::future::ready(Ok(list)))
@@ -172,8 +172,10 @@ pub(crate) fn to_loopback() -> Transport {
 }
 
 pub(crate) fn resolving(answers: Arc<Answers>) -> Transport {
-    Transport::builder()
-        .resolver(answers)
-        .system_roots(false)
-        .build()
+    let settings = TransportSettings {
+        resolver: answers,
+        system_roots: false,
+        ..TransportSettings::default()
+    };
+    settings.build()
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
-use toolward_egress::Transport;
+use toolward_egress::{Transport, TransportSettings};
 
 use crate::server::{Answers, ok};
 
@@ -79,11 +79,13 @@ impl Vault {
     }
 
     pub(crate) fn transport(&self) -> Transport {
-        Transport::builder()
-            .resolver(Arc::new(Answers::new(&[&["127.0.0.1"]])))
-            .system_roots(false)
-            .ca_pem(self.pem.as_str())
-            .build()
+        let settings = TransportSettings {
+            resolver: Arc::new(Answers::new(&[&["127.0.0.1"]])),
+            system_roots: false,
+            ca_pem: vec![self.pem.clone().into()],
+            ..TransportSettings::default()
+        };
+        settings.build()
     }
 
     /// Nothing that the server was sent holds the value.

@@ -58,7 +58,7 @@
 //! let host = Host::builder()
 //!     .secrets(secrets::Sources::new(&policy, "/".as_ref(), variables))
 //!     .buckets(state::Store::in_memory()?)
-//!     .transport(toolward::egress::Transport::builder().build())
+//!     .transport(toolward::egress::TransportSettings::default().build())
 //!     .policy(policy)
 //!     .build()?;
 //! assert_eq!(host.tools().count(), 0);

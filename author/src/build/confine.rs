@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 pub(super) use toolward_confine::build_profile::is_available;
-use toolward_confine::build_profile::{Kept, Overseer};
+use toolward_confine::build_profile::{BuildProfile, Overseer};
 
 use super::error::BuildError;
 use super::program::{Tools, checkout};
@@ -41,7 +41,7 @@ const CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
 pub(super) struct Confinement {
     /// The user's home, without links.
     home: Option<PathBuf>,
-    kept: Kept,
+    kept: BuildProfile,
 }
 
 impl Confinement {
@@ -54,7 +54,7 @@ impl Confinement {
         let mut private: Vec<PathBuf> = PRIVATE.map(PathBuf::from).into();
         private.extend(home.clone());
         private.extend(tools.cargo_home().iter().flat_map(|home| credentials(home)));
-        let kept = Kept {
+        let kept = BuildProfile {
             read: match home {
                 Some(_) => vec![PathBuf::from("/")],
                 None => SYSTEM.map(PathBuf::from).into(),

@@ -44,10 +44,7 @@ pub struct Overseer {
 impl Overseer {
     /// Makes the calling thread, and what it starts, ask for changes of rights and times.
     pub(super) fn listen(write: Vec<PathBuf>, private: Vec<PathBuf>) -> Result<Self, ConfineError> {
-        let listener = match seccomp::machine() {
-            Some(_) => install(),
-            None => None,
-        };
+        let listener = seccomp::machine().and_then(|_| install());
         if listener.is_none() && seccomp::machine().is_some() {
             let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
             seccomp::install(&seccomp::answering(OVERSEEN, refused))?;
@@ -222,21 +219,17 @@ impl Process {
 
     /// Times of access and change; now, without an address.
     fn times(&self, address: u64) -> Result<Timestamps, Errno> {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: libc::UTIME_NOW,
-        };
-        if address == 0 {
-            return Ok(Timestamps {
-                last_access: now,
-                last_modification: now,
-            });
+        let mut numbers = [0, libc::UTIME_NOW, 0, libc::UTIME_NOW];
+        if address != 0 {
+            let mut bytes = [0; 32];
+            let read = self.memory()?.read_exact_at(&mut bytes, address);
+            read.map_err(|_| Errno::FAULT)?;
+            let (chunks, _) = bytes.as_chunks::<8>();
+            for (number, chunk) in numbers.iter_mut().zip(chunks) {
+                *number = i64::from_ne_bytes(*chunk);
+            }
         }
-        let mut bytes = [0; 32];
-        let read = self.memory()?.read_exact_at(&mut bytes, address);
-        read.map_err(|_| Errno::FAULT)?;
-        let (numbers, _) = bytes.as_chunks::<8>();
-        let mut numbers = numbers.iter().map(|bytes| i64::from_ne_bytes(*bytes));
+        let mut numbers = numbers.into_iter();
         let mut next = || numbers.next().unwrap_or_default();
         let mut time = || Timespec {
             tv_sec: next(),

@@ -9,8 +9,7 @@ use super::arguments::{
     Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
     not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
-use super::calls::Calls;
-use super::calls::Network;
+use super::{CallFilter, Network};
 
 /// Calls that belong together.
 ///
@@ -236,7 +235,7 @@ const OPTIONS: [(i32, i32); 18] = [
 ];
 
 /// What is allowed to a process that serves.
-pub(super) fn rules(calls: &Calls) -> Built<Rules> {
+pub(super) fn rules(calls: &CallFilter) -> Built<Rules> {
     let all = GROUPS.iter().flat_map(|group| group.calls);
     let mut rules: Rules = all.map(|(_, call)| (*call, Vec::new())).collect();
     for (call, cases) in conditions(calls)? {
@@ -250,7 +249,7 @@ pub(super) fn rules(calls: &Calls) -> Built<Rules> {
 }
 
 /// Calls that are allowed in some cases; without a case, never.
-fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
+fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     let without =
         |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
     let mut conditions = vec![
@@ -372,7 +371,7 @@ mod tests {
             .collect();
         let distinct: BTreeSet<i64> = all.iter().copied().collect();
         assert_eq!(distinct.len(), all.len());
-        let calls = Calls {
+        let calls = CallFilter {
             list: SystemCalls::AllowList,
             network: Network::Any,
             listeners: vec![3],
@@ -387,12 +386,7 @@ mod tests {
 
     #[test]
     fn what_is_not_granted_is_not_allowed_at_all() {
-        let calls = Calls {
-            list: SystemCalls::AllowList,
-            network: Network::None,
-            listeners: Vec::new(),
-            page_maps: Vec::new(),
-        };
+        let calls = CallFilter::new(SystemCalls::AllowList, Network::None);
         let rules = rules(&calls).unwrap();
         for call in [
             libc::SYS_socket,

@@ -5,10 +5,9 @@ use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
 
 use super::arguments::{
     Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
-    number, one_of, when,
+    number, one_of, other_than, when,
 };
-use super::calls::Calls;
-use super::calls::Network;
+use super::{CallFilter, Network};
 
 /// Starting programs: refused in addition to the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
@@ -214,7 +213,7 @@ const OF_ONE_PROCESS: [(i64, u64); 2] = [
 ];
 
 /// What is refused; starting programs only if `programs` is false.
-pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
+pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
     let mut rules: Rules = NEVER
         .iter()
         .chain(OF_X86)
@@ -225,9 +224,7 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     }
     for call in ACCEPTING {
         // All conditions of one rule hold at once: it is none of the listeners. No case means always.
-        let others = calls.listeners.iter();
-        let others = others.map(|listener| condition(0, SeccompCmpOp::Ne, number(*listener)));
-        let others = others.collect::<Built<Vec<_>>>()?;
+        let others = other_than(0, &calls.listeners)?;
         let others = match others.is_empty() {
             true => Vec::new(),
             false => vec![SeccompRule::new(others)?],
@@ -282,7 +279,7 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
 }
 
 /// What is refused to a program that an operator lets run.
-pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
+pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Rules> {
     let mut rules = rules(calls, true)?;
     if calls.network == Network::None {
         rules.insert(libc::SYS_socketpair, Vec::new());
@@ -308,7 +305,7 @@ pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
 }
 
 /// What is refused to the programs of a build. An overseer answers the calls of [`OVERSEEN`].
-pub(super) fn rules_of_build(calls: &Calls) -> Built<Rules> {
+pub(super) fn rules_of_build(calls: &CallFilter) -> Built<Rules> {
     let mut rules = rules(calls, true)?;
     for call in OVERSEEN {
         rules.remove(call);

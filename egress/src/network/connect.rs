@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::pool::PooledConnection;
 use super::resolve::LookupPermit;
 use super::shares::FairPermit;
-use super::{Egress, Transport};
+use super::{Egress, Transport, TransportSettings};
 use crate::address;
 use crate::authority::{Host, Origin};
 use crate::call_state::RequestClock;
@@ -119,12 +119,13 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError
         .take(&egress.holders())
         .await;
     let permit = LookupPermit {
-        _shares: [own, shared],
+        _shares: Arc::new([own, shared]),
     };
-    let resolver = Arc::clone(&egress.route.transport.0.resolver);
+    let resolver = Arc::clone(&egress.route.transport.0.settings.resolver);
     let name = name.to_owned();
     let task = tokio::spawn(async move {
-        let resolving = resolver.resolve_with(&name, permit);
+        let _permit = permit.clone();
+        let resolving = resolver.resolve(&name, permit);
         let answer = tokio::time::timeout(LOOKUP_TIMEOUT, resolving).await;
         answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     });
@@ -206,19 +207,17 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
 }
 
 async fn connector(transport: &Transport) -> Result<TlsConnector, NetworkError> {
-    let loaded = match transport.0.tls.get() {
-        Some(loaded) => loaded,
-        None => {
-            let own = transport.clone();
-            let task = tokio::task::spawn_blocking(move || own.load_roots().map(|_| ()));
-            task.await
-                .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?
-                .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?;
-            let missing = || NetworkError::new(NetworkKind::TlsRoots, "not loaded");
-            transport.0.tls.get().ok_or_else(missing)?
-        }
-    };
-    loaded.map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))
+    if transport.0.tls.get().is_none() {
+        let own = transport.clone();
+        let task = tokio::task::spawn_blocking(move || own.load_roots());
+        let loaded = task.await.map(|_| ());
+        loaded.map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?;
+    }
+    match transport.0.tls.get() {
+        Some(Ok((connector, _))) => Ok(connector.clone()),
+        Some(Err(error)) => Err(NetworkError::new(NetworkKind::TlsRoots, error)),
+        None => Err(NetworkError::new(NetworkKind::TlsRoots, "not loaded")),
+    }
 }
 
 fn server_name(host: &Host) -> Result<ServerName<'static>, Denied> {
@@ -264,55 +263,25 @@ where
     })
 }
 
-/// Which roots to load.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Roots {
-    pub(crate) system: bool,
-    pub(crate) pem: Vec<Vec<u8>>,
-}
-
 /// Why no certificate authority could be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RootsError(String);
 
-/// Loads its roots once, at the first use.
-pub(crate) struct Tls {
-    roots: Roots,
-    loaded: OnceLock<Result<(TlsConnector, usize), RootsError>>,
-}
+/// What speaks TLS, and how many authorities it trusts.
+pub(crate) type LoadedRoots = Result<(TlsConnector, usize), RootsError>;
 
-impl Tls {
-    pub(crate) fn new(roots: Roots) -> Tls {
-        Tls {
-            roots,
-            loaded: OnceLock::new(),
-        }
-    }
-
-    /// The connector, if it is loaded.
-    pub(crate) fn get(&self) -> Option<Result<TlsConnector, RootsError>> {
-        let loaded = self.loaded.get()?;
-        Some(loaded.clone().map(|(connector, _)| connector))
-    }
-
-    /// Loads the roots, and returns how many. Reads files.
-    pub(crate) fn load(&self) -> Result<usize, RootsError> {
-        let loaded = self.loaded.get_or_init(|| load(&self.roots));
-        loaded.clone().map(|(_, count)| count)
-    }
-}
-
-fn load(roots: &Roots) -> Result<(TlsConnector, usize), RootsError> {
+/// Loads the authorities. Reads files.
+pub(crate) fn load(settings: &TransportSettings) -> LoadedRoots {
     let mut store = RootCertStore::empty();
     let mut problems = Vec::new();
-    if roots.system {
+    if settings.system_roots {
         let system = rustls_native_certs::load_native_certs();
         problems.extend(system.errors.iter().map(ToString::to_string));
         // Systems carry roots that are too old to be read.
         store.add_parsable_certificates(system.certs);
     }
-    for pem in &roots.pem {
+    for pem in &settings.ca_pem {
         let before = store.len();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate

@@ -1,7 +1,6 @@
 //! The open connections of one route. They are never shared with another route:
 //! this route's rules admitted them.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,14 +19,6 @@ pub(crate) struct PooledConnection {
     pub(crate) task: AbortHandle,
 }
 
-impl fmt::Debug for PooledConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PooledConnection")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Drop for PooledConnection {
     fn drop(&mut self) {
         self.task.abort();
@@ -41,9 +32,9 @@ pub(crate) struct WaitCount(Arc<AtomicUsize>);
 
 impl WaitCount {
     /// Counts one, until what is returned is dropped.
-    pub(crate) fn enter(&self) -> Waiter {
+    pub(crate) fn enter(&self) -> WaitGuard {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Waiter(self.clone())
+        WaitGuard(self.clone())
     }
 
     fn any(&self) -> bool {
@@ -52,17 +43,15 @@ impl WaitCount {
 }
 
 /// One request that waits.
-#[derive(Debug)]
-pub(crate) struct Waiter(WaitCount);
+pub(crate) struct WaitGuard(WaitCount);
 
-impl Drop for Waiter {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Idle connections.
-#[derive(Debug)]
 pub(crate) struct ConnectionPool {
     idle: Mutex<Idle>,
     max_idle: usize,
@@ -71,7 +60,7 @@ pub(crate) struct ConnectionPool {
     waiting: [WaitCount; 2],
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Idle {
     /// Oldest first.
     connections: Vec<(Origin, PooledConnection, Instant)>,
@@ -168,7 +157,6 @@ async fn sweep(pool: Weak<ConnectionPool>, idle_timeout: Duration) {
 }
 
 /// A connection in use.
-#[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) connection: PooledConnection,
     pub(crate) pool: Arc<ConnectionPool>,

@@ -97,11 +97,8 @@ impl RequestBody {
             guest: Some(guest),
             fate: Arc::default(),
             length,
-            seen: 0,
-            ready: VecDeque::new(),
             search,
-            held: BytesMut::new(),
-            call,
+            ..RequestBody::empty(call)
         };
         let least = length.unwrap_or_else(|| body.guest_size().lower());
         body.check_size(least)?;

@@ -230,7 +230,6 @@ impl Body for ResponseBody {
 }
 
 /// The redactor of one response.
-#[derive(Debug)]
 pub(crate) struct ResponseRedactor {
     scrubber: Option<Scrubber>,
     /// How many values the call had loaded when the patterns were made.

@@ -15,7 +15,7 @@ use super::response_body::ResponseBody;
 use crate::authority::{self, Host, Origin};
 use crate::call_state::{CallState, RequestClock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
-use crate::rules::{self, HostRule, WantedRequest};
+use crate::rules::{self, HostRule};
 use crate::secret::inject::{self, Injection, Spot};
 use crate::{headers, target};
 use exchange::{exchange, receive};
@@ -82,15 +82,16 @@ async fn ready<'a>(
         return Err(Denied::new(Rule::MethodForbidden, &parts.method).into());
     }
     let bytes = check_head(&parts, call.limits.header_bytes)?;
-    let injections = injections(egress, call, &destination, &parts)?;
-    let own = own_credentials(&parts.headers, &injections);
-    let rules = egress.rules().admit(&WantedRequest {
-        https: destination.origin.https,
-        host: &destination.origin.host,
-        port: destination.origin.port,
+    let view = inject::RequestView {
+        origin: &destination.origin,
         method: &parts.method,
-        credentials: &own,
-    })?;
+        uri: &parts.uri,
+        headers: &parts.headers,
+    };
+    let injections = inject::find(&view, &call.placeholders, egress.rules().secrets())?;
+    let own = own_credentials(&parts.headers, &injections);
+    let (rules, origin) = (egress.rules(), &destination.origin);
+    let rules = rules.admit(origin, &parts.method, &own)?;
     let body = read_body(egress, call, clock, &parts, body).await?;
     let target = put_in(egress, call, &destination, &injections, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
@@ -119,24 +120,6 @@ fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> 
     let bytes = headers::check(&parts.headers, allowed)?.saturating_add(line);
     Limit::check(LimitKind::RequestHeadBytes, bytes, allowed)?;
     Ok(bytes)
-}
-
-fn injections(
-    egress: &Egress,
-    call: &CallState,
-    destination: &Destination,
-    parts: &http::request::Parts,
-) -> Result<Vec<Injection>, Denied> {
-    let request = inject::RequestView {
-        https: destination.origin.https,
-        host: &destination.host,
-        port: destination.origin.port,
-        method: &parts.method,
-        uri: &parts.uri,
-        headers: &parts.headers,
-    };
-    let places = egress.rules().secrets();
-    inject::find(&request, &call.placeholders, places)
 }
 
 /// Headers with credentials that no placeholder stands for.
@@ -199,7 +182,7 @@ fn put_in(
         }
     }
     for place in egress.rules().secrets() {
-        if place.is_at(origin.https, &destination.host, origin.port) {
+        if place.origin == *origin {
             // Another call may have sent it there. A secret without a value was never
             // sent; a value that can't be searched for could be echoed unseen.
             match call.secrets.load(&place.slug, origin) {

@@ -20,7 +20,6 @@ pub(crate) enum Holder {
 }
 
 /// A number of permits.
-#[derive(Debug)]
 pub(crate) struct FairPermits {
     /// Permits reserved for holders that have none.
     reserve: usize,
@@ -28,14 +27,12 @@ pub(crate) struct FairPermits {
     freed: Notify,
 }
 
-#[derive(Debug)]
 struct State {
     left: usize,
     held: HashMap<Holder, usize>,
 }
 
 /// A permit, returned when dropped.
-#[derive(Debug)]
 pub(crate) struct FairPermit {
     shares: Arc<FairPermits>,
     holders: Vec<Holder>,

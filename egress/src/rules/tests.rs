@@ -16,14 +16,13 @@ fn admit(hosts: Vec<HostRule>, url: &str, method: Method, own: &[HeaderName]) ->
     let rules = Rules::new(hosts, Vec::new()).unwrap();
     let uri: http::Uri = url.parse().unwrap();
     let https = uri.scheme_str() == Some("https");
-    let wanted = WantedRequest {
+    let origin = Origin {
         https,
-        host: uri.host().unwrap(),
-        port: uri.port_u16().unwrap_or(if https { 443 } else { 80 }),
-        method: &method,
-        credentials: own,
+        host: uri.host().unwrap().to_owned(),
+        port: uri.port_u16().unwrap_or(Origin::default_port(https)),
     };
-    rules.admit(&wanted).err().map(|denied| denied.rule)
+    let admitted = rules.admit(&origin, &method, own);
+    admitted.err().map(|denied| denied.rule)
 }
 
 #[test]

@@ -7,7 +7,6 @@
 //! match, which takes the depth of a state.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
@@ -52,14 +51,6 @@ struct Node {
 }
 
 impl DefaultIsZeroes for Node {}
-
-impl fmt::Debug for Automaton {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Automaton")
-            .field("nodes", &self.nodes.len())
-            .finish_non_exhaustive()
-    }
-}
 
 impl Automaton {
     /// One that finds `patterns`; empty ones are left out.

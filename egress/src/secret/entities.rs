@@ -11,18 +11,15 @@ pub(crate) struct Entity {
 }
 
 const fn named(name: &'static str, byte: u8) -> Entity {
-    Entity {
-        name: name.as_bytes(),
-        byte,
-        bare: false,
-    }
+    let (name, bare) = (name.as_bytes(), false);
+    Entity { name, byte, bare }
 }
 
 const fn bare(name: &'static str, byte: u8) -> Entity {
+    let bare = true;
     Entity {
-        name: name.as_bytes(),
-        byte,
-        bare: true,
+        bare,
+        ..named(name, byte)
     }
 }
 
@@ -107,13 +104,26 @@ pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usiz
     start..start + those.count()
 }
 
+/// The names with the first letter of these.
+#[inline]
+fn alike(letters: &[u8]) -> &'static [Entity] {
+    let first = letters.first().copied().unwrap_or_default();
+    let names = ENTITIES.get(starting(first, 0, 0..ENTITIES.len()));
+    names.unwrap_or_default()
+}
+
 /// What a whole name stands for.
 #[inline]
 pub(super) fn find(name: &[u8]) -> Option<u8> {
-    let first = name.first().copied()?;
-    let names = ENTITIES.get(starting(first, 0, 0..ENTITIES.len()))?;
-    let found = names.iter().find(|entity| entity.name == name)?;
+    let found = alike(name).iter().find(|entity| entity.name == name)?;
     Some(found.byte)
+}
+
+/// The name at the start of `letters` that HTML knows without `;`, for compatibility.
+#[inline]
+pub(super) fn find_bare(letters: &[u8]) -> Option<&'static Entity> {
+    let starts = |entity: &&Entity| entity.bare && letters.starts_with(entity.name);
+    alike(letters).iter().find(starts)
 }
 
 #[cfg(test)]

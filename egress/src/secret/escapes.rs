@@ -10,18 +10,6 @@ pub(super) const MAX_DIGITS: u8 = 8;
 /// Letters of the longest name in HTML.
 const MAX_NAME_LETTERS: usize = 16;
 
-/// The names that HTML knows without `;`, for compatibility.
-const BARE: &[(&[u8], u8)] = &[
-    (b"lt", b'<'),
-    (b"gt", b'>'),
-    (b"amp", b'&'),
-    (b"quot", b'"'),
-    (b"LT", b'<'),
-    (b"GT", b'>'),
-    (b"AMP", b'&'),
-    (b"QUOT", b'"'),
-];
-
 /// What the start of a text can be read as.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Single {
@@ -161,11 +149,8 @@ impl Single {
         {
             self.add(end + 1, u32::from(byte));
         }
-        let [b'l' | b'g' | b'a' | b'q' | b'L' | b'G' | b'A' | b'Q', ..] = letters else {
-            return;
-        };
-        if let Some((name, byte)) = BARE.iter().find(|(name, _)| letters.starts_with(name)) {
-            self.add(name.len() + 1, u32::from(*byte));
+        if let Some(entity) = entities::find_bare(letters) {
+            self.add(entity.name.len() + 1, u32::from(entity.byte));
         }
     }
 }

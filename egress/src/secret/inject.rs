@@ -10,15 +10,13 @@ use toolward_contract::header::may_precede_secret;
 use toolward_contract::url_path::{self, percent_decoded};
 
 use super::placeholder::{LENGTH, Placeholders};
-use crate::authority::Host;
+use crate::authority::Origin;
 use crate::error::{Denied, Rule};
 use crate::rules::{ReadPosition, SecretPlace};
 
 /// A request, as far as secrets go.
 pub(crate) struct RequestView<'a> {
-    pub(crate) https: bool,
-    pub(crate) host: &'a Host,
-    pub(crate) port: u16,
+    pub(crate) origin: &'a Origin,
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
@@ -159,7 +157,7 @@ fn allowed(
     let mut left: Vec<&SecretPlace> = places.iter().filter(|p| p.slug == slug).collect();
     type Holds<'a> = &'a dyn Fn(&SecretPlace) -> bool;
     let here = |place: &SecretPlace| here(&place.position);
-    let origin = |place: &SecretPlace| place.is_at(request.https, request.host, request.port);
+    let origin = |place: &SecretPlace| place.origin == *request.origin;
     let method = |place: &SecretPlace| place.methods.contains(request.method);
     let below = |place: &SecretPlace| url_path::is_below(path, &place.path_prefix);
     let rules: [(Rule, Holds<'_>); 4] = [

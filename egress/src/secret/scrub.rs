@@ -17,7 +17,6 @@ use super::{LoadedSecret, encodings};
 pub const REPLACEMENT: &[u8] = b"[secret]";
 
 /// What to look for: the forms of secret values that a server may echo.
-#[derive(Debug)]
 pub struct Patterns(Automaton);
 
 impl Patterns {
@@ -75,7 +74,7 @@ impl Patterns {
 }
 
 /// The values found and not passed on yet, by their offsets in the stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Matches {
     /// In order, without overlaps.
     found: Vec<Range<usize>>,
@@ -122,7 +121,6 @@ impl Matches {
 }
 
 /// Scrubs a stream.
-#[derive(Debug)]
 pub struct Scrubber {
     patterns: Arc<Patterns>,
     scan: PatternScan,
@@ -132,15 +130,15 @@ pub struct Scrubber {
     base: usize,
 }
 
+impl fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scrubber").finish_non_exhaustive()
+    }
+}
+
 /// The end of what came, which may start a value.
 #[derive(Default)]
 struct Held(Zeroizing<Vec<u8>>);
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
-    }
-}
 
 impl Held {
     /// A vector that grows by itself leaves copies behind.

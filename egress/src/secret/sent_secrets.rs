@@ -1,9 +1,7 @@
 //! The values that an origin may know and so may echo in any response: policy ties them
 //! to it, and this call or another one sent them.
 
-use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::scrub::Patterns;
 use super::{LoadedSecret, SecretValues};
@@ -19,13 +17,13 @@ const MAX_SEARCH_BYTES: u64 = 24 << 20;
 pub(crate) struct SentSecrets {
     values: Arc<dyn SecretValues>,
     known: Mutex<Known>,
-    count: AtomicUsize,
-    memory: AtomicU64,
 }
 
 #[derive(Default)]
 struct Known {
     secrets: Vec<(Origin, Arc<LoadedSecret>)>,
+    /// Bytes of memory that looking for them takes.
+    memory: u64,
     /// For each origin that sent a response since it may know its last value.
     patterns: Vec<(Origin, Arc<Patterns>)>,
 }
@@ -41,55 +39,12 @@ impl Known {
         let here = self.secrets.iter().filter(|(own, _)| own == origin);
         here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
     }
-}
 
-impl fmt::Debug for SentSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SentSecrets")
-            .field("count", &self.count())
-            .finish_non_exhaustive()
-    }
-}
-
-impl SentSecrets {
-    pub(crate) fn new(values: Arc<dyn SecretValues>) -> SentSecrets {
-        SentSecrets {
-            values,
-            known: Mutex::default(),
-            count: AtomicUsize::new(0),
-            memory: AtomicU64::new(0),
-        }
-    }
-
-    /// The value of a secret that `origin` may know from now on; the same one for
-    /// all of the call.
-    pub(crate) fn load(
-        &self,
-        slug: &str,
-        origin: &Origin,
-    ) -> Result<Arc<LoadedSecret>, SecretError> {
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all
-            .secrets
-            .iter()
-            .find(|(own, secret)| own == origin && secret.slug == slug);
-        if let Some((_, secret)) = known {
-            return Ok(Arc::clone(secret));
-        }
-        let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
-        self.take(&secret, all.superseded(origin))?;
-        all.secrets.push((origin.clone(), Arc::clone(&secret)));
-        all.patterns.retain(|(own, _)| own != origin);
-        self.count.fetch_add(1, Ordering::SeqCst);
-        Ok(secret)
-    }
-
-    /// Counts what it takes to look for a value, and what the patterns that are still held
+    /// Counts what it takes to look for a value of `origin`, and what its patterns that are still held
     /// take, unless that is too much.
-    fn take(&self, secret: &LoadedSecret, held: u64) -> Result<(), SecretError> {
-        // The caller holds the lock, so nothing else writes.
-        let memory = self.memory().saturating_add(secret.memory());
-        let memory = memory.saturating_add(held);
+    fn take(&mut self, secret: &LoadedSecret, origin: &Origin) -> Result<(), SecretError> {
+        let memory = self.memory.saturating_add(secret.memory());
+        let memory = memory.saturating_add(self.superseded(origin));
         if memory > MAX_SEARCH_BYTES {
             return Err(SecretError {
                 slug: secret.slug.clone(),
@@ -99,23 +54,56 @@ impl SentSecrets {
                 ),
             });
         }
-        self.memory.store(memory, Ordering::Relaxed);
+        self.memory = memory;
         Ok(())
+    }
+}
+
+impl SentSecrets {
+    pub(crate) fn new(values: Arc<dyn SecretValues>) -> SentSecrets {
+        let known = Mutex::default();
+        SentSecrets { values, known }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a secret that `origin` may know from now on; the same one for
+    /// all of the call.
+    pub(crate) fn load(
+        &self,
+        slug: &str,
+        origin: &Origin,
+    ) -> Result<Arc<LoadedSecret>, SecretError> {
+        let mut all = self.known();
+        let known = all
+            .secrets
+            .iter()
+            .find(|(own, secret)| own == origin && secret.slug == slug);
+        if let Some((_, secret)) = known {
+            return Ok(Arc::clone(secret));
+        }
+        let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
+        all.take(&secret, origin)?;
+        all.secrets.push((origin.clone(), Arc::clone(&secret)));
+        all.patterns.retain(|(own, _)| own != origin);
+        Ok(secret)
     }
 
     /// Bytes of memory that looking for the values takes.
     pub(crate) fn memory(&self) -> u64 {
-        self.memory.load(Ordering::Relaxed)
+        self.known().memory
     }
 
     /// Grows with every value of a further origin.
     pub(crate) fn count(&self) -> usize {
-        self.count.load(Ordering::SeqCst)
+        self.known().secrets.len()
     }
 
     /// The name of a secret that `origin` may know.
     pub(crate) fn any(&self, origin: &Origin) -> Option<String> {
-        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known();
         let mut here = all.secrets.iter().filter(|(own, _)| own == origin);
         here.next().map(|(_, secret)| secret.slug.clone())
     }
@@ -123,7 +111,7 @@ impl SentSecrets {
     /// What to scrub from a response of `origin`; `None`: it knows nothing. Made once,
     /// until `origin` may know more.
     pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known();
         if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {
             return Some(Arc::clone(patterns));
         }

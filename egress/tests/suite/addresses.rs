@@ -167,9 +167,11 @@ async fn the_systems_resolver_answers_for_this_machine() {
         ..local("localhost", server.port)
     };
     let rules = toolward_egress::Rules::new(vec![rule], Vec::new()).unwrap();
-    let transport = toolward_egress::Transport::builder()
-        .system_roots(false)
-        .build();
+    let transport = toolward_egress::TransportSettings {
+        system_roots: false,
+        ..Default::default()
+    };
+    let transport = transport.build();
     let egress = transport.egress(std::sync::Arc::new(rules));
     let call = egress.call(limits(), std::sync::Arc::new(toolward_egress::NoSecrets));
     let url = format!("http://localhost:{}/", server.port);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
-use toolward_egress::{Egress, HostRule, NoSecrets, Rules, Timeouts, Transport};
+use toolward_egress::{Egress, HostRule, NoSecrets, Rules, Timeouts, Transport, TransportSettings};
 
 use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
@@ -147,9 +147,11 @@ async fn a_route_that_is_dropped_closes_its_connections() {
 async fn an_idle_connection_is_closed_after_a_while() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let transport = transport(&Names::local())
-        .idle_timeout(Duration::from_millis(100))
-        .build();
+    let transport = TransportSettings {
+        idle_timeout: Duration::from_millis(100),
+        ..transport(&Names::local())
+    }
+    .build();
     let egress = route(&transport, local("a.example", server.port));
     for round in 1..=2 {
         fetch(&egress, &url).await;
@@ -162,7 +164,11 @@ async fn an_idle_connection_is_closed_after_a_while() {
 async fn idle_connections_are_bounded() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let transport = transport(&Names::local()).idle_connections(2).build();
+    let transport = TransportSettings {
+        idle_connections: 2,
+        ..transport(&Names::local())
+    }
+    .build();
     let egress = route(&transport, local("a.example", server.port));
     let call = egress.call(limits(), Arc::new(NoSecrets));
     let mut responses = Vec::new();
@@ -182,7 +188,11 @@ async fn idle_connections_are_bounded() {
 async fn an_idle_connection_yields_to_another_route_that_needs_one() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let transport = transport(&Names::local()).connections(1).build();
+    let transport = TransportSettings {
+        connections: 1,
+        ..transport(&Names::local())
+    }
+    .build();
     let one = route(&transport, local("a.example", server.port));
     let other = route(&transport, local("a.example", server.port));
     assert_eq!(fetch(&one, &url).await, "hello");
@@ -281,7 +291,11 @@ async fn a_request_that_is_given_up_frees_its_connection_whatever_the_server_doe
     })
     .await;
     let server = Server::replying(ok("hello")).await;
-    let transport = transport(&Names::local()).connections(1).build();
+    let transport = TransportSettings {
+        connections: 1,
+        ..transport(&Names::local())
+    }
+    .build();
     let call = route(&transport, writing("a.example", stuck.port));
     let call = call.call(limits(), Arc::new(NoSecrets));
     let large = "x".repeat(8 << 20);
@@ -306,10 +320,12 @@ async fn requests_beyond_the_connections_take_turns() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
     for (own, all) in [(2, 1024), (1024, 2)] {
-        let transport = transport(&Names::local())
-            .connections(all)
-            .connections_per_route(own)
-            .build();
+        let transport = TransportSettings {
+            connections: all,
+            connections_per_route: own,
+            ..transport(&Names::local())
+        }
+        .build();
         let egress = route(&transport, local("a.example", server.port));
         let call = egress.call(limits(), Arc::new(NoSecrets));
         let one = |_| {

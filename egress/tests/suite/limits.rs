@@ -7,7 +7,9 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
-use toolward_egress::{CallLimits, Error, LimitKind, NoSecrets, Rules, Timeouts, Transport};
+use toolward_egress::{
+    CallLimits, Error, LimitKind, NoSecrets, Rules, Timeouts, Transport, TransportSettings,
+};
 
 use crate::server::{Server, ok, read_request};
 use crate::world::{
@@ -403,7 +405,11 @@ async fn open_connections_of_a_host_are_bounded() {
     })
     .await;
     let rules = Rules::new(vec![local("a.example", server.port)], Vec::new()).unwrap();
-    let transport: Transport = transport(&Names::local()).connections(2).build();
+    let transport: Transport = TransportSettings {
+        connections: 2,
+        ..transport(&Names::local())
+    }
+    .build();
     let call = transport
         .egress(Arc::new(rules))
         .call(limits(), Arc::new(NoSecrets));
@@ -438,10 +444,12 @@ async fn a_route_that_takes_all_its_connections_leaves_others_theirs() {
     })
     .await;
     let server = Server::replying(ok("")).await;
-    let transport = transport(&Names::local())
-        .connections(5)
-        .connections_per_route(4)
-        .build();
+    let transport = TransportSettings {
+        connections: 5,
+        connections_per_route: 4,
+        ..transport(&Names::local())
+    }
+    .build();
     let route = |port| {
         let rules = Rules::new(vec![local("a.example", port)], Vec::new()).unwrap();
         transport

@@ -6,7 +6,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use toolward_egress::{
     Call, CallLimits, HostRule, Rules, SecretPosition, SecretRule, SecretValues, Timeouts,
-    Transport,
+    Transport, TransportSettings,
 };
 
 use crate::server::{Server, ok, read_request};
@@ -38,7 +38,11 @@ impl Vault {
         let authority = Authority::new();
         let acceptor = authority.acceptor(&["a.example", "evil.example"]);
         let server = Server::start(Some(acceptor), behaviour).await;
-        let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+        let transport = TransportSettings {
+            ca_pem: vec![authority.pem().into()],
+            ..transport(&Names::local())
+        }
+        .build();
         Vault {
             server,
             transport,

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use toolward_egress::{
-    Call, Egress, HostRule, NoSecrets, Resolve, Resolving, Rules, Timeouts, Transport,
+    Call, Egress, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts,
+    Transport, TransportSettings,
 };
 
 use crate::server::{Server, ok, read_request};
@@ -19,7 +20,7 @@ struct Silent {
 }
 
 impl Resolve for Silent {
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a str, _: LookupPermit) -> Resolving<'a> {
         Box::pin(async move {
             if host == "a.example" {
                 return "127.0.0.1"
@@ -36,8 +37,12 @@ impl Resolve for Silent {
 fn silent() -> (Arc<Silent>, Transport) {
     let names = Arc::new(Silent::default());
     let resolver: Arc<Silent> = Arc::clone(&names);
-    let transport = Transport::builder().system_roots(false).resolver(resolver);
-    (names, transport.build())
+    let settings = TransportSettings {
+        resolver,
+        system_roots: false,
+        ..TransportSettings::default()
+    };
+    (names, settings.build())
 }
 
 fn rules(port: u16) -> Arc<Rules> {
@@ -125,7 +130,11 @@ async fn a_principal_whose_servers_never_answer_leaves_connections_to_others() {
     .await;
     let server = Server::replying(ok("")).await;
     let names = crate::world::Names::local();
-    let transport = transport(&names).connections(8).build();
+    let transport = TransportSettings {
+        connections: 8,
+        ..transport(&names)
+    }
+    .build();
     let mut held = JoinSet::new();
     for _ in 0..4 {
         let rules = Rules::new(vec![local("a.example", tarpit.port)], Vec::new()).unwrap();

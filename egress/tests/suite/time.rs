@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use http::Request;
 use tokio::io::AsyncWriteExt;
 use toolward_egress::{
-    Call, CallLimits, Error, HostRule, NoSecrets, Resolve, Resolving, Rules, Timeouts,
+    Call, CallLimits, Error, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, Rules,
+    Timeouts, TransportSettings,
 };
 
 use crate::server::{Client, Heard, Server, read_request};
@@ -176,7 +177,11 @@ async fn a_tls_handshake_that_never_comes_is_left() {
     };
     let rules = Arc::new(Rules::new(vec![rule], Vec::new()).unwrap());
     let authority = crate::tls::Authority::new();
-    let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![authority.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     let call = transport.egress(rules).call(short(), Arc::new(NoSecrets));
     let url = format!("https://a.example:{}/", server.port);
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-tls");
@@ -187,7 +192,7 @@ async fn a_tls_handshake_that_never_comes_is_left() {
 struct NeverAnswers(AtomicUsize);
 
 impl Resolve for NeverAnswers {
-    fn resolve<'a>(&'a self, _host: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _: LookupPermit) -> Resolving<'a> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::pending::<std::io::Result<Vec<IpAddr>>>())
     }
@@ -198,7 +203,11 @@ async fn a_resolver_that_never_answers_is_left() {
     let resolver = Arc::new(NeverAnswers::default());
     let own_resolver = Arc::<NeverAnswers>::clone(&resolver);
     let rules = Arc::new(Rules::new(vec![local("a.example", 1)], Vec::new()).unwrap());
-    let transport = transport(&Names::local()).resolver(own_resolver).build();
+    let transport = TransportSettings {
+        resolver: own_resolver,
+        ..transport(&Names::local())
+    }
+    .build();
     let egress = transport.egress(rules);
     let url = "http://a.example:1/";
     let call = egress.call(short(), Arc::new(NoSecrets));

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls_pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
-use toolward_egress::{HostRule, NoSecrets, Rules, Transport};
+use toolward_egress::{HostRule, NoSecrets, Rules, Transport, TransportSettings};
 
 use crate::server::{Server, ok};
 use crate::world::{Names, code, limits, local, send_get, text, transport};
@@ -67,7 +67,11 @@ async fn fetch(transport: &Transport, host: &str, port: u16) -> &'static str {
 #[tokio::test]
 async fn a_server_proves_its_name_to_a_known_authority() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let transport = transport(&Names::local()).ca_pem(ours.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![ours.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     let good = Server::replying_over(ours.acceptor(&["a.example"]), ok("")).await;
     assert_eq!(fetch(&transport, "a.example", good.port).await, "sent");
     assert_eq!(
@@ -86,7 +90,11 @@ async fn a_server_proves_its_name_to_a_known_authority() {
 #[tokio::test]
 async fn an_address_is_proven_too() {
     let authority = Authority::new();
-    let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![authority.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     let good = Server::replying_over(authority.acceptor(&["127.0.0.1"]), ok("")).await;
     assert_eq!(fetch(&transport, "127.0.0.1", good.port).await, "sent");
     let name = Server::replying_over(authority.acceptor(&["a.example"]), ok("")).await;
@@ -99,7 +107,11 @@ async fn an_address_is_proven_too() {
 #[tokio::test]
 async fn a_server_that_speaks_no_tls_hears_no_request() {
     let authority = Authority::new();
-    let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![authority.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     let plain = Server::start(None, |mut client, _| async move {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut start = [0; 5];
@@ -126,7 +138,11 @@ async fn without_roots_nobody_is_trusted() {
         "no certificate",
         "-----BEGIN CERTIFICATE-----\nYWJj\n-----END CERTIFICATE-----\n",
     ] {
-        let odd = transport(&Names::local()).ca_pem(pem).build();
+        let odd = TransportSettings {
+            ca_pem: vec![pem.into()],
+            ..transport(&Names::local())
+        }
+        .build();
         assert!(odd.load_roots().is_err(), "{pem:?}");
     }
     assert_eq!(server.heard.requests().len(), 0);
@@ -135,7 +151,11 @@ async fn without_roots_nobody_is_trusted() {
 #[tokio::test]
 async fn roots_are_loaded_when_asked() {
     let authority = Authority::new();
-    let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![authority.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     assert_eq!(transport.load_roots(), Ok(1));
     let server = Server::replying_over(authority.acceptor(&["a.example"]), ok("x")).await;
     assert_eq!(fetch(&transport, "a.example", server.port).await, "sent");
@@ -145,7 +165,11 @@ async fn roots_are_loaded_when_asked() {
 async fn a_tls_connection_is_kept_for_the_next_request() {
     let authority = Authority::new();
     let server = Server::replying_over(authority.acceptor(&["a.example"]), ok("hello")).await;
-    let transport = transport(&Names::local()).ca_pem(authority.pem()).build();
+    let transport = TransportSettings {
+        ca_pem: vec![authority.pem().into()],
+        ..transport(&Names::local())
+    }
+    .build();
     let rules = Rules::new(vec![https("a.example", server.port)], Vec::new()).unwrap();
     let call = transport
         .egress(Arc::new(rules))

@@ -17,8 +17,8 @@ use http_body_util::{BodyExt, Empty, Full};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
-    Call, CallLimits, Error, HostRule, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
-    SecretPosition, SecretRule, SecretValues, Timeouts, Transport, TransportBuilder, ValueError,
+    Call, CallLimits, Error, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody,
+    Rules, SecretPosition, SecretRule, SecretValues, Timeouts, TransportSettings, ValueError,
 };
 use zeroize::Zeroizing;
 
@@ -53,7 +53,7 @@ impl Names {
 }
 
 impl Resolve for Names {
-    fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a str, _: LookupPermit) -> Resolving<'a> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut names = self.answers.lock().unwrap();
         let answer = match names.get_mut(host) {
@@ -66,10 +66,12 @@ impl Resolve for Names {
 }
 
 /// A transport with the names of this file and no roots.
-pub(crate) fn transport(names: &Arc<Names>) -> TransportBuilder {
-    Transport::builder()
-        .system_roots(false)
-        .resolver(Arc::<Names>::clone(names))
+pub(crate) fn transport(names: &Arc<Names>) -> TransportSettings {
+    TransportSettings {
+        resolver: Arc::<Names>::clone(names),
+        system_roots: false,
+        ..TransportSettings::default()
+    }
 }
 
 /// A rule for reading over plain http from a name on 127.0.0.1.

@@ -1,4 +1,4 @@
-//! `[[context]]`: one table.
+//! `[[context]]`: one table, and what no tool gets a value from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use toolward_contract::tool::CONTEXT_PIN;
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::implementation::{Contract, Implementation};
 use crate::name::{Publisher, ToolPattern};
+use crate::resources;
 use crate::toml_text::PLACEHOLDER_VARIABLE;
-use crate::values;
 
 /// The principal that stands for all.
 const EVERYBODY: &str = "*";
@@ -184,9 +184,9 @@ impl ContextSource {
     pub(super) fn check(&self) -> Result<(), PolicyError> {
         match self {
             Self::Written(_) => Ok(()),
-            Self::File(name) => values::check_file_name("file", name),
+            Self::File(name) => resources::check_file_name("file", name),
             Self::Env(name) => {
-                values::check_variable(&error::CONTEXT, "environment variables", name)
+                resources::check_variable(&error::CONTEXT, "environment variables", name)
             }
         }
     }
@@ -273,5 +273,58 @@ impl ContextValue {
             ContextSource::File(name) => Some(name),
             _ => None,
         }
+    }
+}
+
+/// A `[[context]]` that no tool gets a value from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnusedContext<'p> {
+    rule: &'p ContextRule,
+    place: &'p str,
+    is_installed: bool,
+}
+
+impl<'p> UnusedContext<'p> {
+    pub(crate) fn of(
+        rule: &'p ContextRule,
+        place: &'p str,
+        contracts: &[Contract<'_>],
+    ) -> Option<Self> {
+        let mut about = contracts
+            .iter()
+            .filter(|contract| rule.is_about(contract))
+            .peekable();
+        let is_installed = about.peek().is_some();
+        let used = about.any(|contract| contract.tool.context_schema.is_some());
+        (!used).then_some(Self {
+            rule,
+            place,
+            is_installed,
+        })
+    }
+
+    /// Its stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.is_installed {
+            true => "context-without-schema",
+            false => "context-without-tool",
+        }
+    }
+}
+
+impl fmt::Display for UnusedContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.is_installed {
+            true => "the tool's contract has no contextSchema, so that its calls have no context",
+            false => "it matches no installed tool",
+        };
+        let (tool, publisher) = (&self.rule.tool, &self.rule.publisher);
+        write!(
+            f,
+            "{}: {tool} of {publisher}: {why} [{}]",
+            self.place,
+            self.code()
+        )
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
-use crate::evaluate::{Evaluated, PolicyView, gives, reveals};
+use crate::evaluate::{Evaluated, PolicyView, gives, parts, reveals};
 use crate::exec::ExecRule;
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
-use crate::implementation::DeclaredBy;
+use crate::implementation::{Declared, DeclaredBy};
 use crate::rule::{Placed, Rule};
 
 pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
@@ -17,13 +17,11 @@ pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
         ..Grant::default()
     };
     let mut seen = BTreeSet::new();
-    for one in evaluated {
-        for (asked, found) in &one.found {
-            if let Ok(rules) = found
-                && seen.insert((asked, one.declared.mutates, one.declared.by))
-            {
-                add(&mut grant, view, one, asked, rules);
-            }
+    for (declared, asked, found) in parts(evaluated) {
+        if let Ok(rules) = found
+            && seen.insert((asked, declared.mutates, declared.by))
+        {
+            add(&mut grant, view, declared, asked, rules);
         }
     }
     tidy(grant)
@@ -45,23 +43,23 @@ pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
 /// What one part of a declaration adds to the grant.
 pub(crate) fn part(
     view: &PolicyView<'_>,
-    one: &Evaluated<'_>,
+    declared: &Declared,
     asked: &Capability,
     rules: &[&Placed<Rule>],
 ) -> Grant {
     let mut grant = Grant::default();
-    add(&mut grant, view, one, asked, rules);
+    add(&mut grant, view, declared, asked, rules);
     tidy(grant)
 }
 
 fn add(
     grant: &mut Grant,
     view: &PolicyView<'_>,
-    one: &Evaluated<'_>,
+    declared: &Declared,
     asked: &Capability,
     rules: &[&Placed<Rule>],
 ) {
-    let (mutates, by) = (one.declared.mutates, one.declared.by);
+    let (mutates, by) = (declared.mutates, declared.by);
     match asked.class() {
         Class::Network => network(grant, view, asked, mutates, by),
         Class::External => external(grant, view, asked, by),
@@ -245,18 +243,20 @@ fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T
     kept
 }
 
+/// Whether one scope of a class takes in another.
+fn covers(class: Class, wide: &impl ToString, part: &impl ToString) -> bool {
+    let wide = Capability::of(class.clone(), &wide.to_string());
+    let part = Capability::of(class, &part.to_string());
+    wide.is_ok_and(|wide| part.is_ok_and(|part| wide.covers(&part)))
+}
+
 impl HostGrant {
     /// Whether every request that passes `other` passes this one.
     fn contains(&self, other: &Self) -> bool {
-        let host = |grant: &Self| Capability::of(Class::Network, &grant.host.to_string());
-        let covers = match (host(self), host(other)) {
-            (Ok(own), Ok(other)) => own.covers(&other),
-            _ => false,
-        };
         // No port stands for 443 with https and 80 with http: it does not take in
         // http at port 443.
         let ports = self.host.port() == other.host.port() || !other.plain_http;
-        covers
+        covers(Class::Network, &self.host, &other.host)
             && ports
             && (self.unsafe_methods || !other.unsafe_methods)
             && (self.plain_http || !other.plain_http)
@@ -271,11 +271,8 @@ impl HostGrant {
 impl WorkspaceGrant {
     /// Whether everything in `other` is in this one, too.
     fn contains(&self, other: &Self) -> bool {
-        let path = |grant: &Self| Capability::of(Class::Workspace, &grant.path.to_string());
-        let covers = match (path(self), path(other)) {
-            (Ok(own), Ok(other)) => own.covers(&other),
-            _ => false,
-        };
-        covers && self.root == other.root && (self.write || !other.write)
+        covers(Class::Workspace, &self.path, &other.path)
+            && self.root == other.root
+            && (self.write || !other.write)
     }
 }

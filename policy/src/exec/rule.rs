@@ -169,21 +169,15 @@ impl FromStr for ExecDigest {
         if text == PLACEHOLDER_VARIABLE {
             return Ok(Self::Placeholder);
         }
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let mut bytes = [0; 32];
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        let fits = pairs.len() == bytes.len() && rest.is_empty();
-        let read = fits.then(|| {
-            for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-                *byte = (digit(*high)? << 4) | digit(*low)?;
-            }
-            Some(())
-        });
-        read.flatten().map(|()| Self::Blake3(bytes)).ok_or_else(|| {
+        let lower = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = Some(text.as_bytes()).filter(|text| text.iter().copied().all(lower));
+        let (pairs, rest) = digits.unwrap_or_default().as_chunks::<2>();
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+        let bytes = bytes
+            .filter(|_| rest.is_empty())
+            .and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self::Blake3).ok_or_else(|| {
             error::EXEC
                 .expected("`digest` to be 64 hex digits", text)
                 .hinted("write the BLAKE3 digest of the file in lower case, as `b3sum` prints it")
@@ -220,6 +214,13 @@ pub enum WorkspaceAccess {
 }
 
 impl WorkspaceAccess {
+    pub(crate) fn of(write: bool) -> Self {
+        match write {
+            true => Self::ReadWrite,
+            false => Self::ReadOnly,
+        }
+    }
+
     /// The word in a policy.
     #[must_use]
     pub fn as_str(self) -> &'static str {

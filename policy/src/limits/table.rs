@@ -128,84 +128,51 @@ limits! {
     /// `limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together. The
     /// default is 20 G for each second of the default `timeout_ms`, more than an interpreter
     /// spends in that time: as a rule the clock ends an endless loop.
-    Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> = Limit {
-        default: fuel_for(DEFAULT_TIMEOUT),
-        maximum: 10_000_000_000_000,
-    };
+    Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> =
+        Limit::fixed(fuel_for(DEFAULT_TIMEOUT)).up_to(10_000_000_000_000);
     /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the
     /// result, retries included; waiting for a slot, for a person and compiling lie before it.
     /// The default is what `fuel` is made for; a contract that gives no `timeout_ms` asks for
     /// 30 s (AIP-14).
-    Timeout = "timeout_ms", "ms", Positive, timeout: Limit<Duration> = Limit {
-        default: DEFAULT_TIMEOUT,
-        maximum: Duration::from_secs(300),
-    };
+    Timeout = "timeout_ms", "ms", Positive, timeout: Limit<Duration> =
+        Limit::fixed(DEFAULT_TIMEOUT).up_to(Duration::from_secs(300));
     /// `limits.memory_mib` in DRIVER.md. All memories of a call together, and [what the host
     /// holds for it](host-memory.md).
-    Memory = "memory_bytes", "bytes", Positive, memory_bytes: Limit<u64> = Limit {
-        default: 64 * MIB,
-        maximum: 256 * MIB,
-    };
+    Memory = "memory_bytes", "bytes", Positive, memory_bytes: Limit<u64> =
+        Limit::fixed(64 * MIB).up_to(256 * MIB);
     /// The memory of all calls of a process together, results that clients have not read
     /// included; [more about it](host-memory.md#all-calls-together). Default: half of the machine's
     /// or the control group's memory, whichever is less.
     MemoryTotal = "memory_total", "bytes", Positive, memory_total: Option<u64> = None;
     /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
-    Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> = Limit {
-        default: 4 * MIB,
-        maximum: 16 * MIB,
-    };
+    Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> =
+        Limit::fixed(4 * MIB).up_to(16 * MIB);
     /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much standard error.
-    Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit {
-        default: 64 * KIB,
-        maximum: 4 * MIB,
-    };
+    Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit::fixed(64 * KIB).up_to(4 * MIB);
     /// `limits.log_records` in DRIVER.md. Log records of a call.
-    LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit {
-        default: 1000,
-        maximum: 10_000,
-    };
+    LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit::fixed(1000).up_to(10_000);
     /// `limits.resources` in DRIVER.md. Streams, pollables and other handles at once.
-    Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit {
-        default: 1024,
-        maximum: 16_384,
-    };
+    Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit::fixed(1024).up_to(16_384);
     /// `limits.http_requests` in DRIVER.md. HTTP requests under way at once.
-    HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit {
-        default: 16,
-        maximum: 64,
-    };
+    HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit::fixed(16).up_to(64);
     /// HTTP requests of a call altogether, including requests of tools that it calls.
-    HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> = Limit {
-        default: 256,
-        maximum: 4096,
-    };
+    HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> =
+        Limit::fixed(256).up_to(4096);
     /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
-    HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> = Limit {
-        default: 16 * MIB,
-        maximum: 64 * MIB,
-    };
+    HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> =
+        Limit::fixed(16 * MIB).up_to(64 * MIB);
     /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
     /// that is less.
-    HttpTimeout = "http_timeout_ms", "ms", Positive, http_timeout: Limit<Duration> = Limit {
-        default: Duration::from_secs(60),
-        maximum: Duration::from_secs(300),
-    };
+    HttpTimeout = "http_timeout_ms", "ms", Positive, http_timeout: Limit<Duration> =
+        Limit::fixed(Duration::from_secs(60)).up_to(Duration::from_secs(300));
     /// All that a call sends and receives over HTTP, including traffic of tools that it calls.
-    Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit {
-        default: 64 * MIB,
-        maximum: 256 * MIB,
-    };
+    Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit::fixed(64 * MIB).up_to(256 * MIB);
     /// `limits.workspace_bytes` in DRIVER.md. What a call may add to its workspaces.
-    WorkspaceBytes = "workspace_bytes", "bytes", Any, workspace_bytes: Limit<u64> = Limit {
-        default: 16 * MIB,
-        maximum: 1024 * MIB,
-    };
+    WorkspaceBytes = "workspace_bytes", "bytes", Any, workspace_bytes: Limit<u64> =
+        Limit::fixed(16 * MIB).up_to(1024 * MIB);
     /// `limits.workspace_files` in DRIVER.md. Files and directories that a call may create.
-    WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> = Limit {
-        default: 256,
-        maximum: 16_384,
-    };
+    WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> =
+        Limit::fixed(256).up_to(16_384);
     /// `limits.nested_calls` in DRIVER.md. Calls of other tools within one call, at any depth.
     NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64);
     /// How deep calls of tools by tools may nest.

@@ -13,9 +13,8 @@ use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
 use crate::limits::LimitSettings;
 use crate::resolve::ResolveTable;
-use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
+use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{Defaults, DenyRule, Placed, Rule, RuleId, RuleKind, written_at};
-use crate::values;
 
 /// The tables of a policy besides its rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,7 +109,7 @@ impl PolicyParts {
             tables,
         };
         if let Some(name) = &policy.tables.ca_file {
-            values::check_file_name("ca_file", name)?;
+            resources::check_file_name("ca_file", name)?;
         }
         policy.checked(placed)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
-use super::{Choices, OpenChoice};
+use super::Choices;
 use crate::decision::Decision;
 use crate::denial::{Denial, Lack, MissingGrant};
 use crate::grant::SecretPosition;
@@ -21,17 +21,14 @@ impl Denial {
     /// What no line can grant is a comment, too.
     #[must_use]
     pub fn lines_to_add(&self) -> String {
-        let mut lines = SuggestedLines::new(self.placeholders.clone());
-        lines.add(self);
-        lines.write().lines
+        SuggestedLines::of(self).write().lines
     }
 
     /// Fewer lines than [`Denial::lines_to_add`], as an example: they give only the first of the hosts and workspaces, with
     /// `partial`. Empty if it lacks at most one.
     #[must_use]
     pub fn narrower_lines(&self) -> String {
-        let mut lines = SuggestedLines::new(self.placeholders.clone());
-        lines.add(self);
+        let mut lines = SuggestedLines::of(self);
         match lines.narrow() {
             true => lines.write().lines,
             false => String::new(),
@@ -82,10 +79,8 @@ impl GrantParts {
         }
         self.partial = true;
         for set in [&mut self.requires, &mut self.mutates] {
-            let mut fewer = CapabilitySet::new();
             let stay = set.iter().filter(|one| !left_out.contains(one));
-            stay.cloned().for_each(|one| fewer.insert(one));
-            *set = fewer;
+            *set = stay.cloned().collect();
         }
         left_out
     }
@@ -123,7 +118,6 @@ pub(super) struct SuggestedLines {
     /// Whether each `[[grant]]` has it.
     pub(super) preapproved: bool,
     pub(super) choices: Choices,
-    pub(super) open: Vec<OpenChoice>,
     pub(super) remarks: Vec<String>,
 }
 
@@ -133,6 +127,12 @@ impl SuggestedLines {
             taken,
             ..Self::default()
         }
+    }
+
+    fn of(denial: &Denial) -> Self {
+        let mut lines = Self::new(denial.placeholders.clone());
+        lines.add(denial);
+        lines
     }
 
     pub(super) fn add(&mut self, denial: &Denial) {
@@ -225,11 +225,9 @@ impl SuggestedLines {
             .values_mut()
             .flat_map(GrantParts::narrow)
             .collect();
-        let mut workspaces = CapabilitySet::new();
         let stay = self.workspaces.iter();
         let stay = stay.filter(|one| !left_out.contains(one));
-        stay.cloned().for_each(|one| workspaces.insert(one));
-        self.workspaces = workspaces;
+        self.workspaces = stay.cloned().collect();
         !left_out.is_empty()
     }
 }

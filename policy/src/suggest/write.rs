@@ -19,36 +19,32 @@ impl SuggestedLines {
     pub(super) fn write(mut self) -> ChosenLines {
         let mut blocks = Vec::new();
         if !self.remarks.is_empty() {
-            let mut block = vec!["# No line can give these:".to_owned()];
-            block.append(&mut self.remarks);
-            blocks.push(block);
+            let title = "# No line can give these:".to_owned();
+            blocks.push([vec![title], std::mem::take(&mut self.remarks)].concat());
         }
-        blocks.extend(self.workspace_blocks());
-        blocks.extend(self.secret_blocks());
-        blocks.extend(self.service_blocks());
+        let mut open = Vec::new();
+        blocks.extend(self.workspace_blocks(&mut open));
+        blocks.extend(self.secret_blocks(&mut open));
+        blocks.extend(self.service_blocks(&mut open));
         blocks.extend(self.grant_blocks());
-        let mut whole: Vec<String> = self
-            .programs
-            .iter()
-            .chain(&self.contexts)
-            .cloned()
-            .collect();
-        if whole.iter().any(|tables| tables.contains("# choose")) {
-            self.open.push(OpenChoice::Tables);
+        let whole = self.programs.iter().chain(&self.contexts);
+        if whole.clone().any(|tables| tables.contains("# choose")) {
+            open.push(OpenChoice::Tables);
         }
         let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
-        let blocks: Vec<String> = blocks.chain(whole.drain(..)).collect();
+        let blocks: Vec<String> = blocks.chain(whole.cloned()).collect();
         ChosenLines {
             lines: blocks.join("\n"),
             unused: self.unused(),
             ambiguous: self.ambiguous(),
             narrower: None,
-            open: self.open,
+            open,
         }
     }
 
-    fn workspace_blocks(&mut self) -> Vec<Vec<String>> {
+    fn workspace_blocks(&self, open: &mut Vec<OpenChoice>) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
+        let mut taken = self.taken.clone();
         for path in &self.workspaces {
             let above = |other: &Capability| other != path && other.covers(path);
             if self.workspaces.iter().any(above) {
@@ -58,8 +54,8 @@ impl SuggestedLines {
             let directory = match self.choices.workspaces.get(&*path) {
                 Some(chosen) => pair("directory", chosen),
                 None => {
-                    self.open.push(OpenChoice::Workspace(path.to_string()));
-                    let directory = placeholder(&path, &mut self.taken);
+                    open.push(OpenChoice::Workspace(path.to_string()));
+                    let directory = placeholder(&path, &mut taken);
                     format!("{} # choose", pair("directory", &directory))
                 }
             };
@@ -74,9 +70,8 @@ impl SuggestedLines {
 
     /// A bundle's own words never decide where a secret comes from or goes to: these values work only once the operator
     /// has chosen them.
-    fn secret_blocks(&mut self) -> Vec<Vec<String>> {
+    fn secret_blocks(&self, open: &mut Vec<OpenChoice>) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
-        let mut open = Vec::new();
         for ((publisher, slug), secret) in &self.secrets {
             let (name, other) = match &secret.position {
                 Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
@@ -109,13 +104,11 @@ impl SuggestedLines {
             }
             blocks.push(block);
         }
-        self.open.append(&mut open);
         blocks
     }
 
-    fn service_blocks(&mut self) -> Vec<Vec<String>> {
+    fn service_blocks(&self, open: &mut Vec<OpenChoice>) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
-        let mut open = Vec::new();
         for (name, egress) in &self.services {
             let hosts = match self.chosen_hosts(name).as_slice() {
                 [] => {
@@ -129,7 +122,6 @@ impl SuggestedLines {
             };
             blocks.push(vec!["[[service]]".to_owned(), pair("name", name), hosts]);
         }
-        self.open.append(&mut open);
         blocks
     }
 
@@ -254,14 +246,9 @@ impl SuggestedLines {
 
 /// A directory for the operator to replace, outside all others.
 fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c
-        } else {
-            '-'
-        }
-    };
-    let name: String = path.chars().take(64).map(plain).collect();
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = path.chars().take(64);
+    let name: String = name.map(|c| if plain(c) { c } else { '-' }).collect();
     let name = match name.trim_matches('-') {
         "" => "root",
         name => name,

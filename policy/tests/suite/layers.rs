@@ -3,8 +3,8 @@
 use toolward_contract::capability::{Capability, PathPattern};
 use toolward_policy::{
     ApprovalClass, Defaults, DenyRule, LimitName, LimitSetting, LimitSettings, OnViolation, Policy,
-    PolicyParts, PolicyTables, Rule, Secret, SecretBinding, SecretPosition, SecretSource,
-    ServiceRule, Share, Workspace,
+    PolicyParts, PolicyTables, Publisher, Rule, Secret, SecretBinding, SecretPosition,
+    SecretSource, ServiceRule, Share, ToolPattern, Workspace,
 };
 
 use crate::support::{ask, driver, granted, policy, tool};
@@ -73,7 +73,7 @@ fn layers_that_contradict_each_other_are_refused() {
 #[test]
 fn too_many_rules_together_are_refused() {
     let many = |count: usize| {
-        let rules = (0..count).map(|_| Rule::new("acme".parse().unwrap()));
+        let rules = (0..count).map(|_| Rule::new(Publisher::parse("acme").unwrap()));
         let parts = PolicyParts {
             grants: rules.collect(),
             ..PolicyParts::default()
@@ -89,8 +89,8 @@ fn too_many_rules_together_are_refused() {
 
 #[test]
 fn code_builds_the_policy_that_a_file_says() {
-    let mut rule = Rule::new("acme".parse().unwrap());
-    rule.tool = "notes.*@1".parse().unwrap();
+    let mut rule = Rule::new(Publisher::parse("acme").unwrap());
+    rule.tool = ToolPattern::parse("notes.*@1").unwrap();
     rule.driver = Some("acme.notes".to_owned());
     rule.mutates
         .insert(Capability::parse("workspace:/notes").unwrap());
@@ -104,10 +104,10 @@ fn code_builds_the_policy_that_a_file_says() {
     rule.approval = ApprovalClass::OnMutate;
     rule.on_violation = OnViolation::End;
     let mut deny = DenyRule::all();
-    deny.publisher = Some("other".parse().unwrap());
+    deny.publisher = Some(Publisher::parse("other").unwrap());
     let mut workspace = Workspace::new(PathPattern::parse("/notes").unwrap(), "/srv/notes");
     workspace.max_files = Some(3);
-    let mut secret = Secret::new("token", "acme".parse().unwrap());
+    let mut secret = Secret::new("token", Publisher::parse("acme").unwrap());
     secret.source = SecretSource::Env("TOKEN".to_owned());
     let header = SecretPosition::Header("X-Key".to_owned());
     let methods = ["GET", "HEAD"];
@@ -125,8 +125,8 @@ fn code_builds_the_policy_that_a_file_says() {
     };
     let share = Share {
         database: "counters".to_owned(),
-        from: "acme".parse().unwrap(),
-        to: "other".parse().unwrap(),
+        from: Publisher::parse("acme").unwrap(),
+        to: Publisher::parse("other").unwrap(),
     };
     let parts = PolicyParts {
         grants: vec![rule],
@@ -198,7 +198,7 @@ fn code_builds_the_policy_that_a_file_says() {
 
 #[test]
 fn code_is_held_to_the_rules_of_a_file() {
-    let mut rule = Rule::new("acme".parse().unwrap());
+    let mut rule = Rule::new(Publisher::parse("acme").unwrap());
     rule.requires.insert(Capability::parse("secret:*").unwrap());
     let parts = PolicyParts {
         grants: vec![rule],
@@ -209,7 +209,7 @@ fn code_is_held_to_the_rules_of_a_file() {
     assert!(error.to_string().starts_with("[[grant]] 1: "), "{error}");
     assert_eq!(error.line(), None);
 
-    let mut secret = Secret::new("token", "acme".parse().unwrap());
+    let mut secret = Secret::new("token", Publisher::parse("acme").unwrap());
     let header = SecretPosition::Header("x-key".to_owned());
     let good = SecretBinding::new("https://a.example", &header, &["GET"], "/").unwrap();
     secret.binding = Some(

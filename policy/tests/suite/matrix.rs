@@ -1,7 +1,7 @@
 //! Every class × how it is declared × how policy gives it.
 
 use toolward_contract::capability::Capability;
-use toolward_policy::{Decision, Policy, PolicyParts, Rule};
+use toolward_policy::{Decision, Policy, PolicyParts, Publisher, Rule};
 
 use crate::support::{
     EVERYWHERE, allowed, ask, denial, driver, granted, policy, reasons, tool, words,
@@ -115,7 +115,7 @@ enum Given {
 
 fn with(row: &Row, given: Given) -> Option<Policy> {
     let tables = policy(TABLES);
-    let mut rule = Rule::new("acme".parse().expect("a publisher"));
+    let mut rule = Rule::new(Publisher::parse("acme").expect("a publisher"));
     let capability = Capability::parse(row.capability).expect("a capability");
     match given {
         Given::Not => {}

@@ -11,7 +11,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
     ApprovalClass, Contract, Decision, DecisionContext, Effects, Grant, Implementation, Policy,
-    Rule, ToolPattern, Why, decide, explain,
+    Publisher, Rule, ToolPattern, Why, decide, explain,
 };
 
 use crate::support::{policy, suggested_for, words};
@@ -202,7 +202,7 @@ proptest! {
                 1 => rule.mutates = rule.mutates.intersection(less),
                 2 => rule.plain_http = !rule.plain_http,
                 3 => rule.preapproved = !rule.preapproved,
-                4 => rule.tool = "notes.append@1".parse().unwrap(),
+                4 => rule.tool = ToolPattern::parse("notes.append@1").unwrap(),
                 _ => {}
             }
             rule
@@ -340,7 +340,7 @@ proptest! {
             tool.risk_level = 2;
         }
         // Rules without a yes that give all that can be given.
-        let mut given = Rule::new("acme".parse().unwrap());
+        let mut given = Rule::new(Publisher::parse("acme").unwrap());
         let givable = |set: &CapabilitySet| -> CapabilitySet {
             let known = |one: &&Capability| {
                 let text = one.to_string();
@@ -351,14 +351,14 @@ proptest! {
         given.requires = givable(&tool.requires.capabilities);
         given.mutates = givable(&tool.mutates);
         given.accepts = ["gpu", "storage"].map(str::to_owned).into();
-        let mut to_driver = Rule::new("acme".parse().unwrap());
+        let mut to_driver = Rule::new(Publisher::parse("acme").unwrap());
         to_driver.driver = Some("acme.notes".to_owned());
         to_driver.requires = givable(&driver.requires.capabilities);
         let rules: Vec<Rule> = [given, to_driver].into_iter().chain(others).collect();
         let policy = policy(TABLES).layer(built(&rules, &[])).unwrap();
         added.preapproved = true;
-        added.publisher = "acme".parse().unwrap();
-        added.driver_publisher = "acme".parse().unwrap();
+        added.publisher = Publisher::parse("acme").unwrap();
+        added.driver_publisher = Publisher::parse("acme").unwrap();
         let asked = tool.declaration().union(&driver.requires.capabilities);
         let apart = |set: &CapabilitySet| -> CapabilitySet {
             let apart = set.iter().filter(|own| {

@@ -248,10 +248,10 @@ impl<'n, P: Clone> Fields<'n, P> {
     }
 
     /// A problem for each field that was not taken.
-    pub fn unknown(self) -> impl Iterator<Item = FieldProblem<'n, P>> {
+    pub fn unknown(&self) -> impl Iterator<Item = FieldProblem<'n, P>> {
         let known: Vec<String> = self.asked.iter().map(|key| self.spelling.of(key)).collect();
         let absent: Vec<String> = self.absent.iter().map(|key| self.name_of(key)).collect();
-        let entries = self.entries.into_iter().flatten();
+        let entries = self.entries.iter().copied().flatten();
         entries.map(move |entry| FieldProblem::Unknown {
             key: &entry.key,
             name: format!("{}{}", self.prefix, entry.key),

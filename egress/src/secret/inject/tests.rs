@@ -36,10 +36,13 @@ fn decide(placeholders: &Placeholders, case: &Case) -> Result<Vec<String>, Rule>
     }
     let host = crate::authority::parse(uri.host().unwrap()).unwrap().host;
     let https = uri.scheme_str() == Some("https");
-    let request = RequestView {
+    let origin = Origin {
         https,
-        host: &host,
-        port: uri.port_u16().unwrap_or(if https { 443 } else { 80 }),
+        host: host.to_string(),
+        port: uri.port_u16().unwrap_or(Origin::default_port(https)),
+    };
+    let request = RequestView {
+        origin: &origin,
         method: &case.method,
         uri: &uri,
         headers: &headers,

@@ -5,7 +5,7 @@ use proptest::sample::{select, subsequence};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{ApprovalClass, DenyRule, Policy, PolicyParts, Rule, ToolPattern};
+use toolward_policy::{ApprovalClass, DenyRule, Policy, PolicyParts, Publisher, Rule, ToolPattern};
 
 use crate::support::{driver, policy, tool};
 
@@ -131,7 +131,7 @@ pub(super) fn drivers() -> impl Strategy<Value = Driver> {
 
 fn patterns() -> impl Strategy<Value = ToolPattern> {
     select(&["*", "notes.*", "notes.append@1", "notes.append@2", "text.*"][..])
-        .prop_map(|text| text.parse().expect("a pattern"))
+        .prop_map(|text| ToolPattern::parse(text).expect("a pattern"))
 }
 
 pub(super) fn rules() -> impl Strategy<Value = Rule> {
@@ -154,7 +154,7 @@ pub(super) fn rules() -> impl Strategy<Value = Rule> {
     )
         .prop_map(|(publisher, tool, driver, requires, mutates, terms)| {
             let (plain_http, preapproved, always, accepts) = terms;
-            let mut rule = Rule::new(publisher.parse().expect("a publisher"));
+            let mut rule = Rule::new(Publisher::parse(publisher).expect("a publisher"));
             rule.tool = tool;
             rule.driver = driver.map(str::to_owned);
             rule.requires = requires;
@@ -173,7 +173,7 @@ pub(super) fn denies() -> impl Strategy<Value = DenyRule> {
     let publishers = prop::option::of(select(&["acme", "other"][..]));
     let capabilities = prop::option::weighted(0.9, some(CHANGEABLE));
     (publishers, patterns(), capabilities).prop_map(|(publisher, tool, capabilities)| DenyRule {
-        publisher: publisher.map(|name| name.parse().expect("a publisher")),
+        publisher: publisher.map(|name| Publisher::parse(name).expect("a publisher")),
         tool,
         capabilities,
     })
