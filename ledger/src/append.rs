@@ -14,9 +14,9 @@ use toolward_signing::key::SigningKey;
 use toolward_support::files::{Links, Protection};
 
 use crate::checkpoint::{Checkpoint, Verifier, sign};
-use crate::entry::now;
 use crate::error::Error;
 use crate::record::{Code, Event, Gap, Hash, Hex, Number, Record, RecordRef, Session};
+use crate::recorder::now;
 use crate::tree::{Edge, leaf_hash};
 
 /// Rows being appended.
@@ -104,11 +104,15 @@ pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
         .ok_or_else(|| Error::corrupt("the head is not that of a tree"))
 }
 
-/// The newest checkpoint: size, note and edge.
-pub(crate) fn newest(sql: &Connection) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
+/// The newest checkpoint of at most so many rows: size, note and edge.
+pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
+    let statement =
+        "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1";
     let found = sql
-        .prepare_cached("SELECT size, note, edge FROM checkpoint ORDER BY size DESC LIMIT 1")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .prepare_cached(statement)?
+        .query_row([integer(most)], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
     found
         .map(|(size, note, edge)| Ok((unsigned(size)?, note, edge)))
@@ -159,14 +163,9 @@ pub(crate) fn check_head(
     if let Some(outside) = outside {
         compare(&tx, verifier, outside, head.size())?;
     }
-    let mut edge = Edge::new();
-    if let Some((size, note, bytes)) = newest(&tx)? {
-        let signed = verifier.open(&note).map_err(Error::key)?;
-        shorter(head.size(), signed.size)?;
-        edge = Edge::from_bytes(size, &bytes)
-            .filter(|edge| edge.root() == signed.root && size == signed.size)
-            .ok_or(Error::Differs("the newest checkpoint signs another tree"))?;
-    }
+    let newest = newest(&tx, u64::MAX)?;
+    let another = "the newest checkpoint signs another tree";
+    let mut edge = signed_edge(newest, verifier, head.size(), another)?;
     hash_rows(&tx, &mut edge, head.size(), true)?;
     match edge == head {
         true => Ok(()),
@@ -183,18 +182,9 @@ fn compare(
 ) -> Result<(), Error> {
     shorter(size, outside.size)?;
     // From the last checkpoint before it, whose edge its own signature confirms.
-    let mut edge = Edge::new();
-    let mut below = sql.prepare(
-        "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1",
-    )?;
-    let mut found = below.query([integer(outside.size)])?;
-    if let Some(row) = found.next()? {
-        let (size, note, bytes): (i64, String, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let signed = verifier.open(&note).map_err(Error::key)?;
-        edge = Edge::from_bytes(unsigned(size)?, &bytes)
-            .filter(|edge| edge.root() == signed.root && edge.size() == signed.size)
-            .ok_or(Error::Differs("a checkpoint signs another tree"))?;
-    }
+    let below = newest(sql, outside.size)?;
+    let another = "a checkpoint signs another tree";
+    let mut edge = signed_edge(below, verifier, u64::MAX, another)?;
     hash_rows(sql, &mut edge, outside.size, false)?;
     match edge.root() == outside.root {
         true => Ok(()),
@@ -202,6 +192,23 @@ fn compare(
             "the checkpoint that was kept elsewhere is of other rows",
         )),
     }
+}
+
+/// The edge of a checkpoint of a ledger with so many rows, which its signature confirms; the empty one without any.
+fn signed_edge(
+    checkpoint: Option<(u64, String, Vec<u8>)>,
+    verifier: &Verifier,
+    rows: u64,
+    another: &'static str,
+) -> Result<Edge, Error> {
+    let Some((size, note, edge)) = checkpoint else {
+        return Ok(Edge::new());
+    };
+    let signed = verifier.open(&note).map_err(Error::key)?;
+    shorter(rows, signed.size)?;
+    Edge::from_bytes(size, &edge)
+        .filter(|edge| edge.root() == signed.root && size == signed.size)
+        .ok_or(Error::Differs(another))
 }
 
 fn shorter(found: u64, expected: u64) -> Result<(), Error> {

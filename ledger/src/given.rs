@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use toolward_signing::key::SigningKey;
 
 use crate::append::integer;
-use crate::entry::{Given, Repeated, now};
 use crate::error::Error;
 use crate::record::{Invocation, Record};
+use crate::recorder::{Given, Repeated, now};
 
 /// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
 /// is refused for its age before it is forgotten.

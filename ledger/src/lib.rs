@@ -69,7 +69,6 @@ pub mod cassette;
 pub mod checkpoint;
 #[cfg(feature = "sqlite")]
 mod directory;
-mod entry;
 mod error;
 #[cfg(feature = "sqlite")]
 mod given;
@@ -88,15 +87,14 @@ pub mod tree;
 #[cfg(feature = "sqlite")]
 mod writer;
 
-pub use entry::{Entry, Given, Repeated};
 pub use error::Error;
 #[cfg(feature = "sqlite")]
 pub use maintenance::Maintenance;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, MissingPayload, Payload,
+    CassetteExport, DamagedRow, EndRow, Filter, Finding, ListedRow, MissingPayload, Payload,
     PayloadState, Proofs, Reader, RecordedCall, Row, Selection, VerifiedLedger,
 };
-pub use recorder::{Durability, Pending, Recorder};
+pub use recorder::{Durability, Entry, Given, Pending, Recorder, Repeated};
 #[cfg(feature = "sqlite")]
 pub use writer::{LedgerOptions, Writer, WrittenRows};

@@ -11,8 +11,9 @@ use crate::append::{self, Appending, integer, newest_size, unsigned};
 use crate::checkpoint::Verifier;
 use crate::directory::{self, GROUP, LedgerDirectory, RECORDS};
 use crate::error::Error;
-use crate::payload::{Erase, Keep, PayloadLimits, Payloads, random};
+use crate::payload::{Erase, Keep, PayloadKind, PayloadLimits, Payloads, random};
 use crate::record::{Erased, Event, Hash, Hex, Number, Pruned, Record, Session};
+use crate::recorder::content;
 
 /// Groups that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
@@ -76,7 +77,7 @@ impl Maintenance {
     pub fn checkpoint(&mut self) -> Result<String, Error> {
         let mut rows = Appending::begin(&mut self.records)?;
         if rows.size() == rows.checkpointed()?
-            && let Some((_, note, _)) = crate::append::newest(&rows.tx)?
+            && let Some((_, note, _)) = append::newest(&rows.tx, u64::MAX)?
         {
             return Ok(note);
         }
@@ -204,17 +205,12 @@ fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
         };
         let call = record.event.call();
         let outcome = record.event.outcome();
-        let contents = [
-            call.and_then(|call| call.input.as_ref()),
-            call.and_then(|call| call.context.as_ref()),
-            outcome.and_then(|outcome| outcome.output.as_ref()),
-            outcome.and_then(|outcome| outcome.detail.as_ref()),
-        ];
+        let contents = PayloadKind::ALL.map(|kind| content(call, outcome, kind));
         commitments.extend(
             contents
                 .into_iter()
                 .flatten()
-                .filter_map(|content| content.commitment),
+                .filter_map(|of| of.commitment),
         );
     }
     Ok(commitments)

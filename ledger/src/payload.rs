@@ -5,8 +5,6 @@
 //! guessed from it.
 
 #[cfg(feature = "sqlite")]
-mod aside;
-#[cfg(feature = "sqlite")]
 mod room;
 #[cfg(feature = "sqlite")]
 mod store;
@@ -38,6 +36,9 @@ pub enum PayloadKind {
 }
 
 impl PayloadKind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 4] = [Self::Input, Self::Context, Self::Output, Self::Detail];
+
     /// Its name, in the file and in commitments.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 pub use calls::{DamagedRow, EndRow, RecordedCall};
 pub use cassette::{CassetteExport, Selection};
 pub(crate) use index::remove as remove_index;
-pub use index::{Filter, Listed};
+pub use index::{Filter, ListedRow};
 pub use missing::{MissingPayload, PayloadState};
 pub use proof::Proofs;
 pub use verify::{Finding, VerifiedLedger};
@@ -130,19 +130,8 @@ impl Reader {
     /// # Errors
     /// [`Error::NoRow`].
     pub fn row(&self, seq: u64) -> Result<Row, Error> {
-        let found = self
-            .records
-            .prepare_cached("SELECT leaf, record FROM entry WHERE seq = ?1")?
-            .query_row([integer(seq)], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        match found {
-            Some((leaf, record)) => Ok(Row {
-                seq,
-                leaf: Hex(leaf),
-                record,
-            }),
-            None => Err(Error::NoRow(seq.to_string().into())),
-        }
+        let found = self.rows(seq, seq.saturating_add(1))?.pop();
+        found.ok_or_else(|| Error::NoRow(seq.to_string().into()))
     }
 
     /// The rows from `from` on, up to `to`, in order: as many as exist, all in memory.
@@ -170,7 +159,7 @@ impl Reader {
     /// # Errors
     /// Those of the file.
     pub fn newest_checkpoint(&self) -> Result<Option<String>, Error> {
-        Ok(crate::append::newest(&self.records)?.map(|(_, note, _)| note))
+        Ok(crate::append::newest(&self.records, u64::MAX)?.map(|(_, note, _)| note))
     }
 
     /// A payload by its commitment; `None` where it is not kept, or was erased.
@@ -184,25 +173,19 @@ impl Reader {
         let found = payloads
             .prepare_cached("SELECT salt, kind, bytes FROM payload WHERE commitment = ?1")?
             .query_row([commitment.0], |row| {
-                Ok((
-                    row.get(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get::<_, Vec<u8>>(2)?,
-                ))
+                Ok(Payload {
+                    salt: Hex(row.get(0)?),
+                    kind: row.get(1)?,
+                    bytes: row.get(2)?,
+                })
             })
             .optional()?;
-        match found {
-            None => Ok(None),
-            Some((salt, kind, bytes)) => {
-                match crate::payload::commitment(&salt, &kind, &bytes) == *commitment {
-                    true => Ok(Some(Payload {
-                        kind,
-                        bytes,
-                        salt: Hex(salt),
-                    })),
-                    false => Err(Error::Differs("a payload is not the one that was recorded")),
-                }
-            }
+        let holds = |found: &Payload| {
+            crate::payload::commitment(&found.salt.0, &found.kind, &found.bytes) == *commitment
+        };
+        match found.as_ref().is_none_or(holds) {
+            true => Ok(found),
+            false => Err(Error::Differs("a payload is not the one that was recorded")),
         }
     }
 

@@ -5,7 +5,8 @@
 
 mod kinds;
 mod names;
-mod shorten;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -257,28 +258,46 @@ impl Record {
 }
 
 impl Event {
+    /// The call that the record starts or ends, what it has of the call, and how the call ended.
+    fn parts(&self) -> (Option<Invocation>, Option<&Call>, Option<&Outcome>) {
+        match self {
+            Self::Started(body) => (Some(body.invocation), Some(&body.call), None),
+            Self::Ended(body) => {
+                let outcome = Some(&body.outcome);
+                (Some(body.invocation), body.call.as_ref(), outcome)
+            }
+            Self::Refused(body) => (Some(body.invocation), Some(&body.call), Some(&body.outcome)),
+            Self::Replayed(body) => (Some(body.invocation), Some(&body.call), Some(&body.outcome)),
+            Self::Abandoned(body) => (Some(body.invocation), None, None),
+            _ => (None, None, None),
+        }
+    }
+
+    pub(crate) fn parts_mut(&mut self) -> (Option<&mut Call>, Option<&mut Outcome>) {
+        match self {
+            Self::Started(body) => (Some(&mut body.call), None),
+            Self::Ended(body) => (body.call.as_mut(), Some(&mut body.outcome)),
+            Self::Refused(body) => (Some(&mut body.call), Some(&mut body.outcome)),
+            Self::Replayed(body) => (Some(&mut body.call), Some(&mut body.outcome)),
+            _ => (None, None),
+        }
+    }
+
     /// The call that the record starts or ends.
     pub(crate) fn of_call(&self) -> Option<Invocation> {
-        match self {
-            Self::Started(body) => Some(body.invocation),
-            Self::Ended(body) => Some(body.invocation),
-            Self::Refused(body) => Some(body.invocation),
-            Self::Replayed(body) => Some(body.invocation),
-            Self::Abandoned(body) => Some(body.invocation),
-            _ => None,
-        }
+        self.parts().0
     }
 
     /// What the record has of the call.
     #[must_use]
     pub fn call(&self) -> Option<&Call> {
-        match self {
-            Self::Started(body) => Some(&body.call),
-            Self::Ended(body) => body.call.as_ref(),
-            Self::Refused(body) => Some(&body.call),
-            Self::Replayed(body) => Some(&body.call),
-            _ => None,
-        }
+        self.parts().1
+    }
+
+    /// How the call ended, if it did.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.parts().2
     }
 
     /// Whom the record is about, by the id that stands for a principal.
@@ -301,33 +320,80 @@ impl Event {
         }
     }
 
-    /// How the call ended, if it did.
-    #[must_use]
-    pub fn outcome(&self) -> Option<&Outcome> {
+    /// Halves the list with most entries; false if all are empty.
+    fn shorten(&mut self) -> bool {
         match self {
-            Self::Ended(body) => Some(&body.outcome),
-            Self::Refused(body) => Some(&body.outcome),
-            Self::Replayed(body) => Some(&body.outcome),
-            _ => None,
+            Self::Opened(body) => longest(&mut [(&mut body.bundles, &mut body.cut)]),
+            Self::RefusedMore(body) => longest(&mut [(&mut body.codes, &mut body.cut)]),
+            _ => self.shorten_call(),
         }
     }
 
-    pub(crate) fn call_mut(&mut self) -> Option<&mut Call> {
-        match self {
-            Self::Started(body) => Some(&mut body.call),
-            Self::Ended(body) => body.call.as_mut(),
-            Self::Refused(body) => Some(&mut body.call),
-            Self::Replayed(body) => Some(&mut body.call),
-            _ => None,
+    fn shorten_call(&mut self) -> bool {
+        let (call, outcome) = self.parts_mut();
+        // One count for all lists of a part: taken out while they are compared.
+        let mut cuts = [Number::default(); 5];
+        let [first, second, third, fourth, fifth] = &mut cuts;
+        let mut lists: Vec<(&mut dyn Shorten, &mut Number)> = Vec::new();
+        let mut totals = Vec::new();
+        if let Some(call) = call {
+            lists.push((&mut call.mutates, first));
+            lists.push((&mut call.rejected, second));
+            lists.push((&mut call.rules, third));
+            totals.push((&mut call.cut, 0..3));
         }
+        if let Some(outcome) = outcome {
+            lists.push((&mut outcome.attempts, fourth));
+            lists.push((&mut outcome.violations, fifth));
+            totals.push((&mut outcome.cut, 3..5));
+        }
+        let shortened = longest(&mut lists);
+        for (total, range) in totals {
+            for cut in cuts.get(range).unwrap_or_default() {
+                *total = Number::from(total.get().saturating_add(cut.get()));
+            }
+        }
+        shortened
+    }
+}
+
+/// A list of a record that would be too long: the longest list loses its second half, and a field counts that.
+trait Shorten {
+    fn entries(&self) -> usize;
+    fn halve(&mut self, cut: &mut Number);
+}
+
+impl<T> Shorten for Vec<T> {
+    fn entries(&self) -> usize {
+        self.len()
     }
 
-    pub(crate) fn outcome_mut(&mut self) -> Option<&mut Outcome> {
-        match self {
-            Self::Ended(body) => Some(&mut body.outcome),
-            Self::Refused(body) => Some(&mut body.outcome),
-            Self::Replayed(body) => Some(&mut body.outcome),
-            _ => None,
+    fn halve(&mut self, cut: &mut Number) {
+        let kept = self.len() / 2;
+        cut.add(self.len() - kept);
+        self.truncate(kept);
+    }
+}
+
+impl<K: Ord> Shorten for BTreeMap<K, Number> {
+    fn entries(&self) -> usize {
+        self.len()
+    }
+
+    fn halve(&mut self, cut: &mut Number) {
+        for _ in 0..self.len().div_ceil(2) {
+            self.pop_last();
+            cut.add(1);
         }
+    }
+}
+
+fn longest(lists: &mut [(&mut dyn Shorten, &mut Number)]) -> bool {
+    match lists.iter_mut().max_by_key(|(list, _)| list.entries()) {
+        Some((list, cut)) if list.entries() > 0 => {
+            list.halve(cut);
+            true
+        }
+        _ => false,
     }
 }

@@ -13,7 +13,6 @@ mod client;
 mod connection;
 mod entry;
 mod frame;
-mod sender;
 mod shared;
 
 use std::ffi::OsString;
@@ -21,10 +20,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{NO_SESSION, now};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadLimits};
 use crate::record::{Event, Opened, Record};
+use crate::recorder::{NO_SESSION, now};
 use crate::writer::LedgerOptions;
 
 pub use client::{RecorderCounts, Remote};

@@ -171,25 +171,38 @@ pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root
     if index >= size {
         return false;
     }
-    let (mut node, mut last) = (index, size - 1);
     let mut found = *leaf;
+    let fits = climb(index, size - 1, proof, |hash, is_left| {
+        found = match is_left {
+            true => node_hash(hash, &found),
+            false => node_hash(&found, hash),
+        };
+    });
+    fits && found == *root
+}
+
+/// Climbs to the root from a node; `last` is the last node of the same level. `step` gets each hash of the proof, and
+/// whether it is on the left. Returns whether the proof leads to the root.
+fn climb<'p>(
+    mut node: u64,
+    mut last: u64,
+    proof: impl IntoIterator<Item = &'p Hash>,
+    mut step: impl FnMut(&Hash, bool),
+) -> bool {
     for hash in proof {
         if last == 0 {
             return false;
         }
-        if node & 1 == 1 || node == last {
-            found = node_hash(hash, &found);
-            while node & 1 == 0 && node != 0 {
-                node >>= 1;
-                last >>= 1;
-            }
-        } else {
-            found = node_hash(&found, hash);
+        let is_left = node & 1 == 1 || node == last;
+        step(hash, is_left);
+        while is_left && node & 1 == 0 && node != 0 {
+            node >>= 1;
+            last >>= 1;
         }
         node >>= 1;
         last >>= 1;
     }
-    last == 0 && found == *root
+    last == 0
 }
 
 /// Whether `proof` shows that the tree of `size` leaves with root `new_root` starts with the tree of `old` leaves
@@ -215,24 +228,15 @@ pub fn verify_consistency(
     };
     let Some(first) = first else { return false };
     let shift = (old - 1).trailing_ones();
-    let (mut node, mut last) = ((old - 1) >> shift, (size - 1) >> shift);
     let (mut before, mut after) = (*first, *first);
-    for hash in hashes {
-        if last == 0 {
-            return false;
-        }
-        if node & 1 == 1 || node == last {
+    let (node, last) = ((old - 1) >> shift, (size - 1) >> shift);
+    let fits = climb(node, last, hashes, |hash, is_left| {
+        if is_left {
             before = node_hash(hash, &before);
             after = node_hash(hash, &after);
-            while node & 1 == 0 && node != 0 {
-                node >>= 1;
-                last >>= 1;
-            }
         } else {
             after = node_hash(&after, hash);
         }
-        node >>= 1;
-        last >>= 1;
-    }
-    last == 0 && before == *old_root && after == *new_root
+    });
+    fits && before == *old_root && after == *new_root
 }

@@ -12,11 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::checkpoint::Verifier;
-use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::record::{Code, Event, Invocation, Opened};
-use crate::recorder::{Durability, Pending, Recorder};
+use crate::recorder::{Durability, Entry, Given, Pending, Recorder, Repeated};
 use crate::writer::core::WriterThread;
 use crate::writer::queue::{Gather, Queue};
 
@@ -130,14 +129,6 @@ impl Writer {
         self.end(None).0
     }
 
-    /// [`Writer::close`], with a record of why the session ends, if that is not in good order.
-    ///
-    /// # Errors
-    /// As [`Writer::close`].
-    pub fn close_because(&self, why: Code) -> Result<(), Error> {
-        self.end(Some(why)).0
-    }
-
     /// Answered once the next row gets into the queue without waiting.
     pub(crate) fn room(&self) -> Pending<()> {
         self.queue.room()
@@ -148,7 +139,8 @@ impl Writer {
         self.queue.take_gathered();
     }
 
-    /// [`Writer::close`] or, with a reason, [`Writer::close_because`]; and the rows of the latest calls.
+    /// [`Writer::close`], with a record of why the session ends, if that is not in good order. Also returns the rows of the
+    /// latest calls.
     pub(crate) fn end(&self, why: Option<Code>) -> Ended {
         self.queue.close(why);
         let thread = self

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
-    DocumentArtifact, Helpers, Proxy, PullOptions, RegistryClient, RegistryCredentials, Source,
-    TransferProgress,
+    ClientOptions, DocumentArtifact, Helpers, Proxy, PullOptions, RegistryClient,
+    RegistryCredentials, Source, TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
@@ -138,43 +138,37 @@ impl Fetcher {
         let registries = self.registries();
         let settings = registries.of_source(source, flags.plain_http);
         let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
-        let mut builder = RegistryClient::builder()
-            .plain_http_on_loopback(plain)
-            .redirect_addresses(|address| toolward_egress::address::check(address, &[]).map(drop));
-        if let Some(proxy) = proxy(&self.environment)? {
-            builder = builder.proxy(proxy);
-        }
-        if let Some(path) = &flags.ca_file {
-            builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
-        }
-        let credentials = flags.credentials()?;
-        builder = match settings {
-            Some(settings) => {
-                let registry = match source {
-                    Source::Registry(reference) => Some(reference.registry()),
-                    _ => None,
-                };
-                let registry = registry.as_deref();
-                settings.apply(builder, credentials, &self.environment, registry, plain)?
-            }
-            None => builder.credentials(credentials),
+        let mut options = ClientOptions {
+            plain_http: plain,
+            redirect_addresses: |address| toolward_egress::address::check(address, &[]).map(drop),
+            proxy: proxy(&self.environment)?,
+            credentials: flags.credentials()?,
+            ..ClientOptions::default()
         };
+        if let Some(path) = &flags.ca_file {
+            options.authorities.push(file::read(path, MAX_FILE_BYTES)?);
+        }
+        if let Some(settings) = settings {
+            let registry = match source {
+                Source::Registry(reference) => Some(reference.registry()),
+                _ => None,
+            };
+            settings.apply(&mut options, &self.environment, registry.as_deref())?;
+        }
         for text in &flags.allow_realm {
             let (registry, origin) = text.split_once('=').ok_or_else(|| {
                 Error::usage(Code::SettingInvalid, format!("--allow-realm {text:?}"))
                     .hint("write --allow-realm REGISTRY=https://HOST")
             })?;
-            builder = builder.allow_realm(registry, origin);
+            options
+                .realms
+                .push((registry.to_owned(), origin.to_owned()));
         }
-        for origin in &flags.allow_redirects_to {
-            builder = builder.allow_redirects_to(origin);
-        }
+        options.redirects.extend(flags.allow_redirects_to.clone());
         if let (Some(asking), Source::Registry(reference)) = (&self.asking, source) {
-            for origin in asking.hosts(reference)? {
-                builder = builder.allow_redirects_to(origin);
-            }
+            options.redirects.extend(asking.hosts(reference)?);
         }
-        Ok(builder.build()?)
+        Ok(options.build()?)
     }
 
     /// Fetches and verifies a bundle. If `expected` is given, the bundle must have that

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
-use toolward_registry::{
-    ClientBuilder, Login, Reference, RegistryCredentials, Source, bare_registry, check_origin,
-};
+use toolward_registry::{ClientOptions, Login, Reference, Source, bare_registry, check_origin};
 use toolward_support::fields::{Content, Field, Fields, Span};
 
 use crate::environment::Environment;
@@ -119,39 +117,34 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client. A login in `credentials` has priority over the login of the table. `registry`: as
-    /// the reference names it; `None` for a client of a web server, which never logs in. `plain`: whether plain http is
-    /// used for this machine.
+    /// Adds these settings to a client's. A login that it has already has priority over the login of the table.
+    /// `registry`: as the reference names it; `None` for a client of a web server, which never logs in.
     pub(crate) fn apply(
         &self,
-        mut builder: ClientBuilder,
-        credentials: RegistryCredentials,
+        options: &mut ClientOptions,
         environment: &Environment,
         registry: Option<&str>,
-        plain: bool,
-    ) -> Result<ClientBuilder> {
+    ) -> Result<()> {
         if let Some(path) = &self.ca_file {
-            builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
+            options.authorities.push(file::read(path, MAX_FILE_BYTES)?);
         }
-        let credentials = match (&self.login, registry) {
-            (Some((username, password)), Some(registry)) if !credentials.has(registry, plain) => {
-                let login = Login::new(username, self.password(password, environment)?)?;
-                credentials.with(registry, login)
-            }
-            _ => credentials,
-        };
-        builder = builder.credentials(credentials);
+        if let (Some((username, password)), Some(registry)) = (&self.login, registry)
+            && !options.credentials.has(registry, options.plain_http)
+        {
+            let login = Login::new(username, self.password(password, environment)?)?;
+            let credentials = std::mem::take(&mut options.credentials);
+            options.credentials = credentials.with(registry, login);
+        }
         if let (Some(origin), Some(registry)) = (&self.realm, registry) {
-            builder = builder.allow_realm(registry, origin);
+            let realm = (registry.to_owned(), origin.clone());
+            options.realms.push(realm);
         }
-        let local = is_loopback(&self.host);
-        for origin in &self.redirects_to {
-            builder = match local {
-                true => builder.allow_local_redirects_to(origin),
-                false => builder.allow_redirects_to(origin),
-            };
-        }
-        Ok(builder)
+        let redirects = match is_loopback(&self.host) {
+            true => &mut options.local_redirects,
+            false => &mut options.redirects,
+        };
+        redirects.extend(self.redirects_to.iter().cloned());
+        Ok(())
     }
 
     fn password(&self, source: &PasswordSource, environment: &Environment) -> Result<SecretString> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use toolward_signing::Digest;
-use toolward_signing::archive::{Contents, Detached, detach, write_content};
+use toolward_signing::archive::{Contents, write_content};
 use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
@@ -61,45 +61,26 @@ impl OutgoingBundle {
     /// [`FailureReason::NotPublishable`] if the envelope is not one of this manifest;
     /// [`Cause::Signing`](crate::Cause) if it is not a bundle.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
-        let content = write_content(contents, Vec::new()).map_err(refused)?;
-        Self::assemble(contents.envelope, contents.manifest, content, details)
-    }
-
-    /// Prepares the bytes of a `.toolbundle`.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new).
-    pub fn from_archive(archive: &[u8], details: &Details) -> Result<Self, Failure> {
-        let Detached { envelope, content } = detach(archive).map_err(refused)?;
-        let manifest = Envelope::parse(&envelope).map_err(refused)?;
-        Self::assemble(&envelope, manifest.payload(), content, details)
-    }
-
-    fn assemble(
-        envelope_bytes: &[u8],
-        manifest_bytes: &[u8],
-        content: Vec<u8>,
-        details: &Details,
-    ) -> Result<Self, Failure> {
         let refuse = || Failure::new(FailureReason::NotPublishable);
-        let envelope = Envelope::parse(envelope_bytes).map_err(refused)?;
+        let envelope = Envelope::parse(contents.envelope).map_err(refused)?;
         if envelope.payload_type() != MANIFEST_TYPE {
             return Err(refuse()
                 .expected(format!("an envelope of type {MANIFEST_TYPE}"))
                 .found(quoted(envelope.payload_type())));
         }
-        if envelope.payload() != manifest_bytes {
+        if envelope.payload() != contents.manifest {
             return Err(refuse().expected("an envelope over this manifest"));
         }
-        let manifest = Manifest::parse(manifest_bytes).map_err(refused)?;
-        let annotations = annotations(&manifest, manifest_bytes, details)?;
+        let manifest = Manifest::parse(contents.manifest).map_err(refused)?;
+        let annotations = annotations(&manifest, contents.manifest, details)?;
+        let content = write_content(contents, Vec::new()).map_err(refused)?;
         let layers = vec![
-            layer(media::ENVELOPE, envelope_bytes, "manifest.dsse.json"),
+            layer(media::ENVELOPE, contents.envelope, "manifest.dsse.json"),
             layer(media::CONTENT, &content, "content.tar.zst"),
         ];
         Ok(Self {
             manifest: manifest_of(media::BUNDLE, layers, None, annotations)?,
-            envelope: envelope_bytes.to_vec().into(),
+            envelope: contents.envelope.to_vec().into(),
             content: content.into(),
         })
     }
@@ -187,7 +168,8 @@ fn annotations(
     Ok(annotations)
 }
 
-fn layer(media_type: &str, bytes: &[u8], title: &str) -> Descriptor {
+/// A layer with a title.
+pub(crate) fn layer(media_type: &str, bytes: &[u8], title: &str) -> Descriptor {
     Descriptor {
         annotations: Some([(media::TITLE.to_owned(), title.to_owned())].into()),
         ..descriptor(media_type, bytes)

@@ -22,9 +22,7 @@ use crate::media::{
 };
 use crate::reference::Reference;
 use crate::response::{next_page, read, unexpected};
-use crate::retry::Deadline;
-use crate::transfer::{Reporter, Step};
-use crate::transport::{AccessScope, RegistryRequest};
+use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// How often an index is written because another client wrote it at the same time.
 const MAX_ATTEMPTS: usize = 4;
@@ -54,10 +52,9 @@ impl RegistryClient {
         envelope: &[u8],
     ) -> Result<BlobDigest, Failure> {
         check_document(kind, envelope)?;
-        let deadline = self.transport.deadline();
-        let (subject_digest, subject_bytes) = self
-            .artifact_manifest(subject, media::BUNDLE, deadline)
-            .await?;
+        let operation = self.operation();
+        let (subject_digest, subject_bytes) =
+            operation.artifact_manifest(subject, media::BUNDLE).await?;
         let subject_descriptor = descriptor(media::MANIFEST, &subject_bytes);
         let layers = vec![envelope_layer(envelope)];
         let manifest = manifest_of(
@@ -68,16 +65,18 @@ impl RegistryClient {
         )?;
         let digest = BlobDigest::of(&manifest);
         let repository = subject.without_version();
-        self.upload_all(&repository, envelope, deadline).await?;
-        let is_indexed = self
-            .put_manifest(&repository, media::MANIFEST, manifest.clone(), deadline)
+        let envelope = Bytes::copy_from_slice(envelope);
+        operation.upload_small(&repository, &envelope).await?;
+        let is_indexed = operation
+            .put_manifest(&repository, media::MANIFEST, manifest.clone())
             .await?;
         if !is_indexed {
             let entry = Descriptor {
                 artifact_type: Some(kind.artifact_type().to_owned()),
                 ..descriptor(media::MANIFEST, &manifest)
             };
-            self.add_to_index(&repository, subject_digest, entry, deadline)
+            operation
+                .add_to_index(&repository, subject_digest, entry)
                 .await?;
         }
         Ok(digest)
@@ -94,30 +93,27 @@ impl RegistryClient {
         subject: &Reference,
         kind: DocumentArtifact,
     ) -> Result<Vec<Referrer>, Failure> {
-        let deadline = self.transport.deadline();
+        let operation = self.operation();
         let digest = match subject.digest() {
             Some(digest) => digest,
-            None => {
-                self.artifact_manifest(subject, media::BUNDLE, deadline)
-                    .await?
-                    .0
-            }
+            None => operation.artifact_manifest(subject, media::BUNDLE).await?.0,
         };
-        self.referrers_of(subject, digest, kind, deadline).await
+        operation.referrers_of(subject, digest, kind).await
     }
+}
 
+impl Operation {
     pub(crate) async fn referrers_of(
         &self,
         reference: &Reference,
         subject: BlobDigest,
         kind: DocumentArtifact,
-        deadline: Deadline,
     ) -> Result<Vec<Referrer>, Failure> {
         let place = reference.to_string();
-        let listed = self.listed(reference, subject, kind, deadline);
-        let entries = match deadline.within(&place, listed).await {
+        let listed = self.listed(reference, subject, kind);
+        let entries = match self.deadline.within(&place, listed).await {
             Ok(Some(entries)) => entries,
-            without_api => match self.fallback(reference, subject, deadline).await? {
+            without_api => match self.fallback(reference, subject).await? {
                 Some((tagged, bytes)) => {
                     readable_entries(&bytes).ok_or_else(|| not_an_index(&tagged))?
                 }
@@ -152,7 +148,6 @@ impl RegistryClient {
         reference: &Reference,
         subject: BlobDigest,
         kind: DocumentArtifact,
-        deadline: Deadline,
     ) -> Result<Option<Vec<Descriptor>>, Failure> {
         let mut url = self.url(reference, &format!("referrers/{subject}"))?;
         url.query_pairs_mut()
@@ -163,7 +158,7 @@ impl RegistryClient {
             let Some(url) = next else { break };
             let ask = RegistryRequest::get(url, AccessScope::pull(reference))
                 .header(ACCEPT, media::INDEX)?;
-            let response = self.transport.send(&ask, deadline).await?;
+            let response = self.send(&ask).await?;
             match response.status() {
                 StatusCode::OK => {}
                 StatusCode::NOT_FOUND
@@ -190,10 +185,9 @@ impl RegistryClient {
         &self,
         reference: &Reference,
         subject: BlobDigest,
-        deadline: Deadline,
     ) -> Result<Option<(Reference, Bytes)>, Failure> {
         let tagged = fallback_tag(reference, subject)?;
-        match self.manifest(&tagged, deadline).await {
+        match self.manifest(&tagged).await {
             Ok((found, _)) if found == subject => Ok(None),
             Ok((_, bytes)) => Ok(Some((tagged, bytes))),
             Err(failure) if failure.kind() == FailureReason::NotFound.into() => Ok(None),
@@ -208,11 +202,10 @@ impl RegistryClient {
         repository: &Reference,
         subject: BlobDigest,
         entry: Descriptor,
-        deadline: Deadline,
     ) -> Result<(), Failure> {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
-            let mut index = match self.fallback(repository, subject, deadline).await? {
+            let mut index = match self.fallback(repository, subject).await? {
                 // It is written again, so unreadable entries would be lost.
                 Some((_, bytes)) => {
                     ImageIndex::parse(&bytes).ok_or_else(|| not_an_index(&tagged))?
@@ -235,29 +228,12 @@ impl RegistryClient {
             index.manifests.push(entry.clone());
             let bytes = serde_json::to_vec(&index)
                 .map_err(|error| Failure::new(FailureReason::ManifestInvalid).caused_by(error))?;
-            self.put_manifest(&tagged, media::INDEX, bytes.into(), deadline)
+            self.put_manifest(&tagged, media::INDEX, bytes.into())
                 .await?;
         }
         Err(Failure::new(FailureReason::Busy)
             .at(tagged.to_string())
             .expected("an index that keeps what is written to it"))
-    }
-
-    /// Uploads the empty config and an envelope.
-    pub(crate) async fn upload_all(
-        &self,
-        reference: &Reference,
-        envelope: &[u8],
-        deadline: Deadline,
-    ) -> Result<(), Failure> {
-        let nobody = Reporter {
-            callback: None,
-            step: Step::Upload,
-        };
-        let empty = Bytes::from_static(media::EMPTY_BYTES);
-        self.upload(reference, &empty, nobody, deadline).await?;
-        let envelope = Bytes::copy_from_slice(envelope);
-        self.upload(reference, &envelope, nobody, deadline).await
     }
 }
 
@@ -305,14 +281,6 @@ pub(crate) struct CosignedEnvelope {
 }
 
 impl CosignedEnvelope {
-    /// An envelope without co-signatures.
-    pub(crate) fn alone(bytes: Vec<u8>) -> Self {
-        Self {
-            bytes,
-            missing: None,
-        }
-    }
-
     /// The failure for an envelope that was refused. If a signature is missing, the hint states why co-signatures
     /// could not be looked up.
     pub(crate) fn refused(&self, refusal: Refusal) -> Failure {
@@ -327,7 +295,7 @@ impl CosignedEnvelope {
     }
 }
 
-impl RegistryClient {
+impl Operation {
     /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry
     /// that can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are
     /// missing.
@@ -336,12 +304,9 @@ impl RegistryClient {
         reference: &Reference,
         artifact: &Artifact,
         envelope: Vec<u8>,
-        deadline: Deadline,
     ) -> Result<CosignedEnvelope, Failure> {
         let kind = DocumentArtifact::Signatures;
-        let listed = self
-            .referrers_of(reference, artifact.digest, kind, deadline)
-            .await;
+        let listed = self.referrers_of(reference, artifact.digest, kind).await;
         let (referrers, mut missing) = match listed {
             Ok(referrers) => (referrers, None),
             Err(failure) => (Vec::new(), Some(failure)),
@@ -349,10 +314,7 @@ impl RegistryClient {
         let mut others = Vec::new();
         for referrer in referrers {
             let attached = reference.with_digest(referrer.digest);
-            match self
-                .document(&attached, kind, kind.max_bytes(), deadline)
-                .await
-            {
+            match self.document(&attached, kind, kind.max_bytes()).await {
                 Ok(document) => others.push(document.bytes),
                 // Anyone who may write to the repository could have attached it.
                 Err(failure) if is_its_own_fault(&failure) => {}

@@ -15,8 +15,7 @@ use crate::credentials::Login;
 use crate::failure::{Failure, FailureReason, quoted};
 use crate::hosts::{HostRole, UnknownHost, is_realm};
 use crate::response::{read, unexpected};
-use crate::retry::Deadline;
-use crate::transport::{AccessScope, RegistryRequest, RegistryTransport};
+use crate::transport::{AccessScope, Operation, RegistryRequest, RegistryTransport};
 
 /// How large a token server's answer may be, in bytes.
 const MAX_TOKEN: u64 = 256 * 1024;
@@ -28,24 +27,27 @@ struct TokenAnswer {
     access_token: Option<String>,
 }
 
-impl RegistryTransport {
+impl Operation {
     /// Answers a challenge that came with 401 from `asked`, and stores the resulting authorization.
     pub(crate) async fn authorise(
         &self,
         access: &AccessScope,
         asked: &Url,
         headers: &HeaderMap,
-        deadline: Deadline,
     ) -> Result<(), Failure> {
-        let login = self.credentials.login(&access.registry, self.plain).await?;
+        let login = self
+            .transport
+            .credentials
+            .login(&access.registry, self.transport.plain)
+            .await?;
         let value = match challenge(headers) {
             Some(Challenge::Basic) => {
                 let login = login.ok_or_else(|| needed(access))?;
                 basic(&login)?
             }
             Some(Challenge::Bearer { realm, service }) => {
-                let realm = self.check_realm(access, asked, &realm)?;
-                self.token(access, realm, service, login, deadline).await?
+                let realm = self.transport.check_realm(access, asked, &realm)?;
+                self.token(access, realm, service, login).await?
             }
             None => {
                 return Err(Failure::new(FailureReason::ResponseInvalid)
@@ -53,10 +55,65 @@ impl RegistryTransport {
                     .expected("a challenge for basic or bearer authentication"));
             }
         };
-        self.grant(access, value);
+        self.transport.grant(access, value);
         Ok(())
     }
 
+    async fn token(
+        &self,
+        access: &AccessScope,
+        mut realm: Url,
+        service: Option<String>,
+        login: Option<Login>,
+    ) -> Result<HeaderValue, Failure> {
+        let actions = if access.push { "pull,push" } else { "pull" };
+        {
+            let mut query = realm.query_pairs_mut();
+            if let Some(service) = &service {
+                query.append_pair("service", service);
+            }
+            // Our own scope, not the scope of the challenge.
+            query.append_pair(
+                "scope",
+                &format!("repository:{}:{actions}", access.repository),
+            );
+        }
+        let mut ask = RegistryRequest::new(Method::GET, realm, None);
+        let anonymous = login.is_none();
+        if let Some(login) = login {
+            let mut value = basic(&login)?;
+            value.set_sensitive(true);
+            ask.headers.insert(AUTHORIZATION, value);
+        }
+        let response = self.answered(&ask, None).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if anonymous => {
+                return Err(needed(access));
+            }
+            _ => return Err(unexpected(response).await),
+        }
+        let place = shown(response.url());
+        let body = read(response, MAX_TOKEN).await?;
+        let invalid = || Failure::new(FailureReason::ResponseInvalid).at(place.clone());
+        // The error of serde might quote the token.
+        let answer: TokenAnswer = serde_json::from_slice(&body)
+            .map_err(|_| invalid().expected("a JSON object with `token`"))?;
+        let token = answer
+            .token
+            .or(answer.access_token)
+            .filter(|token| !token.is_empty())
+            .map(SecretString::from)
+            .ok_or_else(|| invalid().expected("a JSON object with `token`"))?;
+        let header = Zeroizing::new(format!("Bearer {}", token.expose_secret()));
+        let mut value = HeaderValue::from_str(&header)
+            .map_err(|_| invalid().expected("a token that a header can carry"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl RegistryTransport {
     /// The realm, if credentials may be sent there: the registry's own origin, or an origin that is allowed for this
     /// registry, by https (or on this machine, if the registry is on it too).
     fn check_realm(&self, access: &AccessScope, asked: &Url, realm: &str) -> Result<Url, Failure> {
@@ -84,60 +141,6 @@ impl RegistryTransport {
             .found(shown(&url));
         let unknown = UnknownHost::of(HostRole::TokenServer, &url);
         Err(UnknownHost::explain(unknown, refused))
-    }
-
-    async fn token(
-        &self,
-        access: &AccessScope,
-        mut realm: Url,
-        service: Option<String>,
-        login: Option<Login>,
-        deadline: Deadline,
-    ) -> Result<HeaderValue, Failure> {
-        let actions = if access.push { "pull,push" } else { "pull" };
-        {
-            let mut query = realm.query_pairs_mut();
-            if let Some(service) = &service {
-                query.append_pair("service", service);
-            }
-            // Our own scope, not the scope of the challenge.
-            query.append_pair(
-                "scope",
-                &format!("repository:{}:{actions}", access.repository),
-            );
-        }
-        let mut ask = RegistryRequest::new(Method::GET, realm, None);
-        let anonymous = login.is_none();
-        if let Some(login) = login {
-            let mut value = basic(&login)?;
-            value.set_sensitive(true);
-            ask.headers.insert(AUTHORIZATION, value);
-        }
-        let response = self.answered(&ask, None, deadline).await?;
-        match response.status() {
-            StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if anonymous => {
-                return Err(needed(access));
-            }
-            _ => return Err(unexpected(response).await),
-        }
-        let place = shown(response.url());
-        let body = read(response, MAX_TOKEN).await?;
-        let invalid = || Failure::new(FailureReason::ResponseInvalid).at(place.clone());
-        // The error of serde might quote the token.
-        let answer: TokenAnswer = serde_json::from_slice(&body)
-            .map_err(|_| invalid().expected("a JSON object with `token`"))?;
-        let token = answer
-            .token
-            .or(answer.access_token)
-            .filter(|token| !token.is_empty())
-            .map(SecretString::from)
-            .ok_or_else(|| invalid().expected("a JSON object with `token`"))?;
-        let header = Zeroizing::new(format!("Bearer {}", token.expose_secret()));
-        let mut value = HeaderValue::from_str(&header)
-            .map_err(|_| invalid().expected("a token that a header can carry"))?;
-        value.set_sensitive(true);
-        Ok(value)
     }
 }
 
@@ -248,7 +251,7 @@ fn parameter(text: &str) -> Option<(&str, String, &str)> {
 #[cfg(test)]
 mod auth_tests {
     use super::*;
-    use crate::client::RegistryClient;
+    use crate::client::ClientOptions;
     use crate::reference::Reference;
 
     #[test]
@@ -259,10 +262,11 @@ mod auth_tests {
             ("r.example:444", "r.example", false),
             ("r.example", "x.r.example", false),
         ] {
-            let client = RegistryClient::builder()
-                .allow_realm(allowed, "https://auth.example")
-                .build()
-                .unwrap();
+            let options = ClientOptions {
+                realms: vec![(allowed.to_owned(), "https://auth.example".to_owned())],
+                ..ClientOptions::default()
+            };
+            let client = options.build().unwrap();
             let access = AccessScope {
                 registry: asking.to_owned(),
                 repository: "a".to_owned(),
@@ -273,7 +277,7 @@ mod auth_tests {
             let realm = client.transport.check_realm(&access, &asked, realm);
             assert_eq!(realm.is_ok(), taken, "{allowed} {asking}");
         }
-        let client = RegistryClient::builder().build().unwrap();
+        let client = ClientOptions::default().build().unwrap();
         let docker: Reference = "oci://registry-1.docker.io:443/a".parse().unwrap();
         let asked = Url::parse("https://registry-1.docker.io/v2/").unwrap();
         let realm = "https://auth.docker.io/token";

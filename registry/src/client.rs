@@ -14,13 +14,23 @@ use crate::failure::{Failure, FailureReason, quoted};
 use crate::hosts::{AddressCheck, CheckedResolver, Redirects};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
+use crate::retry::Deadline;
 use crate::transfer::ClientLimits;
-use crate::transport::RegistryTransport;
+use crate::transport::{Operation, RegistryTransport};
 
 /// A client for registries and `https`. Cheap to clone; the clones share tokens.
 #[derive(Clone)]
 pub struct RegistryClient {
     pub(crate) transport: Arc<RegistryTransport>,
+}
+
+impl RegistryClient {
+    pub(crate) fn operation(&self) -> Operation {
+        Operation {
+            transport: self.transport.clone(),
+            deadline: Deadline::after(self.transport.limits.total),
+        }
+    }
 }
 
 impl std::fmt::Debug for RegistryClient {
@@ -31,16 +41,41 @@ impl std::fmt::Debug for RegistryClient {
     }
 }
 
-impl RegistryClient {
-    /// A client that trusts the system's certificate authorities, has no credentials, no proxy, and follows no redirect
-    /// to another origin.
-    #[must_use]
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder {
+/// The configuration of a client. The default trusts the system's certificate authorities, has no credentials and no
+/// proxy, and follows no redirect to another origin. The environment is never read.
+#[derive(Debug)]
+pub struct ClientOptions {
+    /// Certificate authorities in PEM, besides the system's.
+    pub authorities: Vec<Vec<u8>>,
+    /// Whether the system's certificate authorities are trusted.
+    pub system_roots: bool,
+    /// Whether plain http is used with this machine; https is used with all others.
+    pub plain_http: bool,
+    /// The source of names and passwords.
+    pub credentials: RegistryCredentials,
+    /// The limits of the client.
+    pub limits: ClientLimits,
+    /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`, to which its
+    /// credentials may be sent. A realm at the registry's own origin is always allowed.
+    pub realms: Vec<(String, String)>,
+    /// Origins, `https://host[:port]`, that downloads may be redirected to, at addresses that `redirect_addresses`
+    /// allows. No credentials ever go there.
+    pub redirects: Vec<String>,
+    /// Origins that downloads may be redirected to, at any address. No credentials ever go there.
+    pub local_redirects: Vec<String>,
+    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and
+    /// only addresses in the redirect itself are checked.
+    pub redirect_addresses: AddressCheck,
+    /// The proxy for https.
+    pub proxy: Option<Proxy>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
             authorities: Vec::new(),
             system_roots: true,
             plain_http: false,
-            user_agent: concat!("toolward/", env!("CARGO_PKG_VERSION")).to_owned(),
             credentials: RegistryCredentials::none(),
             limits: ClientLimits::default(),
             realms: Vec::new(),
@@ -52,111 +87,11 @@ impl RegistryClient {
     }
 }
 
-/// Builds a client.
-#[derive(Debug)]
-pub struct ClientBuilder {
-    authorities: Vec<Vec<u8>>,
-    system_roots: bool,
-    plain_http: bool,
-    user_agent: String,
-    credentials: RegistryCredentials,
-    limits: ClientLimits,
-    realms: Vec<(String, String)>,
-    redirects: Vec<String>,
-    local_redirects: Vec<String>,
-    redirect_addresses: AddressCheck,
-    proxy: Option<Proxy>,
-}
-
-impl ClientBuilder {
-    /// Trusts certificate authorities in PEM, besides the system's.
-    #[must_use]
-    pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.authorities.push(pem.into());
-        self
-    }
-
-    /// Whether the system's certificate authorities are trusted; the default is yes.
-    #[must_use]
-    pub fn system_roots(mut self, trusted: bool) -> Self {
-        self.system_roots = trusted;
-        self
-    }
-
-    /// Whether plain http is used with this machine; https is used with all others.
-    #[must_use]
-    pub fn plain_http_on_loopback(mut self, plain: bool) -> Self {
-        self.plain_http = plain;
-        self
-    }
-
-    /// The `User-Agent` of the client.
-    #[must_use]
-    pub fn user_agent(mut self, name: impl Into<String>) -> Self {
-        self.user_agent = name.into();
-        self
-    }
-
-    /// The source of names and passwords.
-    #[must_use]
-    pub fn credentials(mut self, credentials: RegistryCredentials) -> Self {
-        self.credentials = credentials;
-        self
-    }
-
-    /// The limits of the client.
-    #[must_use]
-    pub fn limits(mut self, limits: ClientLimits) -> Self {
-        let most = ClientLimits::default().content;
-        self.limits = ClientLimits {
-            content: limits.content.min(most),
-            ..limits
-        };
-        self
-    }
-
-    /// Allows sending the credentials for `registry` (`host[:port]`) to a token server at another origin,
-    /// `https://host[:port]`. A realm at the registry's own origin is always allowed.
-    #[must_use]
-    pub fn allow_realm(mut self, registry: impl Into<String>, origin: impl Into<String>) -> Self {
-        self.realms.push((registry.into(), origin.into()));
-        self
-    }
-
-    /// Allows redirects of downloads to this origin, `https://host[:port]`, at addresses that
-    /// [`redirect_addresses`](Self::redirect_addresses) allows. No credentials ever go there.
-    #[must_use]
-    pub fn allow_redirects_to(mut self, origin: impl Into<String>) -> Self {
-        self.redirects.push(origin.into());
-        self
-    }
-
-    /// Allows redirects of downloads to this origin, at any address. No credentials ever go there.
-    #[must_use]
-    pub fn allow_local_redirects_to(mut self, origin: impl Into<String>) -> Self {
-        self.local_redirects.push(origin.into());
-        self
-    }
-
-    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and
-    /// only addresses in the redirect itself are checked.
-    #[must_use]
-    pub fn redirect_addresses(mut self, check: AddressCheck) -> Self {
-        self.redirect_addresses = check;
-        self
-    }
-
-    /// The proxy for https. The environment is never read.
-    #[must_use]
-    pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.proxy = Some(proxy);
-        self
-    }
-
+impl ClientOptions {
     /// The client.
     ///
     /// # Errors
-    /// [`FailureReason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
+    /// [`FailureReason::ClientInvalid`] for certificates or origins that can't be used.
     pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
@@ -174,6 +109,10 @@ impl ClientBuilder {
         let check = self.redirect_addresses;
         let redirected = self.http(tls, |http| http.dns_resolver(CheckedResolver(check)))?;
         let plain = self.plain_http;
+        let limits = ClientLimits {
+            content: self.limits.content.min(ClientLimits::default().content),
+            ..self.limits
+        };
         let realms = self
             .realms
             .iter()
@@ -200,7 +139,7 @@ impl ClientBuilder {
                 http,
                 redirected,
                 proxy: self.proxy,
-                limits: self.limits,
+                limits,
                 plain,
                 realms,
                 redirects,
@@ -222,7 +161,7 @@ impl ClientBuilder {
             .no_proxy()
             .referer(false)
             .redirect(reqwest::redirect::Policy::none())
-            .user_agent(&self.user_agent)
+            .user_agent(concat!("toolward/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.limits.connect)
             .read_timeout(self.limits.silence);
         more(http)

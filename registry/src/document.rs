@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use bytes::Bytes;
 use reqwest::{Method, Response};
 use serde::Deserialize;
 use url::Url;
 
 use crate::address::{Source, check_scheme, shown};
-use crate::artifact::{blob, descriptor, manifest_of, parse_manifest};
+use crate::artifact::{blob, layer, manifest_of, parse_manifest};
 use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
 use crate::media::{self, Descriptor, DocumentArtifact};
 use crate::reference::Reference;
 use crate::response::read;
-use crate::retry::Deadline;
-use crate::transport::RegistryRequest;
+use crate::transport::{Operation, RegistryRequest};
 
 /// A document: an envelope, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +56,7 @@ pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<
 
 /// The only layer of a document.
 pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
-    Descriptor {
-        annotations: Some([(media::TITLE.to_owned(), "envelope.dsse.json".to_owned())].into()),
-        ..descriptor(media::ENVELOPE, envelope)
-    }
+    layer(media::ENVELOPE, envelope, "envelope.dsse.json")
 }
 
 impl RegistryClient {
@@ -76,7 +73,7 @@ impl RegistryClient {
     ) -> Result<BlobDigest, Failure> {
         check_document(kind, envelope)?;
         reference.version()?;
-        let deadline = self.transport.deadline();
+        let operation = self.operation();
         let layers = vec![envelope_layer(envelope)];
         let manifest = manifest_of(kind.artifact_type(), layers, None, Default::default())?;
         let digest = BlobDigest::of(&manifest);
@@ -85,8 +82,10 @@ impl RegistryClient {
                 .at(reference.to_string())
                 .found(digest.to_string()));
         }
-        self.upload_all(reference, envelope, deadline).await?;
-        self.put_manifest(reference, media::MANIFEST, manifest, deadline)
+        let envelope = Bytes::copy_from_slice(envelope);
+        operation.upload_small(reference, &envelope).await?;
+        operation
+            .put_manifest(reference, media::MANIFEST, manifest)
             .await?;
         Ok(digest)
     }
@@ -103,36 +102,32 @@ impl RegistryClient {
         max: u64,
     ) -> Result<FetchedDocument, Failure> {
         let max = max.min(kind.max_bytes());
-        let deadline = self.transport.deadline();
-        match source {
-            Source::Registry(reference) => self.document(reference, kind, max, deadline).await,
+        let operation = self.operation();
+        let bytes = match source {
+            Source::Registry(reference) => return operation.document(reference, kind, max).await,
             Source::Web(url) => {
-                let work = async {
-                    let response = self.open(url, deadline).await?;
-                    read(response, max).await
-                };
-                let bytes = deadline.within(&shown(url), work).await?.to_vec();
-                Ok(FetchedDocument {
-                    bytes,
-                    digest: None,
-                })
+                let work = async { read(operation.open(url).await?, max).await };
+                let bytes = operation.deadline.within(&shown(url), work).await?;
+                bytes.to_vec()
             }
-            Source::Path(path) => read_file(path, max).map(|bytes| FetchedDocument {
-                bytes,
-                digest: None,
-            }),
-        }
+            Source::Path(path) => read_file(path, max)?,
+        };
+        Ok(FetchedDocument {
+            bytes,
+            digest: None,
+        })
     }
+}
 
+impl Operation {
     pub(crate) async fn document(
         &self,
         reference: &Reference,
         kind: DocumentArtifact,
         max: u64,
-        deadline: Deadline,
     ) -> Result<FetchedDocument, Failure> {
         let (digest, bytes) = self
-            .artifact_manifest(reference, kind.artifact_type(), deadline)
+            .artifact_manifest(reference, kind.artifact_type())
             .await?;
         let place = |failure: Failure| failure.at(reference.to_string());
         let manifest = parse_manifest(&bytes, kind.artifact_type()).map_err(place)?;
@@ -145,17 +140,17 @@ impl RegistryClient {
         };
         let blob = blob(layer, media::ENVELOPE, max).map_err(place)?;
         Ok(FetchedDocument {
-            bytes: self.small(reference, &blob, None, deadline).await?,
+            bytes: self.small(reference, &blob, None).await?,
             digest: Some(digest),
         })
     }
 
     /// Requests a web address, without credentials.
-    pub(crate) async fn open(&self, url: &Url, deadline: Deadline) -> Result<Response, Failure> {
+    pub(crate) async fn open(&self, url: &Url) -> Result<Response, Failure> {
         check_scheme(url, self.transport.plain)?;
         let mut ask = RegistryRequest::new(Method::GET, url.clone(), None);
         ask.follow = true;
-        self.transport.expect_ok(&ask, deadline).await
+        self.expect_ok(&ask).await
     }
 }
 

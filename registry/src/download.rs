@@ -15,14 +15,12 @@ use url::Url;
 
 use crate::address::shown;
 use crate::artifact::Blob;
-use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
 use crate::reference::Reference;
 use crate::response::{broken, unexpected};
-use crate::retry::Deadline;
 use crate::transfer::Reporter;
-use crate::transport::{AccessScope, RegistryRequest};
+use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// How a request for a blob ended.
 enum TransferEnd {
@@ -34,7 +32,7 @@ enum TransferEnd {
     Hostile(Failure),
 }
 
-impl RegistryClient {
+impl Operation {
     /// Downloads `blob` to `sink`, which may have its first bytes already, and returns the complete sink.
     pub(crate) async fn download(
         &self,
@@ -42,17 +40,16 @@ impl RegistryClient {
         blob: &Blob,
         mut sink: BlobSink,
         reporter: Reporter<'_>,
-        deadline: Deadline,
     ) -> Result<BlobSink, Failure> {
         let url = self.url(reference, &format!("blobs/{}", blob.digest))?;
         let place = shown(&url);
         let io = |error: std::io::Error| io_failed("a download", error);
         let retries = self.transport.limits.retries;
-        let mut tries = self.transport.tries(deadline);
+        let mut tries = self.tries();
         loop {
             let before = sink.length;
-            let work = self.request_rest(&url, reference, blob, &mut sink, reporter, deadline);
-            match deadline.within(&place, work).await? {
+            let work = self.request_rest(&url, reference, blob, &mut sink, reporter);
+            match self.deadline.within(&place, work).await? {
                 TransferEnd::Complete => {}
                 TransferEnd::Broken(failure) => {
                     if sink.length > before {
@@ -91,7 +88,6 @@ impl RegistryClient {
         blob: &Blob,
         sink: &mut BlobSink,
         reporter: Reporter<'_>,
-        deadline: Deadline,
     ) -> Result<TransferEnd, Failure> {
         reporter.report(sink.length, Some(blob.size));
         if sink.length == blob.size {
@@ -102,7 +98,7 @@ impl RegistryClient {
         if sink.length > 0 {
             ask = ask.header(RANGE, &format!("bytes={}-", sink.length))?;
         }
-        let mut response = self.transport.send(&ask, deadline).await?;
+        let mut response = self.send(&ask).await?;
         let place = shown(response.url());
         let io = |error: std::io::Error| io_failed("a download", error);
         match response.status() {
@@ -173,18 +169,15 @@ fn wrong_size(place: String, expected: u64, found: u64) -> Failure {
         .found(found)
 }
 
-/// The bytes of a blob so far, and their hash.
+/// The bytes of a blob so far, in a file or in memory, and their hash.
+#[derive(Default)]
 pub(crate) struct BlobSink {
-    target: SinkTarget,
+    pub(crate) memory: Vec<u8>,
+    file: Option<PartialFile>,
     pub(crate) length: u64,
     hasher: Sha256,
     /// Whether some bytes are from an earlier attempt.
     resumed: bool,
-}
-
-enum SinkTarget {
-    Memory(Vec<u8>),
-    File(PartialFile),
 }
 
 /// A file named after the expected digest, or an unnamed file, which disappears when it is closed.
@@ -195,15 +188,6 @@ struct PartialFile {
 }
 
 impl BlobSink {
-    pub(crate) fn memory() -> Self {
-        Self {
-            target: SinkTarget::Memory(Vec::new()),
-            length: 0,
-            hasher: Sha256::default(),
-            resumed: false,
-        }
-    }
-
     /// Opens or creates the file for a blob in `folder`, and hashes its bytes. Falls back to an unnamed file while
     /// another process has it locked.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
@@ -214,18 +198,15 @@ impl BlobSink {
         if file.try_lock().is_err() {
             return Self::fresh(folder);
         }
+        let mut reader = file.try_clone().map_err(io)?;
         let mut sink = Self::of(directory, Some(name), file);
-        let SinkTarget::File(partial) = &mut sink.target else {
-            return Ok(sink);
-        };
-        if partial.file.metadata().map_err(io)?.len() > blob.size {
+        if reader.metadata().map_err(io)?.len() > blob.size {
             sink.restart().map_err(io)?;
             return Ok(sink);
         }
-        partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            let count = partial.file.read(&mut buffer).map_err(io)?;
+            let count = reader.read(&mut buffer).map_err(io)?;
             if count == 0 {
                 break;
             }
@@ -246,15 +227,15 @@ impl BlobSink {
 
     fn of(folder: Dir, name: Option<String>, file: File) -> Self {
         Self {
-            target: SinkTarget::File(PartialFile { folder, name, file }),
-            ..Self::memory()
+            file: Some(PartialFile { folder, name, file }),
+            ..Self::default()
         }
     }
 
     pub(crate) fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match &mut self.target {
-            SinkTarget::Memory(memory) => memory.extend_from_slice(bytes),
-            SinkTarget::File(partial) => partial.file.write_all(bytes)?,
+        match &mut self.file {
+            Some(partial) => partial.file.write_all(bytes)?,
+            None => self.memory.extend_from_slice(bytes),
         }
         self.hasher.update(bytes);
         self.length = self.length.saturating_add(bytes.len() as u64);
@@ -263,12 +244,10 @@ impl BlobSink {
 
     /// Removes all bytes.
     pub(crate) fn restart(&mut self) -> std::io::Result<()> {
-        match &mut self.target {
-            SinkTarget::Memory(memory) => memory.clear(),
-            SinkTarget::File(partial) => {
-                partial.file.set_len(0)?;
-                partial.file.seek(SeekFrom::Start(0))?;
-            }
+        self.memory.clear();
+        if let Some(partial) = &mut self.file {
+            partial.file.set_len(0)?;
+            partial.file.seek(SeekFrom::Start(0))?;
         }
         self.length = 0;
         self.hasher = Sha256::default();
@@ -278,29 +257,17 @@ impl BlobSink {
 
     /// Removes the file: its bytes must not be reused.
     pub(crate) fn discard(self) {
-        if let SinkTarget::File(partial) = self.target {
+        if let Some(partial) = self.file {
             partial.remove();
         }
     }
 
-    /// The bytes of a blob in memory.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        match self.target {
-            SinkTarget::Memory(memory) => memory,
-            SinkTarget::File(_) => Vec::new(),
-        }
-    }
-
     /// The file, at its first byte, and unnamed: it disappears when the last handle is closed.
-    pub(crate) fn into_file(self) -> std::io::Result<Option<File>> {
-        match self.target {
-            SinkTarget::Memory(_) => Ok(None),
-            SinkTarget::File(mut partial) => {
-                partial.file.seek(SeekFrom::Start(0))?;
-                partial.remove();
-                Ok(Some(partial.file))
-            }
-        }
+    pub(crate) fn into_file(self) -> std::io::Result<File> {
+        let mut partial = self.file.ok_or(std::io::ErrorKind::Unsupported)?;
+        partial.file.seek(SeekFrom::Start(0))?;
+        partial.remove();
+        Ok(partial.file)
     }
 }
 

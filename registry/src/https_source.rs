@@ -15,6 +15,7 @@ use crate::download::BlobSink;
 use crate::failure::{Failure, FailureReason, bytes, io_failed, refused};
 use crate::response::broken;
 use crate::transfer::{ProgressFn, Reporter, Step};
+use crate::transport::Operation;
 
 /// The envelope must be within this many bytes of the archive: twice what it can take uncompressed.
 const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
@@ -45,17 +46,19 @@ impl RegistryClient {
         progress: Option<&ProgressFn>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<FetchedBundle<T>, Failure> {
-        let deadline = self.transport.deadline();
+        let operation = self.operation();
         let mut sink = BlobSink::fresh(downloads)?;
         let reporter = Reporter {
             callback: progress,
             step: Step::Content,
         };
         let work = async {
-            let response = self.open(url, deadline).await?;
-            self.receive(response, &mut sink, reporter, verify).await
+            let response = operation.open(url).await?;
+            operation
+                .receive(response, &mut sink, reporter, verify)
+                .await
         };
-        let accepted = match deadline.within(&shown(url), work).await {
+        let accepted = match operation.deadline.within(&shown(url), work).await {
             Ok(accepted) => accepted,
             Err(failure) => {
                 sink.discard();
@@ -64,17 +67,15 @@ impl RegistryClient {
         };
         let size = sink.length;
         let io = |error: std::io::Error| io_failed(downloads.display().to_string(), error);
-        let archive = sink
-            .into_file()
-            .map_err(io)?
-            .ok_or_else(|| Failure::new(FailureReason::Io))?;
         Ok(FetchedBundle {
             accepted,
-            archive,
+            archive: sink.into_file().map_err(io)?,
             size,
         })
     }
+}
 
+impl Operation {
     async fn receive<T>(
         &self,
         mut response: Response,

@@ -9,11 +9,11 @@
 //! environment.
 //!
 //! ```no_run
-//! use toolward_registry::{RegistryClient, PullOptions, Reference};
+//! use toolward_registry::{ClientOptions, PullOptions, Reference};
 //! use toolward_signing::envelope::Envelope;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = RegistryClient::builder().build()?;
+//! let client = ClientOptions::default().build()?;
 //! let reference: Reference = "oci://registry.example/team/text-stats:1.2.3".parse()?;
 //! let options = PullOptions::new("/var/cache/downloads".as_ref());
 //! let pulled = client.pull(&reference, &options, |envelope| Envelope::parse(envelope)).await?;
@@ -50,7 +50,7 @@ mod transport;
 pub use address::{Source, bare_registry};
 pub use artifact::{Artifact, Blob, Details, OutgoingBundle};
 pub use attach::{Referrer, merge_signatures};
-pub use client::{ClientBuilder, RegistryClient, check_origin};
+pub use client::{ClientOptions, RegistryClient, check_origin};
 pub use credentials::{Helpers, Login, RegistryCredentials};
 pub use digest::BlobDigest;
 pub use document::FetchedDocument;

@@ -21,9 +21,8 @@ use crate::failure::{Failure, FailureReason, io_failed, refused};
 use crate::media::{self, readable_entries};
 use crate::reference::Reference;
 use crate::response::read;
-use crate::retry::Deadline;
 use crate::transfer::{ProgressFn, Reporter, Step};
-use crate::transport::{AccessScope, RegistryRequest};
+use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// What a pull depends on besides the reference.
 #[derive(Clone, Copy)]
@@ -103,18 +102,10 @@ impl RegistryClient {
         options: &PullOptions<'_>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<PulledBundle<T>, Failure> {
-        let deadline = self.transport.deadline();
-        let artifact = self.artifact(reference, deadline).await?;
-        let envelope = self
-            .small(reference, &artifact.envelope, options.progress, deadline)
+        let operation = self.operation();
+        let (artifact, envelope) = operation
+            .envelope(reference, options.progress, options.signatures)
             .await?;
-        let envelope = match options.signatures {
-            true => {
-                self.with_signatures(reference, &artifact, envelope, deadline)
-                    .await?
-            }
-            false => CosignedEnvelope::alone(envelope),
-        };
         let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
         // This reads and hashes the bytes of an earlier attempt.
@@ -125,14 +116,11 @@ impl RegistryClient {
             callback: options.progress,
             step: Step::Content,
         };
-        let sink = self
-            .download(reference, &artifact.content, sink, reporter, deadline)
+        let sink = operation
+            .download(reference, &artifact.content, sink, reporter)
             .await?;
         let io = |error: std::io::Error| io_failed(options.downloads.display().to_string(), error);
-        let content = sink
-            .into_file()
-            .map_err(io)?
-            .ok_or_else(|| Failure::new(FailureReason::Io))?;
+        let content = sink.into_file().map_err(io)?;
         Ok(PulledBundle {
             accepted,
             artifact,
@@ -147,18 +135,33 @@ impl RegistryClient {
     /// # Errors
     /// The reason for which it failed.
     pub async fn resolve(&self, reference: &Reference) -> Result<Artifact, Failure> {
-        self.artifact(reference, self.transport.deadline()).await
+        self.operation().artifact(reference).await
+    }
+}
+
+impl Operation {
+    /// A bundle's envelope, with its co-signatures if they are wanted.
+    pub(crate) async fn envelope(
+        &self,
+        reference: &Reference,
+        progress: Option<&ProgressFn>,
+        signatures: bool,
+    ) -> Result<(Artifact, CosignedEnvelope), Failure> {
+        let artifact = self.artifact(reference).await?;
+        let bytes = self.small(reference, &artifact.envelope, progress).await?;
+        let envelope = match signatures {
+            true => self.with_signatures(reference, &artifact, bytes).await?,
+            false => CosignedEnvelope {
+                bytes,
+                missing: None,
+            },
+        };
+        Ok((artifact, envelope))
     }
 
     /// The target of a reference.
-    pub(crate) async fn artifact(
-        &self,
-        reference: &Reference,
-        deadline: Deadline,
-    ) -> Result<Artifact, Failure> {
-        let (digest, manifest) = self
-            .artifact_manifest(reference, media::BUNDLE, deadline)
-            .await?;
+    pub(crate) async fn artifact(&self, reference: &Reference) -> Result<Artifact, Failure> {
+        let (digest, manifest) = self.artifact_manifest(reference, media::BUNDLE).await?;
         Artifact::parse(digest, manifest, self.transport.limits.content)
             .map_err(|failure| failure.at(reference.to_string()))
     }
@@ -175,32 +178,30 @@ impl RegistryClient {
         &self,
         reference: &Reference,
         artifact_type: &str,
-        deadline: Deadline,
     ) -> Result<(BlobDigest, Bytes), Failure> {
-        let (digest, bytes) = self.manifest(reference, deadline).await?;
+        let (digest, bytes) = self.manifest(reference).await?;
         let Some(entries) = readable_entries(&bytes) else {
             return Ok((digest, bytes));
         };
         let entry = only_entry(&entries, artifact_type);
         let entry = entry.map_err(|failure| failure.at(reference.to_string()))?;
-        self.manifest(&reference.with_digest(entry), deadline).await
+        self.manifest(&reference.with_digest(entry)).await
     }
 
     /// A manifest's exact bytes, and their digest, which is the reference's if it has one.
     pub(crate) async fn manifest(
         &self,
         reference: &Reference,
-        deadline: Deadline,
     ) -> Result<(BlobDigest, Bytes), Failure> {
         let url = self.url(reference, &format!("manifests/{}", reference.version()?))?;
         let place = shown(&url);
         let ask = RegistryRequest::get(url, AccessScope::pull(reference))
             .header(ACCEPT, &format!("{}, {}", media::MANIFEST, media::INDEX))?;
         let work = async {
-            let response = self.transport.expect_ok(&ask, deadline).await?;
+            let response = self.expect_ok(&ask).await?;
             read(response, self.transport.limits.manifest).await
         };
-        let bytes = deadline.within(&place, work).await?;
+        let bytes = self.deadline.within(&place, work).await?;
         let found = BlobDigest::of(&bytes);
         match reference.digest() {
             Some(wanted) if wanted != found => Err(Failure::new(FailureReason::ManifestDiffers)
@@ -217,15 +218,14 @@ impl RegistryClient {
         reference: &Reference,
         blob: &Blob,
         progress: Option<&ProgressFn>,
-        deadline: Deadline,
     ) -> Result<Vec<u8>, Failure> {
         let reporter = Reporter {
             callback: progress,
             step: Step::Envelope,
         };
         let sink = self
-            .download(reference, blob, BlobSink::memory(), reporter, deadline)
+            .download(reference, blob, BlobSink::default(), reporter)
             .await?;
-        Ok(sink.into_bytes())
+        Ok(sink.memory)
     }
 }

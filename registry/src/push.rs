@@ -14,9 +14,8 @@ use crate::failure::{Cause, Failure, FailureReason, bytes, quoted};
 use crate::media;
 use crate::reference::Reference;
 use crate::response::location;
-use crate::retry::Deadline;
 use crate::transfer::{ProgressFn, Reporter, Step};
-use crate::transport::{AccessScope, RegistryRequest};
+use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// Bytes of a blob in one request.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
@@ -59,32 +58,36 @@ impl RegistryClient {
                 .expected(wanted.to_string())
                 .found(digest.to_string()));
         }
-        let deadline = self.transport.deadline();
+        let operation = self.operation();
         let reporter = Reporter {
             callback: progress,
             step: Step::Upload,
         };
-        let empty = Bytes::from_static(media::EMPTY_BYTES);
-        let nobody = Reporter {
-            callback: None,
-            ..reporter
-        };
-        self.upload(reference, &empty, nobody, deadline).await?;
-        self.upload(reference, &bundle.envelope, nobody, deadline)
+        operation.upload_small(reference, &bundle.envelope).await?;
+        operation
+            .upload(reference, &bundle.content, reporter)
             .await?;
-        self.upload(reference, &bundle.content, reporter, deadline)
+        let manifest = bundle.manifest.clone();
+        operation
+            .put_manifest(reference, media::MANIFEST, manifest)
             .await?;
-        self.put_manifest(
-            reference,
-            media::MANIFEST,
-            bundle.manifest.clone(),
-            deadline,
-        )
-        .await?;
         Ok(PushedBundle {
             digest,
             reference: reference.with_digest(digest),
         })
+    }
+}
+
+impl Operation {
+    /// Uploads the empty config and an envelope.
+    pub(crate) async fn upload_small(
+        &self,
+        reference: &Reference,
+        envelope: &Bytes,
+    ) -> Result<(), Failure> {
+        let empty = Bytes::from_static(media::EMPTY_BYTES);
+        self.upload(reference, &empty, Reporter::SILENT).await?;
+        self.upload(reference, envelope, Reporter::SILENT).await
     }
 
     /// Uploads a blob unless the registry has it.
@@ -93,22 +96,18 @@ impl RegistryClient {
         reference: &Reference,
         content: &Bytes,
         reporter: Reporter<'_>,
-        deadline: Deadline,
     ) -> Result<(), Failure> {
         let blob = Blob::of(content);
         let place = reference.to_string();
         let total = Some(blob.size);
         reporter.report(0, total);
         let work = async {
-            if self.has(reference, &blob, deadline).await? {
+            if self.has(reference, &blob).await? {
                 return Ok(());
             }
-            let mut tries = self.transport.tries(deadline);
+            let mut tries = self.tries();
             loop {
-                let Err(failure) = self
-                    .session(reference, &blob, content, reporter, deadline)
-                    .await
-                else {
+                let Err(failure) = self.session(reference, &blob, content, reporter).await else {
                     return Ok(());
                 };
                 // A session that the registry lost, or that broke, starts over.
@@ -127,22 +126,17 @@ impl RegistryClient {
                 tries.again(failure, None).await?;
             }
         };
-        deadline.within(&place, work).await?;
+        self.deadline.within(&place, work).await?;
         reporter.report(blob.size, total);
         Ok(())
     }
 
-    async fn has(
-        &self,
-        reference: &Reference,
-        blob: &Blob,
-        deadline: Deadline,
-    ) -> Result<bool, Failure> {
+    async fn has(&self, reference: &Reference, blob: &Blob) -> Result<bool, Failure> {
         let url = self.url(reference, &format!("blobs/{}", blob.digest))?;
         let mut ask = RegistryRequest::new(Method::HEAD, url, Some(AccessScope::push(reference)));
         // Some registries redirect to the storage, whose answer counts.
         ask.follow = true;
-        let response = match self.transport.send(&ask, deadline).await {
+        let response = match self.send(&ask).await {
             Err(failure) if failure.kind() == FailureReason::RedirectRefused.into() => {
                 return Ok(false);
             }
@@ -159,28 +153,27 @@ impl RegistryClient {
         blob: &Blob,
         content: &Bytes,
         reporter: Reporter<'_>,
-        deadline: Deadline,
     ) -> Result<(), Failure> {
         let url = self.url(reference, "blobs/uploads/")?;
         let access = AccessScope::push(reference);
         let mut ask = RegistryRequest::new(Method::POST, url, Some(access.clone()));
         ask.body = Some(Bytes::new());
         let is_accepted = |status| status == StatusCode::ACCEPTED;
-        let response = self.transport.expect(&ask, is_accepted, deadline).await?;
+        let response = self.expect(&ask, is_accepted).await?;
         let mut at = upload_location(&ask.url, &response)?;
         let mut done = 0;
         let mut last = content.clone();
         if content.len() > CHUNK_BYTES {
             while let Some(piece) = piece(content, done) {
                 let length = piece.len();
-                match self.send_piece(&at, &access, done, piece, deadline).await {
+                match self.send_piece(&at, &access, done, piece).await {
                     Ok(next) => {
                         at = next;
                         done = done.saturating_add(length);
                     }
                     Err(failure) => {
                         // How much did the registry receive?
-                        let (next, got) = self.upload_state(&at, &access, deadline).await?;
+                        let (next, got) = self.upload_state(&at, &access).await?;
                         if got <= done || got > content.len() {
                             return Err(failure);
                         }
@@ -200,7 +193,7 @@ impl RegistryClient {
         ask.body = Some(last);
         ask.repeat = false;
         let is_success = |status: StatusCode| status.is_success();
-        let response = self.transport.expect(&ask, is_success, deadline).await?;
+        let response = self.expect(&ask, is_success).await?;
         check_stored(response.headers(), blob.digest, &ask.url)
     }
 
@@ -210,7 +203,6 @@ impl RegistryClient {
         access: &AccessScope,
         from: usize,
         piece: Bytes,
-        deadline: Deadline,
     ) -> Result<Url, Failure> {
         let end = from.saturating_add(piece.len()).saturating_sub(1);
         let mut ask = RegistryRequest::new(Method::PATCH, at.clone(), Some(access.clone()))
@@ -219,7 +211,7 @@ impl RegistryClient {
         ask.body = Some(piece);
         ask.repeat = false;
         let is_success = |status: StatusCode| status.is_success();
-        let response = self.transport.expect(&ask, is_success, deadline).await?;
+        let response = self.expect(&ask, is_success).await?;
         match received(response.headers()) {
             Some(got) if got != end.saturating_add(1) => {
                 Err(Failure::new(FailureReason::ResponseInvalid)
@@ -232,15 +224,10 @@ impl RegistryClient {
     }
 
     /// The address at which an upload continues, and how many bytes the registry has.
-    async fn upload_state(
-        &self,
-        at: &Url,
-        access: &AccessScope,
-        deadline: Deadline,
-    ) -> Result<(Url, usize), Failure> {
+    async fn upload_state(&self, at: &Url, access: &AccessScope) -> Result<(Url, usize), Failure> {
         let ask = RegistryRequest::get(at.clone(), access.clone());
         let is_empty = |status| status == StatusCode::NO_CONTENT;
-        let response = self.transport.expect(&ask, is_empty, deadline).await?;
+        let response = self.expect(&ask, is_empty).await?;
         let got = received(response.headers()).unwrap_or(0);
         let next = upload_location(at, &response).unwrap_or_else(|_| at.clone());
         Ok((next, got))
@@ -253,7 +240,6 @@ impl RegistryClient {
         reference: &Reference,
         media_type: &str,
         manifest: Bytes,
-        deadline: Deadline,
     ) -> Result<bool, Failure> {
         let digest = BlobDigest::of(&manifest);
         let version = match reference.tag() {
@@ -267,11 +253,11 @@ impl RegistryClient {
         ask.body = Some(manifest);
         let work = async {
             let is_success = |status: StatusCode| status.is_success();
-            let response = self.transport.expect(&ask, is_success, deadline).await?;
+            let response = self.expect(&ask, is_success).await?;
             check_stored(response.headers(), digest, &ask.url)?;
             Ok(response.headers().contains_key(SUBJECT))
         };
-        deadline.within(&place, work).await
+        self.deadline.within(&place, work).await
     }
 }
 

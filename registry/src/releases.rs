@@ -8,14 +8,11 @@ use tokio::task::JoinSet;
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::address::shown;
-use crate::artifact::Artifact;
-use crate::attach::CosignedEnvelope;
 use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::failure::{Cause, Failure, FailureReason, panicked};
 use crate::reference::Reference;
 use crate::response::{next_page, read};
-use crate::retry::Deadline;
 use crate::transport::{AccessScope, RegistryRequest};
 
 /// How many releases of a repository are read. Anyone who may push to it can add tags, and each costs a few requests.
@@ -96,7 +93,7 @@ impl RegistryClient {
         pattern: &TagPattern,
         verify: impl Fn(&[u8]) -> Result<T, Refusal>,
     ) -> Result<TaggedReleases<T>, Failure> {
-        let deadline = self.transport.deadline();
+        let operation = self.operation();
         let tags = self.tags(repository).await?.into_iter();
         let mut tags: Vec<(Version, String)> = tags
             .filter_map(|tag| Some((pattern.version(&tag)?, tag)))
@@ -111,9 +108,9 @@ impl RegistryClient {
             while running.len() < MAX_CONCURRENT_REQUESTS
                 && let Some((number, tag)) = waiting.next()
             {
-                let (client, reference) = (self.clone(), repository.with_tag(&tag)?);
+                let (operation, reference) = (operation.clone(), repository.with_tag(&tag)?);
                 running.spawn(async move {
-                    let envelope = client.envelope(&reference, deadline).await;
+                    let envelope = operation.envelope(&reference, None, true).await;
                     (number, tag, envelope)
                 });
             }
@@ -152,22 +149,6 @@ impl RegistryClient {
             left_out,
         })
     }
-
-    /// The envelope of a bundle with its co-signatures, as [`RegistryClient::pull`] shows it.
-    async fn envelope(
-        &self,
-        reference: &Reference,
-        deadline: Deadline,
-    ) -> Result<(Artifact, CosignedEnvelope), Failure> {
-        let artifact = self.artifact(reference, deadline).await?;
-        let envelope = self
-            .small(reference, &artifact.envelope, None, deadline)
-            .await?;
-        let envelope = self
-            .with_signatures(reference, &artifact, envelope, deadline)
-            .await?;
-        Ok((artifact, envelope))
-    }
 }
 
 /// Whether the same request may succeed later: an outage must not make an older release the newest. Any other answer is
@@ -195,8 +176,8 @@ impl RegistryClient {
     /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more than the limit;
     /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
-        let deadline = self.transport.deadline();
-        let first = self.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;
+        let operation = self.operation();
+        let first = operation.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;
         let place = shown(&first);
         let limit = self.transport.limits.tags;
         let work = async {
@@ -208,7 +189,7 @@ impl RegistryClient {
             while let Some(url) = next {
                 pages = pages.saturating_sub(1);
                 let ask = RegistryRequest::get(url, AccessScope::pull(reference));
-                let response = self.transport.expect_ok(&ask, deadline).await?;
+                let response = operation.expect_ok(&ask).await?;
                 next = next_page(&ask.url, response.headers())?;
                 let body = read(response, self.transport.limits.manifest).await?;
                 let page: TagPage = serde_json::from_slice(&body).map_err(|_| {
@@ -233,7 +214,7 @@ impl RegistryClient {
             tags.dedup();
             Ok(tags)
         };
-        deadline.within(&place, work).await
+        operation.deadline.within(&place, work).await
     }
 }
 

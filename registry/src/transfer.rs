@@ -77,6 +77,12 @@ pub(crate) struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
+    /// Reports nothing.
+    pub(crate) const SILENT: Self = Self {
+        callback: None,
+        step: Step::Upload,
+    };
+
     pub(crate) fn report(&self, done: u64, total: Option<u64>) {
         if let Some(callback) = self.callback {
             callback(TransferProgress {

@@ -2,7 +2,7 @@
 //! credentials.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
@@ -110,23 +110,22 @@ impl RegistryRequest {
     }
 }
 
-impl RegistryTransport {
-    pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::after(self.limits.total)
-    }
+/// An operation of a client, with all its requests, waits and transfers.
+#[derive(Clone)]
+pub(crate) struct Operation {
+    pub(crate) transport: Arc<RegistryTransport>,
+    pub(crate) deadline: Deadline,
+}
 
-    pub(crate) fn tries(&self, deadline: Deadline) -> Tries {
-        Tries::new(deadline, self.limits.retries, self.limits.patience)
+impl Operation {
+    pub(crate) fn tries(&self) -> Tries {
+        let limits = &self.transport.limits;
+        Tries::new(self.deadline, limits.retries, limits.patience)
     }
 
     /// Sends a request and returns its answer if the status is 200.
-    pub(crate) async fn expect_ok(
-        &self,
-        ask: &RegistryRequest,
-        deadline: Deadline,
-    ) -> Result<Response, Failure> {
-        self.expect(ask, |status| status == StatusCode::OK, deadline)
-            .await
+    pub(crate) async fn expect_ok(&self, ask: &RegistryRequest) -> Result<Response, Failure> {
+        self.expect(ask, |status| status == StatusCode::OK).await
     }
 
     /// Sends a request and returns its answer if the status is expected.
@@ -134,9 +133,8 @@ impl RegistryTransport {
         &self,
         ask: &RegistryRequest,
         is_expected: impl FnOnce(StatusCode) -> bool,
-        deadline: Deadline,
     ) -> Result<Response, Failure> {
-        let response = self.send(ask, deadline).await?;
+        let response = self.send(ask).await?;
         match is_expected(response.status()) {
             true => Ok(response),
             false => Err(unexpected(response).await),
@@ -144,15 +142,14 @@ impl RegistryTransport {
     }
 
     /// Sends a request until the answer is not "later", and authenticates if the registry demands it.
-    pub(crate) async fn send(
-        &self,
-        ask: &RegistryRequest,
-        deadline: Deadline,
-    ) -> Result<Response, Failure> {
+    pub(crate) async fn send(&self, ask: &RegistryRequest) -> Result<Response, Failure> {
         let mut renewed = false;
         loop {
-            let authorization = ask.access.as_ref().and_then(|access| self.granted(access));
-            let response = self.answered(ask, authorization.as_ref(), deadline).await?;
+            let authorization = ask
+                .access
+                .as_ref()
+                .and_then(|access| self.transport.granted(access));
+            let response = self.answered(ask, authorization.as_ref()).await?;
             match &ask.access {
                 // Only the registry's own challenge counts, not one of a server that it redirected to.
                 Some(access)
@@ -164,7 +161,7 @@ impl RegistryTransport {
                     renewed = true;
                     let headers = response.headers().clone();
                     drop(response);
-                    self.authorise(access, &ask.url, &headers, deadline).await?;
+                    self.authorise(access, &ask.url, &headers).await?;
                 }
                 _ => return Ok(response),
             }
@@ -176,11 +173,10 @@ impl RegistryTransport {
         &self,
         ask: &RegistryRequest,
         authorization: Option<&HeaderValue>,
-        deadline: Deadline,
     ) -> Result<Response, Failure> {
-        let mut tries = self.tries(deadline);
+        let mut tries = self.tries();
         loop {
-            let response = match self.once(ask, authorization).await {
+            let response = match self.transport.once(ask, authorization).await {
                 Ok(response) => response,
                 Err((failure, final_word)) if final_word || !ask.repeat => return Err(failure),
                 Err((failure, _)) => {
@@ -207,7 +203,9 @@ impl RegistryTransport {
             tries.again(failure, asked).await?;
         }
     }
+}
 
+impl RegistryTransport {
     /// Sends a request once, and follows redirects if it may. A failure has a flag that it is final.
     async fn once(
         &self,

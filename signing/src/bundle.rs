@@ -1,16 +1,15 @@
-//! A verified bundle.
+//! A verified bundle, and what an archive has of one.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::archive::Contents;
 use crate::digest::Digest;
 use crate::error::Refusal;
 use crate::key::KeyId;
-use crate::manifest::Manifest;
+use crate::manifest::{self, ENVELOPE_FILE, Manifest};
 use crate::path::BundlePath;
-use crate::provenance::Provenance;
+use crate::provenance::{self, Provenance};
 use crate::trust::{Publisher, TrustStore};
 
 /// How large all files of a bundle together may be, in bytes: they are held in memory.
@@ -83,6 +82,38 @@ impl Bundle {
                 .map(|(path, bytes)| (path.clone(), &**bytes))
                 .collect(),
         }
+    }
+}
+
+/// The contents of an archive, borrowed.
+#[derive(Clone, Debug)]
+pub struct Contents<'a> {
+    /// `manifest.dsse.json`.
+    pub envelope: &'a [u8],
+    /// `manifest.toml`, as signed.
+    pub manifest: &'a [u8],
+    /// `provenance.dsse.json`, if the bundle has one.
+    pub provenance: Option<&'a [u8]>,
+    /// `tools.json` and all other listed files, in any order.
+    pub files: Vec<(BundlePath, &'a [u8])>,
+}
+
+impl<'a> Contents<'a> {
+    /// All entries in the order of an archive.
+    pub(crate) fn entries(&self) -> Vec<(&str, &'a [u8])> {
+        let mut files: Vec<_> = self
+            .files
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), *bytes))
+            .collect();
+        files.sort_by_key(|(path, _)| *path);
+        let mut entries = vec![
+            (ENVELOPE_FILE, self.envelope),
+            (manifest::FILE, self.manifest),
+        ];
+        entries.extend(self.provenance.map(|bytes| (provenance::FILE, bytes)));
+        entries.extend(files);
+        entries
     }
 }
 

@@ -211,13 +211,8 @@ pub fn accept(
             .found(format!("that of channel {}", index.name)));
     }
     let warnings = KIND.check_age(index.created, Some(index.expires), terms)?;
-    Ok(Verified::new(SignedDocument {
-        digest: Digest::of(envelope.payload()),
-        document: index,
-        envelope_bytes: bytes.into(),
-        signers,
-        warnings,
-    }))
+    let index = SignedDocument::new(index, &envelope, bytes, signers, warnings);
+    Ok(Verified::new(index))
 }
 
 /// The index as TOML has it, with the place of each value.

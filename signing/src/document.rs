@@ -20,9 +20,8 @@ use crate::error::{ErrorKind, Refusal};
 use crate::id;
 use crate::key::KeyId;
 use crate::revocation::known::Revocations;
-use crate::text::{is_hidden, place, quoted, string, visible};
+use crate::text::{first_newer, is_hidden, place, quoted, string, visible};
 use crate::timestamp::{Mode, Timestamp};
-use crate::toml10;
 
 /// The schema of all these documents.
 pub(crate) const SCHEMA: u64 = 1;
@@ -75,6 +74,25 @@ pub struct SignedDocument<T> {
     pub signers: Vec<KeyId>,
     /// What a person should know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+impl<T> SignedDocument<T> {
+    /// The document in `envelope`, which was read from `bytes`.
+    pub(crate) fn new(
+        document: T,
+        envelope: &Envelope,
+        bytes: &[u8],
+        signers: Vec<KeyId>,
+        warnings: Vec<String>,
+    ) -> Self {
+        Self {
+            document,
+            digest: Digest::of(envelope.payload()),
+            envelope_bytes: bytes.into(),
+            signers,
+            warnings,
+        }
+    }
 }
 
 impl<T> Deref for SignedDocument<T> {
@@ -133,29 +151,12 @@ impl DocumentKind {
         terms: &Terms<'_>,
     ) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
-        if created.is_from_the_future(terms.now) {
-            let refusal = Refusal::new(ErrorKind::DocumentNotYetValid)
-                .at(self.name)
-                .expected("`created` in the past")
-                .found(created.to_string());
-            terms.mode.apply(refusal, &mut warnings)?;
-        }
-        if let Some(expires) = expires
-            && expires.is_over(terms.now)
-        {
-            terms
-                .mode
-                .apply(expired(self.name, expires), &mut warnings)?;
-        }
+        let refuse = |refusal: Refusal| terms.mode.apply(refusal.at(self.name), &mut warnings);
+        let early = created.not_yet(ErrorKind::DocumentNotYetValid, terms.now);
+        let late = expires.and_then(|end| end.expired(ErrorKind::DocumentExpired, terms.now));
+        early.into_iter().chain(late).try_for_each(refuse)?;
         Ok(warnings)
     }
-}
-
-pub(crate) fn expired(place: impl Into<String>, expires: Timestamp) -> Refusal {
-    Refusal::new(ErrorKind::DocumentExpired)
-        .at(place)
-        .expected("`expires` in the future")
-        .found(expires.to_string())
 }
 
 /// A kind of TOML document: its name in messages, how large it may be, and the codes of its refusals.
@@ -210,7 +211,7 @@ impl<'a> DocumentText<'a> {
     ) -> Result<(Self, T), Refusal> {
         let source = Self { format, bytes };
         let text = crate::text::plain(bytes, format.max_bytes, format.text, format.name)?;
-        if let Some(newer) = toml10::first_newer(text) {
+        if let Some(newer) = first_newer(text) {
             return Err(Refusal::new(format.syntax)
                 .at(source.place(newer.offset))
                 .expected("TOML 1.0")

@@ -4,7 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use crate::channel::VerifiedIndex;
 use crate::digest::Digest;
-use crate::document::expired;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::Manifest;
 use crate::timestamp::{Mode, Timestamp};
@@ -50,9 +49,8 @@ impl Freshness<'_> {
     pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
         if let Some(index) = self.index {
-            if index.expires.is_over(self.now) {
-                let place = format!("index of channel {}", index.name);
-                let refusal = expired(place, index.expires);
+            if let Some(refusal) = index.expires.expired(ErrorKind::DocumentExpired, self.now) {
+                let refusal = refusal.at(format!("index of channel {}", index.name));
                 self.mode.apply(refusal, &mut warnings)?;
             }
             index.check(manifest, digest)?;

@@ -37,7 +37,6 @@ pub mod verify;
 
 mod bundle;
 mod signers;
-mod toml10;
 
 pub use digest::Digest;
 pub use error::{ErrorKind, Refusal};

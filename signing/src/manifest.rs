@@ -377,14 +377,16 @@ fn tools_path(text: &str) -> Result<BundlePath, Refusal> {
         .found(quoted(text)))
 }
 
+/// Whether a name, in any case, is that of a document which no manifest lists.
+pub(crate) fn is_document(name: &str) -> bool {
+    let documents = [FILE, ENVELOPE_FILE, PROVENANCE_FILE];
+    documents.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
+
 /// A path that a manifest may list. The manifest, its envelope and the provenance are not listed.
 fn listed_path(text: &str) -> Result<BundlePath, Refusal> {
     let path = BundlePath::parse(text)?;
-    let reserved = [FILE, ENVELOPE_FILE, PROVENANCE_FILE];
-    if reserved
-        .iter()
-        .any(|reserved| reserved.eq_ignore_ascii_case(text))
-    {
+    if is_document(text) {
         return Err(Refusal::new(ErrorKind::PathInvalid)
             .expected("no entry for the manifest, its envelope or the provenance")
             .found(quoted(text)));

@@ -207,13 +207,8 @@ pub fn accept(
         }
     }
     let warnings = KIND.check_age(list.created, list.expires, terms)?;
-    Ok(Verified::new(SignedDocument {
-        document: list,
-        digest,
-        envelope_bytes: bytes.into(),
-        signers,
-        warnings,
-    }))
+    let list = SignedDocument::new(list, &envelope, bytes, signers, warnings);
+    Ok(Verified::new(list))
 }
 
 /// Reads a list that was accepted earlier and stored, with its signers of that time, where no one else can write. It
@@ -223,13 +218,14 @@ pub fn accept(
 /// Those of [`RevocationList::parse`].
 pub fn stored(bytes: &[u8], signers: Vec<KeyId>) -> Result<SignedList, Refusal> {
     let envelope = KIND.open(bytes)?;
-    Ok(SignedDocument {
-        document: RevocationList::parse(envelope.payload())?,
-        digest: Digest::of(envelope.payload()),
-        envelope_bytes: bytes.into(),
+    let list = RevocationList::parse(envelope.payload())?;
+    Ok(SignedDocument::new(
+        list,
+        &envelope,
+        bytes,
         signers,
-        warnings: Vec::new(),
-    })
+        Vec::new(),
+    ))
 }
 
 /// The list as TOML has it, with the place of each value.

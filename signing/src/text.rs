@@ -1,7 +1,9 @@
-//! Characters that no signed text may hold, and quoting of hostile text for messages.
+//! Characters and syntax that no signed text may have, and quoting of hostile text for messages.
 
 use std::fmt::Write as _;
 
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
 use toolward_support::fields::Position;
 
 use crate::error::{ErrorKind, Refusal};
@@ -99,6 +101,82 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
+/// Syntax that TOML 1.0 lacks, and its offset in bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Newer {
+    pub(crate) offset: usize,
+    pub(crate) what: &'static str,
+}
+
+/// The first syntax in `text` that TOML 1.0 lacks, before the `toml` crate parses it, which reads 1.1 with the same
+/// lexer: a `\e` or `\x` escape, a line feed, comment or
+/// trailing comma in an inline table, a time without seconds.
+pub(crate) fn first_newer(text: &str) -> Option<Newer> {
+    let mut open = Vec::new();
+    // Whether only white space followed the last comma.
+    let mut after_comma = false;
+    for token in Source::new(text).lex() {
+        let (kind, start) = (token.kind(), token.span().start());
+        let raw = text.get(start..token.span().end()).unwrap_or_default();
+        let in_inline_table = open.last() == Some(&TokenKind::LeftCurlyBracket);
+        let (within, what) = match kind {
+            TokenKind::Newline | TokenKind::Comment if in_inline_table => {
+                (Some(0), "a line feed or comment in an inline table")
+            }
+            TokenKind::RightCurlyBracket if in_inline_table && after_comma => {
+                (Some(0), "a trailing comma in an inline table")
+            }
+            TokenKind::BasicString | TokenKind::MlBasicString => {
+                (newer_escape(raw), "a `\\e` or `\\x` escape")
+            }
+            TokenKind::Atom => (short_time(raw), "a time without seconds"),
+            _ => (None, ""),
+        };
+        if let Some(within) = within {
+            let offset = start + within;
+            return Some(Newer { offset, what });
+        }
+        match kind {
+            TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => open.push(kind),
+            TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket => {
+                open.pop();
+            }
+            _ => {}
+        }
+        after_comma = match kind {
+            TokenKind::Comma => true,
+            TokenKind::Whitespace | TokenKind::Newline | TokenKind::Comment => after_comma,
+            _ => false,
+        };
+    }
+    None
+}
+
+/// The first backslash of an escape that TOML 1.0 lacks.
+fn newer_escape(string: &str) -> Option<usize> {
+    let mut bytes = string.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        if byte == b'\\' && matches!(bytes.next(), Some((_, b'e' | b'x'))) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The first colon of a time, if no seconds follow the minutes: TOML 1.0 requires `HH:MM:SS`. Outside strings, the only
+/// other colon is in the offset of a time, which follows the seconds.
+fn short_time(atom: &str) -> Option<usize> {
+    let colon = atom.find(':')?;
+    let (before, after) = atom.split_at(colon);
+    let is_offset = matches!(before.bytes().rev().nth(2), Some(b'+' | b'-'));
+    let digits = |at: usize| {
+        let pair = after.get(at..at + 2);
+        pair.is_some_and(|pair| pair.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let has_seconds = after.as_bytes().get(3) == Some(&b':') && digits(4);
+    (!is_offset && digits(1) && !has_seconds).then_some(colon)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +185,53 @@ mod tests {
     fn quoting_shows_what_would_mislead_and_stays_short() {
         assert_eq!(quoted("a\u{202e}b\n"), "\"a\\u{202e}b\\n\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 100);
+    }
+
+    #[test]
+    fn what_toml_1_1_added_is_found() {
+        for (text, offset) in [
+            ("a = \"\\e\"", 5),
+            ("a = \"\\x41\"", 5),
+            ("a = \"\"\"\n\\x41\"\"\"", 8),
+            ("a = { b = 1,\n c = 2 }", 12),
+            ("a = {\n}", 5),
+            ("a = { b = 1, }", 13),
+            ("a = [{ b = [1], }]", 16),
+            ("a = { b = 1 # c", 12),
+            ("a = 07:32", 6),
+            ("a = 1979-05-27T07:32Z", 17),
+            ("a = 1979-05-27 07:32", 17),
+            ("a = 1979-05-27T07:32+01:00", 17),
+            ("a = [07:32, 1]", 7),
+        ] {
+            let found = first_newer(text).map(|newer| newer.offset);
+            assert_eq!(found, Some(offset), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn toml_1_0_passes() {
+        for text in [
+            "",
+            "a = \"\\\\e \\\\x \\\" \\u0065\"",
+            "a = '\\e \\x'",
+            "a = '''\n\\e ' '' '''",
+            "a = \"\"\"\n\\\"\"\" \"\" x\"\"\"\"\"\nb = { c = \"}\" }",
+            "# { \\e\na = [\n1, # one\n2,\n]",
+            "a = { b = 1, c = [ 1, ] }",
+            "a = {}",
+            "a = { b = \"x,\" }",
+            "a = 07:32:00\nb = 1979-05-27T07:32:00.5+01:00\nc = 1979-05-27T07:32:00-07:00",
+            "\"a:12\" = 1 # 12:34",
+        ] {
+            assert_eq!(first_newer(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn unfinished_text_ends_the_search() {
+        for text in ["\"", "\"\"\"", "'", "\"\\", "{", "[", "#", "12:", "]}"] {
+            let _ = first_newer(text);
+        }
     }
 }

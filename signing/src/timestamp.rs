@@ -57,14 +57,20 @@ impl Timestamp {
         SystemTime::from(self.0).duration_since(now).ok()
     }
 
-    /// Whether something created at this time claims to be later than the clocks of two machines may differ.
-    pub(crate) fn is_from_the_future(self, now: SystemTime) -> bool {
-        self.ahead_of(now).is_some_and(|ahead| ahead > CLOCK_SKEW)
+    /// The refusal of something that claims to be created later than the clocks of two machines may differ.
+    pub(crate) fn not_yet(self, kind: ErrorKind, now: SystemTime) -> Option<Refusal> {
+        self.ahead_of(now).filter(|ahead| *ahead > CLOCK_SKEW)?;
+        let refusal = Refusal::new(kind).expected("`created` in the past");
+        Some(refusal.found(self.to_string()))
     }
 
-    /// Whether this time, as the last of a document, has come.
-    pub(crate) fn is_over(self, now: SystemTime) -> bool {
-        self.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
+    /// The refusal of something whose last moment this was.
+    pub(crate) fn expired(self, kind: ErrorKind, now: SystemTime) -> Option<Refusal> {
+        if self.ahead_of(now).is_some_and(|ahead| !ahead.is_zero()) {
+            return None;
+        }
+        let refusal = Refusal::new(kind).expected("`expires` in the future");
+        Some(refusal.found(self.to_string()))
     }
 }
 

@@ -141,9 +141,7 @@ pub fn open(
     match open_source(path)? {
         BundleSource::Archive(bytes) => archive_bytes(&bytes, trust, options),
         BundleSource::Directory(root) => {
-            let (head, files) = directory::read(&root, |envelope, manifest| {
-                VerifiedHead::new(envelope, manifest, trust, options)
-            })?;
+            let (head, files) = directory::read(&root, verified(trust, options))?;
             head.with_files(files)
         }
     }
@@ -160,9 +158,7 @@ pub fn archive_file(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (head, files) = archive::read_file(file, |envelope, manifest| {
-        VerifiedHead::new(envelope, manifest, trust, options)
-    })?;
+    let (head, files) = archive::read_file(file, verified(trust, options))?;
     head.with_files(files)
 }
 
@@ -175,10 +171,16 @@ pub fn archive_bytes(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (head, files) = archive::read(bytes, |envelope, manifest| {
-        VerifiedHead::new(envelope, manifest, trust, options)
-    })?;
+    let (head, files) = archive::read(bytes, verified(trust, options))?;
     head.with_files(files)
+}
+
+/// Verifies envelope and manifest.
+fn verified<'a>(
+    trust: &'a TrustStore,
+    options: &'a VerifyOptions<'a>,
+) -> impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<VerifiedHead<'a>, Refusal> {
+    move |envelope, manifest| VerifiedHead::new(envelope, manifest, trust, options)
 }
 
 /// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance. The files still match

@@ -1,20 +1,22 @@
 //! The file of payloads and names.
 
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use toolward_support::files::{Links, Lock, Protection};
 
 use crate::append::integer;
-use crate::directory::{self, BUSY_TIMEOUT, PAYLOADS};
-use crate::entry::{Entry, content_mut, now};
+use crate::directory::{self, BUSY_TIMEOUT, PAYLOADS, with_log};
 use crate::error::Error;
-use crate::payload::aside::{self, FileId};
 use crate::payload::room::{BY_PERSON, add, delete, shrink};
-use crate::payload::{Keep, PayloadLimits, commitment};
+use crate::payload::{Keep, PayloadKind, PayloadLimits, commitment};
 use crate::record::{Event, Hex, Invocation, Number, Person};
+use crate::recorder::{Entry, content_mut, now};
 
 /// The names that a batch is about, each with its id.
 type Persons = HashMap<Arc<str>, Person>;
@@ -63,7 +65,7 @@ impl Payloads {
     ) -> Result<(Self, bool), Error> {
         match Self::open(path, keep, limits) {
             Err(Error::Corrupt(_)) => {
-                aside::set_aside(path, None)?;
+                set_aside(path, None)?;
                 Ok((Self::open(path, keep, limits)?, true))
             }
             opened => Ok((opened?, false)),
@@ -72,7 +74,7 @@ impl Payloads {
 
     /// Sets the file aside, which is damaged, and starts another one.
     pub(crate) fn replace(&mut self) -> Result<(), Error> {
-        aside::set_aside(&self.path, self.file)?;
+        set_aside(&self.path, self.file)?;
         *self = Self::open(&self.path, self.keep, self.limits)?;
         Ok(())
     }
@@ -175,7 +177,7 @@ impl Payloads {
         let total = add(&tx, 0)?;
         shrink(&tx, total, self.limits.total, now())?;
         tx.commit()?;
-        aside::remove_older(&self.path, self.limits.age)
+        remove_aside(&self.path, self.limits.age)
     }
 
     /// Deletes payloads by their commitments.
@@ -207,7 +209,7 @@ impl Payloads {
             Erase::Before(at) => (delete(&tx, "at < ?1", &integer(at.get()))?, None),
         };
         tx.commit()?;
-        aside::remove_older(&self.path, Duration::ZERO)?;
+        remove_aside(&self.path, Duration::ZERO)?;
         Ok((deleted, person))
     }
 
@@ -240,17 +242,11 @@ fn name(entry: &mut Entry, persons: &Persons) {
         Event::RefusedMore(body) => body.person = found,
         Event::Approval(body) => body.person = found,
         event => {
-            if let Some(call) = event.call_mut() {
+            if let (Some(call), _) = event.parts_mut() {
                 call.person = found;
-                for content in [&mut call.input, &mut call.context].into_iter().flatten() {
-                    content.commitment = None;
-                }
             }
-            if let Some(outcome) = event.outcome_mut() {
-                for content in [&mut outcome.output, &mut outcome.detail]
-                    .into_iter()
-                    .flatten()
-                {
+            for kind in PayloadKind::ALL {
+                if let Some(Some(content)) = content_mut(event, kind) {
                     content.commitment = None;
                 }
             }
@@ -303,4 +299,76 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::io("random numbers", std::io::Error::other(error)))?;
     Ok(bytes)
+}
+
+/// Which file it is, under any name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.symlink_metadata().ok()?;
+        Some(Self(metadata.dev(), metadata.ino()))
+    }
+}
+
+/// Sets a damaged file of payloads aside, unless it is another one by now: another process may have been faster. Records
+/// go on. People may look at it, until what is in it has had its time or something is erased: nothing can be erased from
+/// it alone.
+fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
+    let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
+        Err(error) if error.is_missing() => return Ok(()),
+        opened => opened?,
+    };
+    toolward_support::files::lock(&file, Lock::Exclusive, BUSY_TIMEOUT).map_err(fail)?;
+    let metadata = file.metadata().map_err(fail)?;
+    let opened = Some(FileId(metadata.dev(), metadata.ino()));
+    if opened != FileId::of(path) || damaged.is_some_and(|damaged| Some(damaged) != opened) {
+        return Ok(());
+    }
+    let aside = format!("{}.damaged-{}", path.display(), now().get());
+    for (from, to) in with_log(path).into_iter().zip(with_log(Path::new(&aside))) {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+    }
+    tracing::error!(
+        file = aside,
+        "the ledger's payloads are damaged: the file is set aside, and what it kept is lost to the ledger"
+    );
+    Ok(())
+}
+
+/// Removes files that were set aside so long ago.
+fn remove_aside(path: &Path, age: Duration) -> Result<(), Error> {
+    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+    let before = now().get().saturating_sub(age);
+    for (file, at) in files_aside(path)? {
+        if at <= before {
+            fs::remove_file(file).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+/// The files that were set aside, and when.
+fn files_aside(path: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let prefix = format!("{}.damaged-", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name();
+        let at = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        let at = at.and_then(|at| at.split('-').next()?.parse().ok());
+        found.extend(at.map(|at| (entry.path(), at)));
+    }
+    Ok(found)
+}
+
+fn fail(error: std::io::Error) -> Error {
+    Error::io("the ledger's payloads", error)
 }

@@ -100,13 +100,7 @@ impl RecordedCall {
     /// What the rows say of a payload.
     #[must_use]
     pub fn content(&self, kind: PayloadKind) -> Option<&Content> {
-        let (call, outcome) = (self.call.as_ref(), self.end.outcome());
-        match kind {
-            PayloadKind::Input => call?.input.as_ref(),
-            PayloadKind::Context => call?.context.as_ref(),
-            PayloadKind::Output => outcome?.output.as_ref(),
-            PayloadKind::Detail => outcome?.detail.as_ref(),
-        }
+        crate::recorder::content(self.call.as_ref(), self.end.outcome(), kind)
     }
 }
 

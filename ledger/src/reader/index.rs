@@ -65,7 +65,7 @@ pub struct Filter {
 
 /// A row of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRow {
     /// The row.
     pub row: Row,
     /// Its record; none if it was pruned, or is not a record.
@@ -78,7 +78,7 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the files; [`Error::Full`] and [`Error::ReadOnly`] if no index can be made.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Listed>, Error> {
+    pub fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, Error> {
         let index = self.bring_up_to_date()?;
         let mut person = filter.person;
         if let Some(name) = &filter.principal {
@@ -137,7 +137,7 @@ impl Reader {
                 .record
                 .as_deref()
                 .and_then(|record| Record::of_row(record).ok());
-            listed.push(Listed { row, record });
+            listed.push(ListedRow { row, record });
         }
         Ok(listed)
     }

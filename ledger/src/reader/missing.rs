@@ -3,11 +3,11 @@
 use rusqlite::OptionalExtension as _;
 
 use crate::append::{integer, unsigned};
-use crate::entry::now;
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::reader::{Reader, RecordedCall};
 use crate::record::{Content, Event, Record};
+use crate::recorder::now;
 
 /// Whether a payload is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,10 +15,9 @@ use super::BUFFER_BYTES;
 use super::Start;
 use super::entry::FrameError;
 use super::frame::{AnswerFrame, RequestFrame, with_code};
-use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::record::Code;
-use crate::recorder::{Durability, Pending, Recorder as _};
+use crate::recorder::{Durability, Entry, Pending, Recorder as _, Repeated};
 use crate::writer::queue::Gather;
 use crate::writer::{LedgerOptions, Writer};
 

@@ -3,11 +3,11 @@
 
 use std::io;
 
-use crate::entry::{Entry, Given, NO_SESSION, content_mut};
 use crate::payload::PayloadKind;
 use crate::record::{
     Code, Event, Hex, Invocation, MAX_RECORD_BYTES, NOT_DISPATCHED, Record, RecordError, Tool,
 };
+use crate::recorder::{Entry, Given, NO_SESSION, content_mut};
 
 /// The most bytes of one payload.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
@@ -25,12 +25,9 @@ const PRINCIPAL: u8 = 2;
 const GIVEN: u8 = 4;
 
 /// The payloads that an entry may have, by the byte that stands for each.
-const PAYLOADS: [(u8, PayloadKind); 4] = [
-    (1, PayloadKind::Input),
-    (2, PayloadKind::Context),
-    (3, PayloadKind::Output),
-    (4, PayloadKind::Detail),
-];
+fn payloads() -> impl Iterator<Item = (u8, PayloadKind)> {
+    (1..).zip(PayloadKind::ALL)
+}
 
 /// Adds an entry to a frame.
 ///
@@ -58,7 +55,7 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
     if let Some(given) = given {
         write_given(to, given)?;
     }
-    for (byte, kind) in PAYLOADS {
+    for (byte, kind) in payloads() {
         let found = entry.payloads.iter().find(|(found, _)| *found == kind);
         if let Some((_, bytes)) = found.filter(|(_, bytes)| bytes.len() <= MAX_PAYLOAD_BYTES) {
             to.push(byte);
@@ -93,18 +90,18 @@ pub(super) fn read(mut body: FrameBody<'_>) -> Result<Entry, FrameError> {
     let mut last = 0;
     while !body.is_empty() {
         let byte = body.byte()?;
-        let kind = PAYLOADS.iter().find(|(known, _)| *known == byte);
+        let kind = payloads().find(|(known, _)| *known == byte);
         let (_, kind) = kind.ok_or(FrameError::Bad("an unknown kind of payload"))?;
         if byte <= last {
             return Err(FrameError::Bad("payloads out of order"));
         }
         last = byte;
         let bytes = body.counted(MAX_PAYLOAD_BYTES)?;
-        let stated = content_mut(&mut entry.event, *kind).and_then(|content| content.as_ref());
+        let stated = content_mut(&mut entry.event, kind).and_then(|content| content.as_ref());
         if stated.map(|content| content.size.get()) != Some(bytes.len() as u64) {
             return Err(FrameError::Bad("a payload that the record does not have"));
         }
-        entry = entry.payload(*kind, bytes.to_vec());
+        entry = entry.payload(kind, bytes.to_vec());
     }
     Ok(entry)
 }
@@ -153,8 +150,8 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         }
     }
     let late = event.outcome().is_some_and(|outcome| outcome.late);
-    let committed = PAYLOADS.iter().any(|(_, kind)| {
-        let content = content_mut(&mut event, *kind).and_then(|content| content.as_ref());
+    let committed = PayloadKind::ALL.into_iter().any(|kind| {
+        let content = content_mut(&mut event, kind).and_then(|content| content.as_ref());
         content.is_some_and(|content| content.commitment.is_some())
     });
     match event.person().is_some() || late || committed {

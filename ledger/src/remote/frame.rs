@@ -6,9 +6,9 @@ use toolward_support::helper::frames::{Body as Incoming, frame, head};
 
 use super::Start;
 use super::entry::{self, FrameBody, FrameError, MAX_ENTRY_BYTES, counted};
-use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::record::Invocation;
+use crate::recorder::{Entry, Given};
 use crate::writer::{MAX_ROWS, WrittenRows};
 
 /// The most bytes of a start.

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::record::Event;
-use crate::recorder::{AnswerSender, Pending, channel};
+use crate::recorder::{AnswerSender, Entry, Pending, Repeated, channel};
 use crate::writer::WrittenRows;
 
 /// How long an answer is waited for.
@@ -17,12 +16,12 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(super) const LOST: Duration = Duration::from_secs(30);
 
 /// Who waits for an answer.
-pub(super) enum Waiter {
+pub(super) enum AnswerWaiter {
     Row(AnswerSender<()>),
     Question(AnswerSender<Option<Repeated>>),
 }
 
-impl Waiter {
+impl AnswerWaiter {
     fn answer(self, outcome: Result<(), Error>) {
         match self {
             Self::Row(reply) => reply.send(outcome),
@@ -45,7 +44,7 @@ impl Waiter {
 struct Asked {
     at: Instant,
     /// `None` once it was waited for long enough.
-    waiting: Option<Waiter>,
+    waiting: Option<AnswerWaiter>,
     /// What takes it back, if it is done after that.
     undo: Option<Box<Entry>>,
     /// Whether a call waits for it to start.
@@ -139,7 +138,7 @@ impl ConnectionState {
     }
 
     /// Gives a waiter a number. Once the connection has ended, it fails instead.
-    pub(super) fn register(&self, waiting: Waiter, undo: Option<Box<Entry>>) -> Option<u64> {
+    pub(super) fn register(&self, waiting: AnswerWaiter, undo: Option<Box<Entry>>) -> Option<u64> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
             let error = ended.clone().err().unwrap_or(Error::Closed);
@@ -208,7 +207,7 @@ impl ConnectionState {
     /// Tells those who have waited for long enough; how the recorder answers.
     pub(super) fn look(&self, now: Instant) -> Answering {
         let mut state = self.state();
-        let late: Vec<Waiter> = (state.asked.values_mut())
+        let late: Vec<AnswerWaiter> = (state.asked.values_mut())
             .take_while(|asked| now.saturating_duration_since(asked.at) >= ANSWER)
             .filter_map(|asked| asked.waiting.take())
             .collect();
@@ -311,7 +310,10 @@ mod tests {
         let shared = ConnectionState::default();
         let start = |call| {
             let (reply, answer) = channel();
-            (shared.register(Waiter::Row(reply), undo(call)), answer)
+            (
+                shared.register(AnswerWaiter::Row(reply), undo(call)),
+                answer,
+            )
         };
         let [first, other] = [1, 2].map(|call| start(call).0.expect("a number"));
         let late = Instant::now() + ANSWER;

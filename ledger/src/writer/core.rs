@@ -8,11 +8,11 @@ use toolward_signing::key::SigningKey;
 use crate::append::{self, Appending};
 use crate::checkpoint::Verifier;
 use crate::directory::{self, BUSY_TIMEOUT, LedgerDirectory, RECORDS};
-use crate::entry::{Entry, now};
 use crate::error::Error;
 use crate::given::{self, GivenSecret};
 use crate::payload::Payloads;
 use crate::record::{Closed, Code, Event, Opened, Session};
+use crate::recorder::{Entry, now};
 use crate::sessions::{self, Own};
 use crate::writer::counted::Late;
 use crate::writer::queue::{Batch, Queue, QueuedRow};
@@ -232,7 +232,7 @@ impl WriterThread {
             .late
             .missing()
             .filter(|_| gap_is_due && room < RecordRoom::None);
-        let gap = gap.and_then(crate::entry::MissingRows::gap);
+        let gap = gap.and_then(crate::recorder::MissingRows::gap);
         let counts = gap.is_some();
         if let Some(gap) = gap {
             appending.add(session, Event::Gap(gap))?;

@@ -7,9 +7,9 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::entry::{Entry, MissingRows};
 use crate::error::Error;
 use crate::record::{ApprovalEvent, Code, Event, Number, RefusedMore};
+use crate::recorder::{Entry, MissingRows};
 
 /// Bytes of rows that are held in reserve.
 const RESERVE_BYTES: usize = 64 * 1024;

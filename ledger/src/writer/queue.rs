@@ -6,10 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::record::{Code, Event};
-use crate::recorder::{AnswerSender, Durability, Pending, channel};
+use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Repeated, channel};
 use crate::writer::counted::Refusals;
 
 /// How long the row of an ended call is tried.

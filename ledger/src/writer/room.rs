@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::entry::Entry;
+use crate::recorder::Entry;
 use crate::writer::queue::QueuedRow;
 
 /// How much of the room for records is taken.

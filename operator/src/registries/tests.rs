@@ -92,10 +92,12 @@ fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
     let settings = settings.unwrap();
     let login = || Login::new("other", "word".to_owned().into()).unwrap();
     let apply = |known: &str, asked: Option<&str>| {
-        let credentials = RegistryCredentials::none().with(known, login());
-        let builder = toolward_registry::RegistryClient::builder();
-        let applied = settings.apply(builder, credentials, &Environment::default(), asked, false);
-        applied.map(drop).map_err(|failure| failure.code)
+        let mut options = toolward_registry::ClientOptions {
+            credentials: toolward_registry::RegistryCredentials::none().with(known, login()),
+            ..Default::default()
+        };
+        let applied = settings.apply(&mut options, &Environment::default(), asked);
+        applied.map_err(|failure| failure.code)
     };
     // A login from elsewhere goes before that of the table, whose password is read where there is none.
     let missing = Err(Code::RegistryPasswordMissing.code().to_owned());

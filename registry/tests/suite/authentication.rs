@@ -197,7 +197,6 @@ fn settings_that_can_not_work_are_refused_when_the_client_is_made() {
         builder()
             .authorities("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
             .build(),
-        builder().user_agent("two\nlines").build(),
         builder()
             .allow_realm("a.example", "http://a.example")
             .build(),

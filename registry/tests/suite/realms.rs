@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use toolward_registry::{ClientBuilder, Login, RegistryClient, RegistryCredentials};
+use toolward_registry::{Login, RegistryClient, RegistryCredentials};
 
-use crate::sample::{Sample, builder};
+use crate::sample::{ClientBuilder, Sample, builder};
 use crate::scripted::{Asked, Held, Say, Scripted, ok, pull_code, status, with};
 use crate::tokens::basic;
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use toolward_registry::{ClientBuilder, ClientLimits, OutgoingBundle, Reference, RegistryClient};
+use toolward_registry::{
+    AddressCheck, ClientLimits, ClientOptions, Failure, OutgoingBundle, Reference, RegistryClient,
+    RegistryCredentials,
+};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
@@ -133,10 +136,65 @@ pub(crate) fn builder() -> ClientBuilder {
     limits.connect = Duration::from_secs(30);
     limits.silence = Duration::from_secs(30);
     limits.total = Duration::from_secs(120);
-    RegistryClient::builder()
-        .plain_http_on_loopback(true)
-        .system_roots(false)
-        .limits(limits)
+    ClientBuilder(ClientOptions {
+        plain_http: true,
+        system_roots: false,
+        limits,
+        ..ClientOptions::default()
+    })
+}
+
+/// Options that tests change one by one.
+pub(crate) struct ClientBuilder(ClientOptions);
+
+impl ClientBuilder {
+    pub(crate) fn plain_http_on_loopback(mut self, plain: bool) -> Self {
+        self.0.plain_http = plain;
+        self
+    }
+
+    pub(crate) fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.0.authorities.push(pem.into());
+        self
+    }
+
+    pub(crate) fn credentials(mut self, credentials: RegistryCredentials) -> Self {
+        self.0.credentials = credentials;
+        self
+    }
+
+    pub(crate) fn limits(mut self, limits: ClientLimits) -> Self {
+        self.0.limits = limits;
+        self
+    }
+
+    pub(crate) fn allow_realm(
+        mut self,
+        registry: impl Into<String>,
+        origin: impl Into<String>,
+    ) -> Self {
+        self.0.realms.push((registry.into(), origin.into()));
+        self
+    }
+
+    pub(crate) fn allow_redirects_to(mut self, origin: impl Into<String>) -> Self {
+        self.0.redirects.push(origin.into());
+        self
+    }
+
+    pub(crate) fn allow_local_redirects_to(mut self, origin: impl Into<String>) -> Self {
+        self.0.local_redirects.push(origin.into());
+        self
+    }
+
+    pub(crate) fn redirect_addresses(mut self, check: AddressCheck) -> Self {
+        self.0.redirect_addresses = check;
+        self
+    }
+
+    pub(crate) fn build(self) -> Result<RegistryClient, Failure> {
+        self.0.build()
+    }
 }
 
 pub(crate) fn client() -> RegistryClient {

@@ -7,9 +7,9 @@ use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
 use super::tar::{EntryHeader, ZEROS, fill, read_small};
-use super::write::{self, COMPRESSION_LEVEL, encoder, write_entry};
 use super::{
-    Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, decoding, entry_size, with_decoder,
+    COMPRESSION_LEVEL, Contents, END_BYTES, WINDOW_LOG, check_ratio, decoding, encoder, entry_size,
+    with_decoder, write_entry,
 };
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
@@ -48,9 +48,9 @@ pub struct Detached {
 /// # Errors
 /// Those of [`write`](super::write()).
 pub fn write_content<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
-    write::check(contents)?;
+    super::check(contents)?;
     let entries = contents.entries();
-    write::write_entries(entries.get(1..).unwrap_or_default(), out)
+    super::write_entries(entries.get(1..).unwrap_or_default(), out)
 }
 
 /// Splits an archive. Only its first entry is checked.
@@ -145,11 +145,7 @@ impl<R: BufRead> Frame<'_, R> {
                 .at("the archive")
                 .found(bytes(size)));
         }
-        if size > RATIO_FLOOR && size > length.saturating_mul(MAX_RATIO) {
-            return Err(Refusal::new(ErrorKind::ArchiveRatio)
-                .expected(format!("at most {MAX_RATIO} times its {}", bytes(length)))
-                .found(bytes(size)));
-        }
+        check_ratio(size, length)?;
         if size < END_BYTES as u64 {
             return Err(Refusal::new(ErrorKind::ArchiveTruncated));
         }

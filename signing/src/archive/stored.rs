@@ -3,8 +3,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use super::write::write_entry;
-use super::{Contents, END_BYTES, tar_size};
+use super::{Contents, END_BYTES, tar_size, write_entry};
 
 /// How a zstd frame starts (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a window
 /// and a size in 8 bytes and no checksum (each file has a digest), and a window of 128 KiB.

@@ -28,6 +28,9 @@ const SECONDS_PER_DAY: u64 = 86_400;
 const HINT: &str = "`[trust]` has `mode`, `max_age_days`, `require_provenance` and `[trust.deny]` with `keys` and `bundles`; \
     each `[[channel]]` has `name`, `source`, `keys` or `key_files`, and optionally `threshold`";
 
+/// Reads what `key_files` names.
+pub(super) type ReadFile<'f> = dyn FnMut(&str) -> std::io::Result<String> + 'f;
+
 #[derive(Deserialize)]
 struct RawPublishers {
     #[serde(default)]
@@ -57,7 +60,7 @@ fn one() -> usize {
 
 pub(super) fn publishers(
     text: &str,
-    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+    read_file: &mut ReadFile<'_>,
 ) -> Result<BTreeMap<String, Arc<Publisher>>, Refusal> {
     let raw: RawPublishers = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     if raw.publishers.is_some() {
@@ -77,10 +80,7 @@ pub(super) fn publishers(
     Ok(publishers)
 }
 
-fn publisher(
-    raw: RawPublisher,
-    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
-) -> Result<Publisher, Refusal> {
+fn publisher(raw: RawPublisher, read_file: &mut ReadFile<'_>) -> Result<Publisher, Refusal> {
     id::check(&raw.name).map_err(|refusal| refusal.at("publisher name"))?;
     let place = format!("publisher {}", raw.name);
     let keys = read_keys(&place, &raw.keys, &raw.key_files, read_file)?;
@@ -100,7 +100,7 @@ fn read_keys(
     place: &str,
     pems: &[String],
     files: &[String],
-    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
+    read_file: &mut ReadFile<'_>,
 ) -> Result<Vec<PublicKey>, Refusal> {
     let mut keys = Vec::new();
     for pem in pems {
@@ -205,10 +205,7 @@ impl TrustSettings {
     /// # Errors
     /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] if `read_file` fails, or the
     /// reason of a key or digest that is wrong.
-    pub fn from_toml_with(
-        text: &str,
-        read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
-    ) -> Result<Self, Refusal> {
+    pub fn from_toml_with(text: &str, read_file: &mut ReadFile<'_>) -> Result<Self, Refusal> {
         let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error).hinted(HINT))?;
         if raw.channels.is_some() {
             return Err(invalid("channels").expected("one `[[channel]]` table for each channel"));
@@ -302,10 +299,7 @@ fn denied(raw: &RawDeny) -> Result<Revocations, Refusal> {
     Ok(denied)
 }
 
-fn channel(
-    raw: RawChannel,
-    read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
-) -> Result<Channel, Refusal> {
+fn channel(raw: RawChannel, read_file: &mut ReadFile<'_>) -> Result<Channel, Refusal> {
     id::check(&raw.name).map_err(|refusal| refusal.at("channel name"))?;
     let place = format!("channel {}", raw.name);
     if raw.source.is_empty() || raw.source.chars().any(crate::text::is_hidden) {

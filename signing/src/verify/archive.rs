@@ -9,7 +9,7 @@ use zstd::stream::read::Decoder;
 use super::directory::read_hashed;
 use super::document::{BundleHead, Files};
 use crate::archive::tar::{EntryHeader, TarBlock, ZEROS, fill, read_padding, read_small};
-use crate::archive::{MAX_RATIO, RATIO_FLOOR, StoredFrame, decoding, tar_size, with_decoder};
+use crate::archive::{StoredFrame, check_ratio, decoding, tar_size, with_decoder};
 use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::{self, ENVELOPE_FILE, FileDigest, Manifest};
 use crate::path::BundlePath;
@@ -91,7 +91,9 @@ fn read_tar<H: BundleHead>(
         ErrorKind::ManifestMissing,
     )?;
     let mut head = open(Some(&envelope), Some(&manifest))?;
-    check_ratio(head.manifest(), size)?;
+    // The signed manifest gives the size of the whole before anything large is read.
+    let sizes = head.manifest().entries().map(|(_, expected)| expected.size);
+    check_ratio(tar_size(sizes), size)?;
 
     let mut block = next_header(tar)?;
     if let Some(third) = &block
@@ -134,17 +136,6 @@ fn read_tar<H: BundleHead>(
     }
     read_end(tar)?;
     Ok((head, files))
-}
-
-/// The signed manifest gives the size of the whole before anything large is read.
-fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
-    let total = tar_size(manifest.entries().map(|(_, expected)| expected.size));
-    if total > RATIO_FLOOR && total > archive.saturating_mul(MAX_RATIO) {
-        return Err(Refusal::new(ErrorKind::ArchiveRatio)
-            .expected(format!("at most {MAX_RATIO} times its {}", bytes(archive)))
-            .found(bytes(total)));
-    }
-    Ok(())
 }
 
 /// Why an entry is not the expected one.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{Bundle, MAX_BYTES, Verified, VerifyOptions, VerifyProgress, signers};
 use crate::digest::Digest;
-use crate::document::expired;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::freshness;
@@ -226,23 +225,10 @@ fn check_age(
         return Ok(());
     };
     let mut refuse = |refusal: Refusal| options.mode.apply(refusal, warnings);
-    if manifest.created.is_from_the_future(now) {
-        refuse(
-            Refusal::new(ErrorKind::NotYetValid)
-                .at(FILE)
-                .expected("`created` in the past")
-                .found(manifest.created.to_string()),
-        )?;
-    }
-    if let Some(expires) = manifest.expires
-        && expires.is_over(now)
-    {
-        refuse(
-            Refusal::new(ErrorKind::Expired)
-                .at(FILE)
-                .expected("`expires` in the future")
-                .found(expires.to_string()),
-        )?;
+    let early = manifest.created.not_yet(ErrorKind::NotYetValid, now);
+    let late = (manifest.expires).and_then(|end| end.expired(ErrorKind::Expired, now));
+    for refusal in early.into_iter().chain(late) {
+        refuse(refusal.at(FILE))?;
     }
     if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age())
         && let Err(refusal) = freshness::check_age(manifest.created, max_age, now)
@@ -252,11 +238,9 @@ fn check_age(
             false => refusal,
         })?;
     }
-    if let Some(expires) = publisher.expires()
-        && expires.is_over(now)
-    {
-        let place = format!("document of publisher {}", publisher.name());
-        refuse(expired(place, expires))?;
+    let end = publisher.expires();
+    if let Some(refusal) = end.and_then(|end| end.expired(ErrorKind::DocumentExpired, now)) {
+        refuse(refusal.at(format!("document of publisher {}", publisher.name())))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_ledger::record::{Code as RecordCode, Event, Number, Record};
-use toolward_ledger::{Filter, Listed, Reader};
+use toolward_ledger::{Filter, ListedRow, Reader};
 
 use super::{Which, shown_time, time};
 use crate::environment::Environment;
@@ -140,7 +140,7 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
     Ok(reader)
 }
 
-fn print(listed: &Listed, reader: &Reader, shown: &mut Shown, output: &mut Output) -> Result {
+fn print(listed: &ListedRow, reader: &Reader, shown: &mut Shown, output: &mut Output) -> Result {
     let seq = listed.row.seq;
     let Some(record) = &listed.record else {
         let value = json!({ "seq": seq, "record": null });
