@@ -8,13 +8,13 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use rustix::fs::Access as Permission;
 use rustix::io::Errno;
 use toolward_signing::timestamp::Timestamp;
-use toolward_support::sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{FileSchema, OpenMode};
 
 use crate::error::Error;
 use crate::objects::BUSY_TIMEOUT;
 
 /// The state's file.
-pub(crate) const SCHEMA: Schema = Schema {
+pub(crate) const SCHEMA: FileSchema = FileSchema {
     // `TLST`.
     application_id: 0x544c_5354,
     version: 1,

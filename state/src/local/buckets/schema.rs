@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection as Sql, TransactionBehavior};
-use toolward_support::sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{FileSchema, OpenMode};
 
 use super::connection::Connection;
 use crate::error::Error;
 
 /// The store's file.
-const SCHEMA: Schema = Schema {
+const SCHEMA: FileSchema = FileSchema {
     // `TLKV`.
     application_id: 0x544c_4b56,
     version: 1,
