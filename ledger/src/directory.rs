@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use secrecy::ExposeSecret as _;
 use toolward_signing::key::{MAX_PEM_BYTES, SigningKey};
 use toolward_support::files::{Folder, Links, Problem, Protection};
-use toolward_support::sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{FileSchema, OpenMode};
 
 use crate::checkpoint::Verifier;
 use crate::error::Error;
@@ -123,7 +123,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Rows, and nothing that people wrote.
-pub(crate) const RECORDS: Schema = Schema {
+pub(crate) const RECORDS: FileSchema = FileSchema {
     // `TLLR`.
     application_id: 0x544c_4c52,
     version: 1,
@@ -144,7 +144,7 @@ CREATE TABLE given (principal BLOB NOT NULL, tool TEXT NOT NULL, id BLOB NOT NUL
 };
 
 /// What people and tools wrote. It may be lost as a whole.
-pub(crate) const PAYLOADS: Schema = Schema {
+pub(crate) const PAYLOADS: FileSchema = FileSchema {
     // `TLLP`.
     application_id: 0x544c_4c50,
     version: 1,
@@ -169,7 +169,7 @@ pub(crate) fn with_log(path: &Path) -> [PathBuf; 3] {
 }
 
 /// Opens a file for writing, and makes it where it is missing.
-pub(crate) fn open_to_write(path: &Path, schema: &Schema) -> Result<Connection, Error> {
+pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connection, Error> {
     let path = toolward_support::files::private_file(path)?;
     let mut sql = toolward_support::sqlite::open(&path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
@@ -184,7 +184,7 @@ pub(crate) fn open_to_write(path: &Path, schema: &Schema) -> Result<Connection, 
 
 /// Opens an existing file for reading, also where the disk takes nothing any more. Says whether there is a log that
 /// could not be read then: the newest rows may be in it.
-pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, bool), Error> {
+pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
     let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
         sql.busy_timeout(BUSY_TIMEOUT)?;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use toolward_author::{PackOptions, Sealed, pack};
 use toolward_bundle::Content;
+use toolward_bundle::libraries::NoLibraries;
 use toolward_signing::archive;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
@@ -212,7 +213,7 @@ fn sizes(criterion: &mut Criterion, key: &SigningKey) -> Result<(), Failure> {
                     let _ = store.remove("bench.b0", SystemTime::now());
                     let _ = store.gc();
                     let start = Instant::now();
-                    assert!(store.install(&verified, &options()).is_ok());
+                    assert!(store.install(&verified, &options(), &NoLibraries).is_ok());
                     spent += start.elapsed();
                 }
                 spent
@@ -259,7 +260,7 @@ fn start(
             &trust,
             &VerifyOptions::default(),
         )?;
-        store.install(&verified, &options())?;
+        store.install(&verified, &options(), &NoLibraries)?;
         objects.push(directory.join(format!("objects/{}.toolbundle", verified.manifest_digest)));
         all.push(verified);
     }

@@ -1,7 +1,6 @@
 //! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest are removed first.
 
 use std::fmt;
-use std::time::SystemTime;
 
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;
@@ -97,7 +96,8 @@ pub struct DecisionFilter {
 
 impl NewDecision {
     /// A decision without publisher and digest.
-    pub(crate) fn new(action: &str, subject: &str, verdict: TrustVerdict, reason: String) -> Self {
+    #[must_use]
+    pub fn new(action: &str, subject: &str, verdict: TrustVerdict, reason: String) -> Self {
         Self {
             action: action.to_owned(),
             subject: subject.to_owned(),
@@ -124,16 +124,6 @@ impl NewDecision {
         self.digest = Some(release.digest);
         self
     }
-}
-
-/// [`record`] for each of these.
-pub(crate) fn record_each(
-    sql: &Transaction<'_>,
-    all: &[NewDecision],
-    now: SystemTime,
-) -> Result<(), Error> {
-    let at = state::seconds(now);
-    all.iter().try_for_each(|one| record(sql, one, at))
 }
 
 pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Result<(), Error> {

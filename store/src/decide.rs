@@ -5,7 +5,7 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_signing::{Digest, sequence};
 
 use crate::error::Error;
-use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, number};
+use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRow as _, number};
 use crate::rollback;
 use crate::search;
 
@@ -29,7 +29,7 @@ pub(crate) fn decide(
     accept: Option<Digest>,
 ) -> Result<ReleaseDecision, Error> {
     let new = &candidate.held;
-    let current = model::one_installed(sql, &new.id)?;
+    let current = InstalledBundle::of(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
         // The actions that it takes from other bundles may have changed.
@@ -54,7 +54,7 @@ fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> 
     let found = (new.sequence, new.digest);
     let known = rollback::highest(sql, &new.publisher, &new.id)?;
     // A held release and releases above an allowed rollback are known, too.
-    let waiting = model::one_held(sql, &new.id)?
+    let waiting = HeldUpdate::of(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
     let same = rollback::at(sql, &new.publisher, &new.id, new.sequence)?;
@@ -137,7 +137,7 @@ pub(crate) fn install(
     search::add_arrivals(sql)?;
     rollback::raise(sql, new, at)?;
     forget_surfaces(sql)?;
-    model::one_installed(sql, &new.id)?
+    InstalledBundle::of(sql, &new.id)?
         .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id).into()))
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn hold(
     write_surface(sql, &candidate.surface)?;
     write_release(sql, "held", new, at, ("back", &new.allow_rollback))?;
     forget_surfaces(sql)?;
-    model::one_held(sql, &new.id)?
+    HeldUpdate::of(sql, &new.id)?
         .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id).into()))
 }
 

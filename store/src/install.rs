@@ -2,19 +2,23 @@
 //! before the state names it, and the state changes in one transaction: killed at any time, the old release or the new
 //! one is installed, and works.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
+use rusqlite::Transaction;
 use toolward_bundle::Content;
-use toolward_bundle::libraries::{Libraries, NoLibraries};
+use toolward_bundle::libraries::Libraries;
 use toolward_bundle::surface::{BundleSurface, SurfaceDifference};
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{Digest, archive};
+use toolward_support::files::Lock as LockKind;
 
 use crate::audit_log::{NewDecision, TrustVerdict, record};
 use crate::decide::{self, ReleaseCandidate, ReleaseDecision};
 use crate::error::Error;
 use crate::load::Verify;
-use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRelease};
+use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRelease, StoredRow as _};
+use crate::objects::{CollectedFiles, lock_objects};
 use crate::state;
 use crate::store::Store;
 
@@ -57,18 +61,6 @@ pub enum InstallOutcome {
 }
 
 impl Store {
-    /// Installs a bundle that takes no actions from others, or updates one: [`Store::install_with`].
-    ///
-    /// # Errors
-    /// Those of [`Store::install_with`].
-    pub fn install(
-        &self,
-        bundle: &Verified<Bundle>,
-        options: &InstallOptions,
-    ) -> Result<InstallOutcome, Error> {
-        self.install_with(bundle, options, &NoLibraries)
-    }
-
     /// Installs a bundle, or updates one. An update with another surface is held; so is an installed bundle if the
     /// actions that it takes from `libraries` give it another surface than the accepted one.
     ///
@@ -76,7 +68,7 @@ impl Store {
     /// [`Error::Content`] for a bundle that no host would accept, [`Error::Refused`] for a `rollback` or an
     /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
     /// Refusals are recorded, and leave nothing else behind.
-    pub fn install_with(
+    pub fn install(
         &self,
         bundle: &Verified<Bundle>,
         options: &InstallOptions,
@@ -115,7 +107,7 @@ impl Store {
         }
         self.state.write(|sql| {
             let new = &candidate.held;
-            let previous = model::one_installed(sql, &new.id)?;
+            let previous = InstalledBundle::of(sql, &new.id)?;
             match decide::decide(sql, &candidate, options.accept)? {
                 ReleaseDecision::Unchanged(mut installed) => {
                     sql.execute(
@@ -138,10 +130,7 @@ impl Store {
                 }
                 ReleaseDecision::Hold => {
                     let held = decide::hold(sql, &candidate, at)?;
-                    let old = match &previous {
-                        Some(old) => model::surface(sql, &old.surface)?,
-                        None => BundleSurface::empty(),
-                    };
+                    let old = surface_of(sql, previous.as_ref())?;
                     let difference = old.difference(&candidate.surface);
                     let reason = format!(
                         "the surface {} is not the one accepted: {} changes",
@@ -167,12 +156,9 @@ impl Store {
     /// When the state can't be read.
     pub fn pending(&self) -> Result<Vec<(HeldUpdate, SurfaceDifference)>, Error> {
         self.state.read(|sql| {
-            let held = model::all_held(sql)?.into_iter();
+            let held = HeldUpdate::all(sql)?.into_iter();
             held.map(|held| {
-                let old = match model::one_installed(sql, &held.id)? {
-                    Some(old) => model::surface(sql, &old.surface)?,
-                    None => BundleSurface::empty(),
-                };
+                let old = surface_of(sql, InstalledBundle::of(sql, &held.id)?.as_ref())?;
                 let difference = old.difference(&model::surface(sql, &held.surface)?);
                 Ok((held, difference))
             })
@@ -211,7 +197,7 @@ impl Store {
         let at = state::seconds(now);
         let not_held = || Error::NotHeld { id: id.to_owned() };
         let _lock = self.share_objects()?;
-        let held = self.state.read(|sql| model::one_held(sql, id))?;
+        let held = self.state.read(|sql| HeldUpdate::of(sql, id))?;
         let held = held.ok_or_else(not_held)?;
         if held.surface != *surface {
             return Err(Error::SurfaceMismatch {
@@ -223,7 +209,7 @@ impl Store {
         self.open_object(&held, verify)?;
         self.state.write(|sql| {
             // Another update may have replaced it since it was read.
-            let still = model::one_held(sql, id)?.filter(|still| still.digest == held.digest);
+            let still = HeldUpdate::of(sql, id)?.filter(|still| still.digest == held.digest);
             let held = still.ok_or_else(not_held)?;
             let surface = model::surface(sql, &held.surface)?;
             let candidate = ReleaseCandidate { held, surface };
@@ -243,23 +229,74 @@ impl Store {
         })
     }
 
-    /// Drops the held update of `id`. It can be offered again.
+    /// Removes a bundle, and its held update. Its marks stay, and its file until garbage is collected.
     ///
     /// # Errors
-    /// [`Error::NotHeld`].
-    pub fn decline(&self, id: &str, now: SystemTime) -> Result<HeldUpdate, Error> {
+    /// [`Error::NotInstalled`] if neither exists.
+    pub fn remove(&self, id: &str, now: SystemTime) -> Result<Option<InstalledBundle>, Error> {
         let at = state::seconds(now);
         self.state.write(|sql| {
-            let held =
-                model::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
-            sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+            let installed = InstalledBundle::of(sql, id)?;
+            let removed = sql.execute("DELETE FROM installed WHERE id = ?1", [id])?;
+            let dropped = sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+            if removed == 0 && dropped == 0 {
+                return Err(Error::NotInstalled { id: id.to_owned() });
+            }
             decide::forget_surfaces(sql)?;
-            let reason = format!("the surface {} was declined", held.surface);
-            let decision = NewDecision::new("accept", id, TrustVerdict::Refused, reason);
-            record(sql, &decision.of_release(&held), at)?;
-            Ok(held)
+            let verdict = TrustVerdict::Accepted;
+            let mut decision = NewDecision::new("remove", id, verdict, "removed".to_owned());
+            if let Some(installed) = &installed {
+                decision = decision.of_release(installed);
+            }
+            record(sql, &decision, at)?;
+            Ok(installed)
         })
     }
+
+    /// Frees the files of a bundle that is to be removed, and all garbage, when the disk has no room to record
+    /// [`Store::remove`]. What is known of sequences, documents and revocations stays. Until the bundle is removed, its
+    /// file is missing.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`]; [`Error::ReadOnly`] if no file can be removed either.
+    pub fn make_room(&self, id: &str) -> Result<CollectedFiles, Error> {
+        let _lock = lock_objects(&self.directory, LockKind::Exclusive)?;
+        let all = self.all_releases()?.into_iter();
+        let (own, others): (Vec<_>, Vec<_>) = all.partition(|(one, _)| one.id == id);
+        if own.is_empty() {
+            return Err(Error::NotInstalled { id: id.to_owned() });
+        }
+        let digests = |all: Vec<(StoredRelease, bool)>| all.into_iter().map(|(one, _)| one.digest);
+        let used: HashSet<Digest> = digests(others).collect();
+        let own: HashSet<Digest> = digests(own).filter(|own| !used.contains(own)).collect();
+        // Changes that could not be read may refer to any other file.
+        self.objects.sweep(|digest| match self.log_unread() {
+            true => !own.contains(digest),
+            false => used.contains(digest),
+        })
+    }
+
+    /// Collects garbage: waits for readers and writers of bundles, which then wait for it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if others use the store for more than a minute.
+    pub fn gc(&self) -> Result<CollectedFiles, Error> {
+        let _lock = lock_objects(&self.directory, LockKind::Exclusive)?;
+        let all = self.all_releases()?.into_iter();
+        let used: HashSet<Digest> = all.map(|(one, _)| one.digest).collect();
+        self.objects.sweep(|digest| used.contains(digest))
+    }
+}
+
+/// The surface of an installed bundle, or an empty one.
+fn surface_of(
+    sql: &Transaction<'_>,
+    installed: Option<&InstalledBundle>,
+) -> Result<BundleSurface, Error> {
+    installed.map_or_else(
+        || Ok(BundleSurface::empty()),
+        |one| model::surface(sql, &one.surface),
+    )
 }
 
 fn candidate(

@@ -19,7 +19,6 @@ mod install;
 mod load;
 mod model;
 mod objects;
-mod remove;
 pub mod rollback;
 pub mod search;
 mod state;

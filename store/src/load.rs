@@ -15,7 +15,7 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::audit_log::{NewDecision, TrustVerdict, record};
 use crate::decide;
 use crate::error::Error;
-use crate::model::{self, InstalledBundle, StoredRelease};
+use crate::model::{self, HeldUpdate, InstalledBundle, StoredRelease, StoredRow as _};
 use crate::state;
 use crate::store::Store;
 
@@ -70,7 +70,7 @@ impl Store {
         now: SystemTime,
     ) -> Result<(InstalledBundle, Verified<Bundle>), Error> {
         let _lock = self.share_objects()?;
-        let installed = self.state.read(|sql| model::one_installed(sql, id))?;
+        let installed = self.state.read(|sql| InstalledBundle::of(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
         let bundle = self.open_object(&installed, verify);
         let decision = match &bundle {
@@ -112,7 +112,7 @@ impl Store {
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
     ) -> Result<Vec<LoadedBundle<T>>, Error> {
         let _lock = self.share_objects()?;
-        let installed = self.state.read(model::all_installed)?;
+        let installed = self.state.read(InstalledBundle::all)?;
         let load = |one: &InstalledBundle| self.open_object(one, verify).map(make);
         let bundles = parallel::each(&installed, load);
         let loaded = (installed.into_iter().zip(bundles))
@@ -139,17 +139,11 @@ impl Store {
         for (position, (one, held)) in all.iter().enumerate() {
             let result = self.open_object(one, verify).and_then(|bundle| {
                 let content = Content::from_verified_with(bundle, libraries)?;
+                one.check_actions(&content)?;
                 if BundleSurface::is_of(&content, &one.surface) {
                     return Ok(());
                 }
                 let found = BundleSurface::of(&content).digest();
-                if content.takes_actions() {
-                    return Err(Error::ActionsChanged {
-                        id: one.id.clone(),
-                        accepted: one.surface,
-                        found,
-                    });
-                }
                 Err(Error::ObjectChanged {
                     id: one.id.clone(),
                     expected: format!("surface {}", one.surface),
@@ -226,10 +220,13 @@ impl Store {
     }
 
     /// All installed releases, then all held ones, each with whether it is held.
-    pub(crate) fn all_releases(&self) -> Result<Vec<(StoredRelease, bool)>, Error> {
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn all_releases(&self) -> Result<Vec<(StoredRelease, bool)>, Error> {
         self.state.read(|sql| {
-            let installed = model::all_installed(sql)?.into_iter();
-            let held = model::all_held(sql)?.into_iter();
+            let installed = InstalledBundle::all(sql)?.into_iter();
+            let held = HeldUpdate::all(sql)?.into_iter();
             let installed = installed.map(|installed| (installed.release, false));
             Ok(installed
                 .chain(held.map(|held| (held.release, true)))
@@ -285,11 +282,9 @@ impl Store {
                 decisions.push(refused.of_release(&one.installed));
             }
         }
-        if accepted == loaded.len() {
-            // Full success need not survive a power cut: a start doesn't wait for the disk.
-            return self.recorded(self.record_soon(&decisions, now));
-        }
-        self.recorded(self.record_all(&decisions, now))
+        // Full success need not survive a power cut: a start doesn't wait for the disk.
+        let wait = accepted < loaded.len();
+        self.recorded(self.record_all(&decisions, now, wait))
     }
 }
 

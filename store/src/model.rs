@@ -38,17 +38,7 @@ pub struct StoredRelease {
     pub at: Timestamp,
 }
 
-/// An installed bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct InstalledBundle {
-    /// The installed release.
-    pub release: StoredRelease,
-    /// Why it was installed and not held.
-    pub acceptance: Acceptance,
-}
-
-impl InstalledBundle {
+impl StoredRelease {
     /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it takes from others
     /// changed. `content`: the bundle, read with the current libraries.
     ///
@@ -64,6 +54,16 @@ impl InstalledBundle {
             found: BundleSurface::of(content).digest(),
         })
     }
+}
+
+/// An installed bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstalledBundle {
+    /// The installed release.
+    pub release: StoredRelease,
+    /// Why it was installed and not held.
+    pub acceptance: Acceptance,
 }
 
 impl Deref for InstalledBundle {
@@ -121,23 +121,33 @@ impl Acceptance {
     }
 }
 
-const COLUMNS: &str = "id, digest, version, sequence, publisher, signers, surface, source, at";
+/// A release in a table of the state.
+pub(crate) trait StoredRow: Deref<Target = StoredRelease> + Sized {
+    const TABLE: &'static str;
 
-fn installed(row: &Row<'_>) -> rusqlite::Result<InstalledBundle> {
-    let acceptance: String = row.get("acceptance")?;
-    Ok(InstalledBundle {
-        release: release(row)?,
-        acceptance: Acceptance::parse(&acceptance).ok_or_else(|| wrong("acceptance"))?,
-    })
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
+
+    /// All rows, by id.
+    fn all(sql: &Transaction<'_>) -> Result<Vec<Self>, Error> {
+        let mut statement =
+            sql.prepare_cached(&format!("SELECT * FROM {} ORDER BY id", Self::TABLE))?;
+        let rows = statement.query_map([], Self::read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The row of a bundle.
+    fn of(sql: &Transaction<'_>, id: &str) -> Result<Option<Self>, Error> {
+        let mut statement =
+            sql.prepare_cached(&format!("SELECT * FROM {} WHERE id = ?1", Self::TABLE))?;
+        Ok(statement.query_row([id], Self::read).optional()?)
+    }
+
+    /// The row together with its surface.
+    fn with_surface(self, sql: &Transaction<'_>) -> Result<(Self, BundleSurface), Error> {
+        let surface = surface(sql, &self.surface)?;
+        Ok((self, surface))
+    }
 }
-
-fn held(row: &Row<'_>) -> rusqlite::Result<HeldUpdate> {
-    Ok(HeldUpdate {
-        release: release(row)?,
-        allow_rollback: row.get("back")?,
-    })
-}
-
 fn release(row: &Row<'_>) -> rusqlite::Result<StoredRelease> {
     Ok(StoredRelease {
         id: row.get("id")?,
@@ -150,6 +160,29 @@ fn release(row: &Row<'_>) -> rusqlite::Result<StoredRelease> {
         source: row.get("source")?,
         at: state::timestamp(row.get("at")?).map_err(|_| wrong("at"))?,
     })
+}
+
+impl StoredRow for InstalledBundle {
+    const TABLE: &'static str = "installed";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let acceptance: String = row.get("acceptance")?;
+        Ok(Self {
+            release: release(row)?,
+            acceptance: Acceptance::parse(&acceptance).ok_or_else(|| wrong("acceptance"))?,
+        })
+    }
+}
+
+impl StoredRow for HeldUpdate {
+    const TABLE: &'static str = "held";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            release: release(row)?,
+            allow_rollback: row.get("back")?,
+        })
+    }
 }
 
 pub(crate) fn sequence(row: &Row<'_>) -> rusqlite::Result<u64> {
@@ -175,35 +208,6 @@ pub(crate) fn signers_text(signers: &[KeyId]) -> String {
 pub(crate) fn wrong(column: &str) -> rusqlite::Error {
     let message = format!("a wrong value in the column `{column}`");
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, message.into())
-}
-
-pub(crate) fn all_installed(sql: &Transaction<'_>) -> Result<Vec<InstalledBundle>, Error> {
-    let query = format!("SELECT {COLUMNS}, acceptance FROM installed ORDER BY id");
-    let mut statement = sql.prepare_cached(&query)?;
-    let rows = statement.query_map([], installed)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-pub(crate) fn one_installed(
-    sql: &Transaction<'_>,
-    id: &str,
-) -> Result<Option<InstalledBundle>, Error> {
-    let query = format!("SELECT {COLUMNS}, acceptance FROM installed WHERE id = ?1");
-    let mut statement = sql.prepare_cached(&query)?;
-    Ok(statement.query_row([id], installed).optional()?)
-}
-
-pub(crate) fn all_held(sql: &Transaction<'_>) -> Result<Vec<HeldUpdate>, Error> {
-    let query = format!("SELECT {COLUMNS}, back FROM held ORDER BY id");
-    let mut statement = sql.prepare_cached(&query)?;
-    let rows = statement.query_map([], held)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-pub(crate) fn one_held(sql: &Transaction<'_>, id: &str) -> Result<Option<HeldUpdate>, Error> {
-    let query = format!("SELECT {COLUMNS}, back FROM held WHERE id = ?1");
-    let mut statement = sql.prepare_cached(&query)?;
-    Ok(statement.query_row([id], held).optional()?)
 }
 
 /// The surface with a digest, which is checked.

@@ -3,15 +3,16 @@
 //! from the collection of garbage.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use toolward_signing::Digest;
-use toolward_support::files::Lock as LockKind;
+use toolward_support::files::{Lock as LockKind, write_new_at};
 
 use crate::error::Error;
 
@@ -33,25 +34,20 @@ impl Objects {
     pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
         let name = temporary_name();
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let temporary = Path::new(&name);
         // A process with the same id may have left it.
-        let _ = rustix::fs::unlinkat(&self.temporary, &name, AtFlags::empty());
-        let file = rustix::fs::openat(&self.temporary, &name, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|error| fail(error.into()))?;
-        let mut file = File::from(file);
-        let written = file
-            .write_all(bytes)
-            .and_then(|()| file.sync_all())
-            .and_then(|()| {
-                rustix::fs::renameat(&self.temporary, &name, &self.objects, file_name(digest))?;
-                Ok(rustix::fs::fsync(&self.objects)?)
-            });
-        written.map_err(|error| {
-            // If this fails, the file is collected as garbage later.
-            let _ = rustix::fs::unlinkat(&self.temporary, &name, AtFlags::empty());
-            fail(error)
-        })
+        let remove = || {
+            let _ = rustix::fs::unlinkat(&self.temporary, temporary, AtFlags::empty());
+        };
+        remove();
+        write_new_at(&self.temporary, temporary, &[bytes], 0o600, |_| Ok(())).map_err(fail)?;
+        rustix::fs::renameat(&self.temporary, temporary, &self.objects, file_name(digest))
+            .and_then(|()| rustix::fs::fsync(&self.objects))
+            .map_err(|error| {
+                // If this fails, the file is collected as garbage later.
+                remove();
+                fail(error.into())
+            })
     }
 
     /// Opens a file. `None` if it is missing.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use rusqlite::{Transaction, params};
 use semver::Version;
 use toolward_bundle::surface::BundleSurface;
-use toolward_support::search::{Document, Index};
+use toolward_support::search::{SearchDocument, SearchIndex};
 
 use crate::error::Error;
 use crate::model;
@@ -29,7 +29,7 @@ pub struct SearchEntry {
     pub publisher: String,
 }
 
-/// The positions of the entries that fit a query, the best first, as [`Index`] ranks them; equals by id. A query
+/// The positions of the entries that fit a query, the best first, as [`SearchIndex`] ranks them; equals by id. A query
 /// without letters and digits fits everything.
 #[must_use]
 pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
@@ -39,14 +39,14 @@ pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>)
     if !query.contains(char::is_alphanumeric) {
         return entries.into_iter().map(|(position, _)| position).collect();
     }
-    let index = Index::build(entries.iter().map(|(_, entry)| Document {
+    let index = SearchIndex::build(entries.iter().map(|(_, entry)| SearchDocument {
         name: &entry.id,
         id: &entry.id,
         title: &entry.title,
         tags: &entry.tags,
         publisher: &entry.publisher,
         description: &entry.description,
-        ..Document::default()
+        ..SearchDocument::default()
     }));
     let hits = index.search_among(query, |_| true).into_iter();
     hits.filter_map(|hit| entries.get(hit.position).map(|(position, _)| *position))

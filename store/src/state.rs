@@ -8,13 +8,13 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use rustix::fs::Access as Permission;
 use rustix::io::Errno;
 use toolward_signing::timestamp::Timestamp;
-use toolward_support::sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{FileSchema, OpenMode};
 
 use crate::error::Error;
 use crate::objects::BUSY_TIMEOUT;
 
 /// The state's file.
-pub(crate) const SCHEMA: Schema = Schema {
+pub(crate) const SCHEMA: FileSchema = FileSchema {
     // `TLST`.
     application_id: 0x544c_5354,
     version: 1,
@@ -153,16 +153,9 @@ impl StateDatabase {
         self.write_and_wait(true, work)
     }
 
-    /// Writes without waiting for the disk: the change survives the process at once, and a power cut after a later
-    /// write that waits.
-    pub(crate) fn write_soon<R>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        self.write_and_wait(false, work)
-    }
-
-    fn write_and_wait<R>(
+    /// Writes, and waits for the disk or not: without, the change survives the process at once, and a power cut after a
+    /// later write that waits.
+    pub(crate) fn write_and_wait<R>(
         &self,
         wait: bool,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
@@ -241,14 +234,14 @@ mod tests {
     fn a_write_waits_for_the_disk_also_after_one_that_did_not_and_panicked_or_failed() {
         let state = StateDatabase::new(Connection::open_in_memory().unwrap());
         assert_eq!(state.write(waits).unwrap(), 2);
-        assert_eq!(state.write_soon(waits).unwrap(), 1);
+        assert_eq!(state.write_and_wait(false, waits).unwrap(), 1);
         assert_eq!(state.write(waits).unwrap(), 2);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            state.write_soon(|_| -> Result<(), Error> { panic!("in a test") })
+            state.write_and_wait(false, |_| -> Result<(), Error> { panic!("in a test") })
         }));
         assert!(panicked.is_err());
         assert_eq!(state.write(waits).unwrap(), 2);
-        let failed = state.write_soon(|_| Err::<(), _>(Error::Busy));
+        let failed = state.write_and_wait(false, |_| Err::<(), _>(Error::Busy));
         assert!(failed.is_err());
         assert_eq!(state.write(waits).unwrap(), 2);
     }

@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::Digest;
-use toolward_support::files::{Folder, Lock as LockKind, Protection, private_file};
-use toolward_support::sqlite::{open_untouched, open_unwritable};
+use toolward_support::files::{self, Folder, Lock as LockKind, Protection, private_file};
+use toolward_support::sqlite::{self, Unwritable, open_untouched, open_unwritable};
 
 use crate::audit_log::{self, DecisionFilter, NewDecision, RecordedDecision, TrustVerdict};
 use crate::error::Error;
-use crate::model::{self, HeldUpdate, InstalledBundle};
+use crate::model::{HeldUpdate, InstalledBundle, StoredRow as _};
 use crate::objects::{BUSY_TIMEOUT, Objects, ObjectsLock, lock_objects};
 use crate::rollback::{self, NextDocument, SequenceMark, VersionedDocument};
 use crate::search::{self, InstalledTool};
@@ -21,6 +21,17 @@ use crate::state::{self, ReadOnlyReason, StateDatabase};
 
 /// Bundles, each with its surface.
 type WithSurface<B> = Vec<(B, BundleSurface)>;
+
+/// The store's folder, and the folders of its objects.
+fn folders(
+    directory: &Path,
+    open: fn(&Path, Protection) -> Result<Folder, files::Error>,
+) -> Result<(Folder, Objects), files::Error> {
+    let opened = open(directory, Protection::Private)?;
+    let objects = open(&directory.join("objects"), Protection::Private)?;
+    let temporary = open(&directory.join("tmp"), Protection::Private)?;
+    Ok((opened, Objects::new(objects.into(), temporary.into())))
+}
 
 /// Installed bundles and the state of trust. Several processes may have one open; it must be on a local file system.
 pub struct Store {
@@ -44,18 +55,19 @@ impl Store {
     /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
     /// [`Error::Corrupt`] or [`Error::Version`] for a file that is not this version's state.
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
-        let make = |path: &Path| Folder::make(path, Protection::Private);
-        let opened = make(directory)?;
-        let objects = make(&directory.join("objects"))?;
-        let temporary = make(&directory.join("tmp"))?;
+        let folders = folders(directory, Folder::make)?;
         let state = private_file(state)?;
-        Ok(Self {
-            directory: opened.into(),
-            objects: Objects::new(objects.into(), temporary.into()),
-            state: StateDatabase::new(state::open(&state)?),
+        Ok(Self::of(folders, StateDatabase::new(state::open(&state)?)))
+    }
+
+    fn of((directory, objects): (Folder, Objects), state: StateDatabase) -> Self {
+        Self {
+            directory: directory.into(),
+            objects,
+            state,
             log_unread: false,
             unrecorded: OnceLock::new(),
-        })
+        }
     }
 
     /// Opens a store as [`Store::open`] does, or read-only if its disk is full or read-only: decisions are then not
@@ -98,31 +110,16 @@ impl Store {
         directory: &Path,
         state: &Path,
         why: ReadOnlyReason,
-        read: impl FnOnce(
-            &Path,
-        ) -> Result<
-            toolward_support::sqlite::Unwritable,
-            toolward_support::sqlite::Error,
-        >,
+        read: impl FnOnce(&Path) -> Result<Unwritable, sqlite::Error>,
     ) -> Result<Option<Self>, Error> {
-        let open = |path: &Path| Folder::open(path, Protection::Private);
-        let folders = || {
-            let opened = open(directory)?;
-            let objects = open(&directory.join("objects"))?;
-            let temporary = open(&directory.join("tmp"))?;
-            Ok::<_, toolward_support::files::Error>((opened, objects, temporary))
-        };
-        let (Ok((opened, objects, temporary)), true) = (folders(), state.is_file()) else {
+        let (Ok(folders), true) = (folders(directory, Folder::open), state.is_file()) else {
             return Ok(None);
         };
-        let state = private_file(state)?;
-        let unwritable = read(&state)?;
+        let unwritable = read(&private_file(state)?)?;
+        let database = StateDatabase::read_only(unwritable.connection, why);
         Ok(Some(Self {
-            directory: opened.into(),
-            objects: Objects::new(objects.into(), temporary.into()),
-            state: StateDatabase::read_only(unwritable.connection, why),
             log_unread: unwritable.log_unread,
-            unrecorded: OnceLock::new(),
+            ..Self::of(folders, database)
         }))
     }
 
@@ -155,7 +152,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn list(&self) -> Result<Vec<InstalledBundle>, Error> {
-        self.state.read(model::all_installed)
+        self.state.read(InstalledBundle::all)
     }
 
     /// The installed bundles, by id, each with its surface. For display only, since no bundle is read or parsed;
@@ -165,13 +162,8 @@ impl Store {
     /// When the state can't be read.
     pub fn catalogue(&self) -> Result<WithSurface<InstalledBundle>, Error> {
         self.state.read(|sql| {
-            let installed = model::all_installed(sql)?.into_iter();
-            installed
-                .map(|installed| {
-                    let surface = model::surface(sql, &installed.surface)?;
-                    Ok((installed, surface))
-                })
-                .collect()
+            let installed = InstalledBundle::all(sql)?.into_iter();
+            installed.map(|one| one.with_surface(sql)).collect()
         })
     }
 
@@ -185,19 +177,15 @@ impl Store {
         installed: &[&str],
     ) -> Result<(WithSurface<InstalledBundle>, WithSurface<HeldUpdate>), Error> {
         self.state.read(|sql| {
-            let mut shown = Vec::new();
-            for id in installed {
-                if let Some(installed) = model::one_installed(sql, id)? {
-                    let surface = model::surface(sql, &installed.surface)?;
-                    shown.push((installed, surface));
-                }
-            }
-            let held = model::all_held(sql)?.into_iter();
-            let held = held.map(|held| {
-                let surface = model::surface(sql, &held.surface)?;
-                Ok((held, surface))
-            });
-            Ok((shown, held.collect::<Result<_, Error>>()?))
+            let shown = installed.iter();
+            let shown = shown.filter_map(|id| InstalledBundle::of(sql, id).transpose());
+            let shown = shown.map(|one| one?.with_surface(sql));
+            let held = HeldUpdate::all(sql)?.into_iter();
+            let held = held.map(|held| held.with_surface(sql));
+            Ok((
+                shown.collect::<Result<_, Error>>()?,
+                held.collect::<Result<_, Error>>()?,
+            ))
         })
     }
 
@@ -223,7 +211,7 @@ impl Store {
     /// # Errors
     /// When the state can't be read.
     pub fn installed(&self, id: &str) -> Result<Option<InstalledBundle>, Error> {
-        self.state.read(|sql| model::one_installed(sql, id))
+        self.state.read(|sql| InstalledBundle::of(sql, id))
     }
 
     /// The installed tools that match a query, the best first.
@@ -244,24 +232,24 @@ impl Store {
     /// # Errors
     /// When the state can't be written.
     pub fn record(&self, decision: &NewDecision, now: SystemTime) -> Result<(), Error> {
-        self.record_all(std::slice::from_ref(decision), now)
+        self.record_all(std::slice::from_ref(decision), now, true)
     }
 
-    pub(crate) fn record_all(&self, all: &[NewDecision], now: SystemTime) -> Result<(), Error> {
+    /// `wait`: whether for the disk.
+    pub(crate) fn record_all(
+        &self,
+        all: &[NewDecision],
+        now: SystemTime,
+        wait: bool,
+    ) -> Result<(), Error> {
         if all.is_empty() {
             return Ok(());
         }
-        self.state
-            .write(|sql| audit_log::record_each(sql, all, now))
-    }
-
-    /// Records these as [`Store::record_all`] does, without waiting for the disk.
-    pub(crate) fn record_soon(&self, all: &[NewDecision], now: SystemTime) -> Result<(), Error> {
-        if all.is_empty() {
-            return Ok(());
-        }
-        self.state
-            .write_soon(|sql| audit_log::record_each(sql, all, now))
+        let at = state::seconds(now);
+        self.state.write_and_wait(wait, |sql| {
+            all.iter()
+                .try_for_each(|one| audit_log::record(sql, one, at))
+        })
     }
 
     /// Recorded decisions, the newest first.

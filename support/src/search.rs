@@ -2,17 +2,313 @@
 //! channel lists.
 //!
 //! ```
-//! use toolward_support::search::{Document, Index};
+//! use toolward_support::search::{SearchDocument, SearchIndex};
 //!
-//! let index = Index::build([
-//!     Document { name: "mail.send", title: "Send mail", ..Document::default() },
-//!     Document { name: "files.search", title: "Search files", ..Document::default() },
+//! let index = SearchIndex::build([
+//!     SearchDocument { name: "mail.send", title: "Send mail", ..SearchDocument::default() },
+//!     SearchDocument { name: "files.search", title: "Search files", ..SearchDocument::default() },
 //! ]);
-//! let hits = index.search("sending mails", 10);
+//! let hits = index.search_among("sending mails", |_| true);
 //! assert_eq!(hits[0].position, 0);
 //! ```
 
-mod index;
 mod words;
 
-pub use index::{Document, Hit, Index};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use words::words;
+
+/// One tool as it is found.
+#[derive(Debug, Clone, Default)]
+pub struct SearchDocument<'a> {
+    /// The name that it is called by.
+    pub name: &'a str,
+    /// Its contract's id.
+    pub id: &'a str,
+    /// Names that it had before.
+    pub aliases: &'a [String],
+    /// Its name for people.
+    pub title: &'a str,
+    /// Words for discovery.
+    pub hint: &'a str,
+    /// What the name belongs to.
+    pub namespace: &'a str,
+    /// Tags.
+    pub tags: &'a [String],
+    /// Who publishes it; empty where that is not searched.
+    pub publisher: &'a str,
+    /// What it is for.
+    pub description: &'a str,
+}
+
+/// A tool that fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct SearchHit {
+    /// Its place among the documents that the index was built of.
+    pub position: usize,
+    /// How well it fits; comparable within one search only.
+    pub score: f32,
+    /// Whether the whole query is its name, its id or an alias.
+    pub exact: bool,
+}
+
+/// Words of tools, and where they stand.
+#[derive(Debug, Default)]
+pub struct SearchIndex {
+    /// In the order of their bytes, so that the words with one beginning are
+    /// neighbours.
+    words: Vec<(String, Vec<Posting>)>,
+    /// Names, ids and aliases in lower case.
+    names: HashMap<String, Vec<u32>>,
+    /// What a tool's length takes from its weights.
+    norms: Vec<f32>,
+}
+
+/// That a word stands in a tool, and how much that says.
+#[derive(Debug, Clone, Copy)]
+struct Posting {
+    document: u32,
+    weight: f32,
+}
+
+/// Words of a query; what comes after is left out.
+const MAX_QUERY_WORDS: usize = 12;
+/// Characters of a query.
+const MAX_QUERY_CHARS: usize = 400;
+/// Words that one word may be the beginning of.
+const MAX_PREFIX_MATCHES: usize = 16;
+/// Characters that a beginning has.
+const MIN_PREFIX_CHARS: usize = 3;
+/// What a word is worth that only begins as the one asked for.
+const PREFIX_WEIGHT: f32 = 0.5;
+/// What a word is worth that is one slip away from the one asked for.
+const TYPO_WEIGHT: f32 = 0.35;
+/// How fast more weight in one tool counts less.
+const SATURATION: f32 = 2.0;
+
+impl SearchIndex {
+    /// Builds the index. Positions of hits are those of `documents`.
+    pub fn build<'a>(documents: impl IntoIterator<Item = SearchDocument<'a>>) -> Self {
+        let mut words: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+        let mut names: HashMap<String, Vec<u32>> = HashMap::new();
+        let mut lengths = Vec::new();
+        for (document, number) in documents.into_iter().zip(0u32..) {
+            let own = [document.name, document.id].into_iter();
+            for name in own.chain(document.aliases.iter().map(String::as_str)) {
+                let known = names.entry(name.to_lowercase()).or_default();
+                if known.last() != Some(&number) {
+                    known.push(number);
+                }
+            }
+            let weights = weights(&document);
+            lengths.push(weights.len());
+            for (word, weight) in weights {
+                let posting = Posting {
+                    document: number,
+                    weight,
+                };
+                words.entry(word).or_default().push(posting);
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of words")]
+        let norms = {
+            let total: usize = lengths.iter().sum();
+            let mean = total as f32 / lengths.len().max(1) as f32;
+            let norm = |length: &usize| 0.5 + 0.5 * *length as f32 / mean.max(1.0);
+            lengths.iter().map(norm).collect()
+        };
+        Self {
+            words: words.into_iter().collect(),
+            names,
+            norms,
+        }
+    }
+
+    /// The tools with this name, id or alias, in any case.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = usize> + '_ {
+        let found = self.names.get(&name.to_lowercase());
+        let found = found.map(Vec::as_slice).unwrap_or_default();
+        found
+            .iter()
+            .filter_map(|number| usize::try_from(*number).ok())
+    }
+
+    /// All tools among those that `among` lets pass that fit at all, best first;
+    /// those that fit equally in their order.
+    pub fn search_among(&self, query: &str, among: impl Fn(usize) -> bool) -> Vec<SearchHit> {
+        let query = query.trim();
+        let query = match query.char_indices().nth(MAX_QUERY_CHARS) {
+            Some((end, _)) => query.get(..end).unwrap_or_default(),
+            None => query,
+        };
+        let scores = self.scores(query);
+        let exact: BTreeSet<usize> = self.named(query).collect();
+        let places = scores.iter().enumerate();
+        let mut hits: Vec<SearchHit> = places
+            .map(|(position, score)| SearchHit {
+                position,
+                score: *score,
+                exact: exact.contains(&position),
+            })
+            .filter(|hit| (hit.score > 0.0 || hit.exact) && among(hit.position))
+            .collect();
+        hits.sort_by(|a, b| {
+            let exact = b.exact.cmp(&a.exact);
+            let score = b.score.total_cmp(&a.score);
+            exact.then(score).then(a.position.cmp(&b.position))
+        });
+        hits
+    }
+
+    /// How well each tool fits.
+    fn scores(&self, query: &str) -> Vec<f32> {
+        let mut asked: Vec<String> = Vec::new();
+        for word in words(query) {
+            if !asked.contains(&word) && asked.len() < MAX_QUERY_WORDS {
+                asked.push(word);
+            }
+        }
+        let mut scores = vec![0.0f32; self.norms.len()];
+        let mut matched = vec![0u8; self.norms.len()];
+        let mut best = vec![0.0f32; self.norms.len()];
+        for word in &asked {
+            best.fill(0.0);
+            for (postings, worth) in self.meant(word) {
+                let rarity = self.rarity(postings.len());
+                for posting in postings {
+                    let place = usize::try_from(posting.document).unwrap_or(usize::MAX);
+                    let (Some(best), Some(norm)) = (best.get_mut(place), self.norms.get(place))
+                    else {
+                        continue;
+                    };
+                    let weight = posting.weight / (posting.weight + SATURATION * norm);
+                    *best = best.max(worth * rarity * weight);
+                }
+            }
+            for ((score, matched), best) in scores.iter_mut().zip(&mut matched).zip(&best) {
+                if *best > 0.0 {
+                    *score += best;
+                    *matched = matched.saturating_add(1);
+                }
+            }
+        }
+        // Who fits all words comes before who fits one of them well.
+        let all = f32::from(u8::try_from(asked.len()).unwrap_or(u8::MAX)).max(1.0);
+        for (score, matched) in scores.iter_mut().zip(&matched) {
+            *score *= f32::from(*matched) / all;
+        }
+        scores
+    }
+
+    /// The words that a word of a query may mean, and what each is worth.
+    fn meant(&self, word: &str) -> Vec<(&[Posting], f32)> {
+        let start = self
+            .words
+            .partition_point(|(known, _)| known.as_str() < word);
+        let from = self.words.get(start..).unwrap_or_default();
+        let same = from.iter().take_while(|(known, _)| known == word);
+        let mut meant: Vec<(&[Posting], f32)> = same
+            .map(|(_, postings)| (postings.as_slice(), 1.0))
+            .collect();
+        if word
+            .chars()
+            .nth(MIN_PREFIX_CHARS.saturating_sub(1))
+            .is_some()
+        {
+            let longer = from
+                .iter()
+                .take_while(|(known, _)| known.starts_with(word))
+                .filter(|(known, _)| known != word);
+            meant.extend(
+                longer
+                    .take(MAX_PREFIX_MATCHES)
+                    .map(|(_, postings)| (postings.as_slice(), PREFIX_WEIGHT)),
+            );
+        }
+        if meant.is_empty() {
+            let near = self.near(word).filter(|(known, _)| is_slip(known, word));
+            meant.extend(
+                near.take(MAX_PREFIX_MATCHES)
+                    .map(|(_, postings)| (postings.as_slice(), TYPO_WEIGHT)),
+            );
+        }
+        meant
+    }
+
+    /// The words that begin with the same character: few enough to look at each.
+    fn near(&self, word: &str) -> impl Iterator<Item = &(String, Vec<Posting>)> {
+        let first = word.chars().next();
+        let start = first.map_or(self.words.len(), |first| {
+            self.words
+                .partition_point(|(known, _)| known.chars().next() < Some(first))
+        });
+        let from = self.words.get(start..).unwrap_or_default();
+        from.iter()
+            .take_while(move |(known, _)| known.chars().next() == first)
+    }
+
+    fn rarity(&self, documents: usize) -> f32 {
+        #[expect(clippy::cast_precision_loss, reason = "counts of tools")]
+        let (all, with) = (self.norms.len() as f32, documents as f32);
+        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+    }
+}
+
+/// The words of a tool, each with what it says about it.
+fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
+    let listed = |list: &[String]| list.join(" ");
+    let parts = [
+        (words(document.name), 4.0),
+        (words(document.id), 2.0),
+        (words(&listed(document.aliases)), 2.0),
+        (words(document.title), 3.0),
+        (words(document.hint), 3.0),
+        (words(document.namespace), 1.0),
+        (words(&listed(document.tags)), 2.0),
+        (words(document.publisher), 1.0),
+        (words(document.description), 1.0),
+    ];
+    let mut weights: BTreeMap<String, f32> = BTreeMap::new();
+    for (words, weight) in parts {
+        for word in words.into_iter().collect::<BTreeSet<_>>() {
+            *weights.entry(word).or_default() += weight;
+        }
+    }
+    weights
+}
+
+/// Characters of a word in which a slip is looked for; in shorter ones it would be
+/// another word.
+const MIN_TYPO_CHARS: usize = 5;
+/// Bytes of the largest character.
+const MAX_CHAR_BYTES: usize = 4;
+
+/// Whether two words differ by one character: another one, one more or one less, or
+/// two that changed places.
+fn is_slip(known: &str, word: &str) -> bool {
+    if known.len().abs_diff(word.len()) > MAX_CHAR_BYTES
+        || word.chars().nth(MIN_TYPO_CHARS - 1).is_none()
+    {
+        return false;
+    }
+    let (mut known, mut word) = (known.chars(), word.chars());
+    loop {
+        let (before_known, before_word) = (known.clone(), word.clone());
+        match (known.next(), word.next()) {
+            (None, None) => return false,
+            (Some(a), Some(b)) if a == b => {}
+            (a, b) => {
+                let (mut known_two, mut word_two) = (known.clone(), word.clone());
+                let swapped = known_two.next() == b && word_two.next() == a && b.is_some();
+                return known.as_str() == word.as_str()
+                    || known.as_str() == before_word.as_str()
+                    || before_known.as_str() == word.as_str()
+                    || (swapped && known_two.as_str() == word_two.as_str());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

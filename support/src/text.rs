@@ -94,13 +94,10 @@ pub fn quoted(text: &str, limit: usize) -> String {
     let mut characters = text.chars();
     for character in characters.by_ref().take(limit) {
         let hidden = cluster.hides(character);
-        match character {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(character);
-            }
-            _ => push(&mut out, character, hidden),
+        if matches!(character, '"' | '\\') {
+            out.push('\\');
         }
+        push(&mut out, character, hidden);
     }
     if characters.next().is_some() {
         out.push('…');

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
-use toolward_support::sqlite::Schema;
+use toolward_support::sqlite::FileSchema;
 
 use crate::append::{head, integer, unsigned};
 use crate::directory;
@@ -16,7 +16,7 @@ use crate::record::{Code, Event, Hash, Hex, Invocation, Number, Person, Record, 
 /// The most rows of one list.
 const MAX_ROWS: u32 = 10_000;
 
-const INDEX: Schema = Schema {
+const INDEX: FileSchema = FileSchema {
     // `TLLI`.
     application_id: 0x544c_4c49,
     version: 1,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
-use toolward_support::search::{Document, Index};
+use toolward_support::search::{SearchDocument, SearchIndex};
 
 use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
 use super::{holds, name_of, reference, schemas};
@@ -87,7 +87,7 @@ pub(crate) struct Refused<'a> {
 #[derive(Debug)]
 pub(crate) struct Finder {
     host: Host,
-    index: Index,
+    index: SearchIndex,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +117,7 @@ struct Call {
 impl Finder {
     /// Makes the index of what is listed. `host` knows which drivers are ready.
     pub(crate) fn new(host: Host, catalogue: &Catalogue) -> Self {
-        let documents = catalogue.listed.iter().map(|tool| Document {
+        let documents = catalogue.listed.iter().map(|tool| SearchDocument {
             name: &tool.name,
             id: tool.contract.id.as_str(),
             aliases: &tool.contract.aliases,
@@ -130,7 +130,7 @@ impl Finder {
         });
         Self {
             host,
-            index: Index::build(documents),
+            index: SearchIndex::build(documents),
         }
     }
 

@@ -167,7 +167,7 @@ pub fn hold_changed(store: &Store, context: &TrustContext, report: &dyn Report) 
             allow_rollback: None,
             accept: None,
         };
-        match store.install_with(&bundle, &options, &shelf) {
+        match store.install(&bundle, &options, &shelf) {
             Ok(InstallOutcome::Held { held, .. }) => report.warning(&format!(
                 "{0} is not loaded until what a library changed of it is accepted: toolward update {0}, or \
                  toolward update {0} --accept {1}",

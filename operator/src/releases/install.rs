@@ -110,7 +110,7 @@ impl Installer<'_> {
         installed::renew_surfaces(self.store, self.context)?;
         let waiting = rows::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
-        let outcome = self.store.install_with(&bundle, &options, &shelf)?;
+        let outcome = self.store.install(&bundle, &options, &shelf)?;
         if let Some(moved) = &moved {
             self.keep_move(moved)?;
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::TransactionBehavior;
-use toolward_support::sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{FileSchema, OpenMode};
 
 pub use bucket::{Bucket, Page};
 use connection::{Connection, Pool};
@@ -178,7 +178,7 @@ fn done(result: Result<(), Error>) -> Result<BucketReply, Error> {
 }
 
 /// The store's file.
-const SCHEMA: Schema = Schema {
+const SCHEMA: FileSchema = FileSchema {
     // `TLKV`.
     application_id: 0x544c_4b56,
     version: 1,

@@ -1,6 +1,7 @@
 //! In which order tools are known.
 
 use crate::support::{Place, Release, install, now};
+use toolward_bundle::libraries::NoLibraries;
 
 fn arrived(place: &Place) -> Vec<String> {
     let arrivals = place.open().arrivals().unwrap();
@@ -35,7 +36,9 @@ fn a_tool_keeps_its_place_when_its_bundle_is_updated_and_what_an_update_adds_com
         ..Release::named("demo.apple", 2)
     };
     let bundle = renamed.bundle();
-    let held = store.install(&bundle, &crate::support::options()).unwrap();
+    let held = store
+        .install(&bundle, &crate::support::options(), &NoLibraries)
+        .unwrap();
     let toolward_store::InstallOutcome::Held { held, .. } = held else {
         panic!("expected another surface to be held, found {held:?}");
     };

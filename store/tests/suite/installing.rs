@@ -1,5 +1,6 @@
 //! Installing, updating, removing, and what stays on disk.
 
+use toolward_bundle::libraries::NoLibraries;
 use toolward_store::{Acceptance, CollectedFiles, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused, verifier};
@@ -33,7 +34,7 @@ fn an_update_with_the_same_surface_replaces_and_its_old_file_is_collected() {
         installed,
         previous,
     } = store
-        .install(&Release::new(2).bundle(), &options())
+        .install(&Release::new(2).bundle(), &options(), &NoLibraries)
         .unwrap()
     else {
         panic!("expected an installation");
@@ -61,7 +62,7 @@ fn the_same_bundle_twice_is_unchanged() {
     let store = place.open();
     let installed = install(&store, &Release::new(1));
     let again = store
-        .install(&Release::new(1).bundle(), &options())
+        .install(&Release::new(1).bundle(), &options(), &NoLibraries)
         .unwrap();
     assert_eq!(again, InstallOutcome::Unchanged(installed));
 }
@@ -73,7 +74,7 @@ fn installing_again_repairs_a_damaged_file() {
     let installed = install(&store, &Release::new(1));
     std::fs::write(place.object(&installed.digest), b"damaged").unwrap();
     store
-        .install(&Release::new(1).bundle(), &options())
+        .install(&Release::new(1).bundle(), &options(), &NoLibraries)
         .unwrap();
     store.load("demo.greet", &verifier(), now()).unwrap();
 }

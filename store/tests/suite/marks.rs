@@ -1,5 +1,6 @@
 //! What may not go back: releases, and the versions of documents.
 
+use toolward_bundle::libraries::NoLibraries;
 use toolward_signing::Digest;
 use toolward_signing::publisher::Reset;
 use toolward_store::rollback::{NextDocument, VersionedDocument};
@@ -35,7 +36,9 @@ fn two_bundles_with_one_sequence_are_an_equivocation_whatever_is_allowed() {
         ..options()
     };
     install(&store, &Release::new(6));
-    let error = store.install(&other.bundle(), &allowed).unwrap_err();
+    let error = store
+        .install(&other.bundle(), &allowed, &NoLibraries)
+        .unwrap_err();
     assert_eq!(error.code(), "equivocation");
 }
 
@@ -48,7 +51,9 @@ fn going_back_takes_a_reason_and_the_mark_stays() {
         allow_rollback: Some("5 breaks".to_owned()),
         ..options()
     };
-    let outcome = store.install(&Release::new(4).bundle(), &allowed).unwrap();
+    let outcome = store
+        .install(&Release::new(4).bundle(), &allowed, &NoLibraries)
+        .unwrap();
     assert!(matches!(outcome, InstallOutcome::Installed { .. }));
     assert_eq!(store.marks().unwrap()[0].sequence, 5);
     let newest = &store.decisions(&Default::default()).unwrap()[0];

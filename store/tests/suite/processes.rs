@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use toolward_bundle::libraries::NoLibraries;
 use toolward_store::{InstallOptions, InstallOutcome, Store};
 
 use crate::support::{Place, Release, now, options, verified, verifier};
@@ -55,13 +56,13 @@ fn child() {
         "install" => {
             let store = open();
             let common = verified(&read(&format!("common-{number}")), "acme");
-            match store.install(&common, &options()) {
+            match store.install(&common, &options(), &NoLibraries) {
                 Ok(InstallOutcome::Installed { .. }) => {}
                 Err(error) if error.code() == "rollback" => {}
                 other => panic!("{other:?}"),
             }
             let own = verified(&read(&format!("own-{number}")), "acme");
-            store.install(&own, &options()).unwrap();
+            store.install(&own, &options(), &NoLibraries).unwrap();
             store.gc().unwrap();
             store.load(&own.manifest.id, &verifier(), now()).unwrap();
         }
@@ -77,13 +78,13 @@ fn child() {
             };
             std::fs::write(directory.join("ready"), b"").unwrap();
             for bundle in bundles.iter().cycle() {
-                store.install(bundle, &back).unwrap();
+                store.install(bundle, &back, &NoLibraries).unwrap();
                 store.gc().unwrap();
             }
         }
         "full" => {
             let error = open()
-                .install(&verified(&read("big"), "acme"), &options())
+                .install(&verified(&read("big"), "acme"), &options(), &NoLibraries)
                 .unwrap_err();
             assert_eq!(error.code(), "disk-full");
         }
@@ -133,7 +134,7 @@ fn a_full_disk_leaves_the_old_release_and_no_garbage() {
     let place = Place::new();
     let store = place.open();
     store
-        .install(&Release::new(1).bundle(), &options())
+        .install(&Release::new(1).bundle(), &options(), &NoLibraries)
         .unwrap();
     let files = place.files();
     let big = Release {

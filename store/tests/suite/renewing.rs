@@ -57,7 +57,9 @@ fn an_update_of_what_was_accepted_in_an_earlier_version_is_installed_once_it_is_
     let second = install(&store, &Release::new(2));
     assert_eq!(second.acceptance, Acceptance::SameSurface);
     let changed = Release::described(3, "Reads your mail.");
-    let outcome = store.install(&changed.bundle(), &options()).unwrap();
+    let outcome = store
+        .install(&changed.bundle(), &options(), &NoLibraries)
+        .unwrap();
     assert!(
         matches!(outcome, InstallOutcome::Held { .. }),
         "{outcome:?}"
@@ -71,7 +73,7 @@ fn an_update_of_what_was_not_renewed_is_held() {
     install(&store, &Release::new(1));
     put(&place, "installed", &earlier(&Release::new(1)));
     let outcome = store
-        .install(&Release::new(2).bundle(), &options())
+        .install(&Release::new(2).bundle(), &options(), &NoLibraries)
         .unwrap();
     assert!(
         matches!(outcome, InstallOutcome::Held { .. }),
@@ -108,7 +110,9 @@ fn an_update_that_waits_is_accepted_by_its_new_surface_only() {
     let store = place.open();
     install(&store, &Release::new(1));
     let new = Release::described(2, "Reads your mail.");
-    store.install(&new.bundle(), &options()).unwrap();
+    store
+        .install(&new.bundle(), &options(), &NoLibraries)
+        .unwrap();
     let old = earlier(&new);
     put(&place, "held", &old);
     renew(&store);
@@ -200,7 +204,7 @@ fn no_update_of_the_example_bundles_is_held_for_the_surface_that_the_version_bef
             let options = toolward_signing::verify::VerifyOptions::default();
             toolward_signing::verify::archive_bytes(&archive, &trust, &options).unwrap()
         };
-        store.install(&bundle(), &options()).unwrap();
+        store.install(&bundle(), &options(), &NoLibraries).unwrap();
         let content = Content::from_verified(bundle()).unwrap();
         let before = BundleSurface::of_version(&content, Version::V2);
         assert_eq!(before.digest().to_string(), recorded, "{name}");
@@ -210,7 +214,7 @@ fn no_update_of_the_example_bundles_is_held_for_the_surface_that_the_version_bef
             toolward_signing::verify::archive_file(archive, &trust, &options)
         };
         store.renew_surfaces(&verify, &NoLibraries, now()).unwrap();
-        let outcome = store.install(&bundle(), &options()).unwrap();
+        let outcome = store.install(&bundle(), &options(), &NoLibraries).unwrap();
         assert!(
             !matches!(outcome, InstallOutcome::Held { .. }),
             "{name}: {outcome:?}"

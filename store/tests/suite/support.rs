@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolward_author::{PackOptions, Sealed, pack};
+use toolward_bundle::libraries::NoLibraries;
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
@@ -175,7 +176,10 @@ impl Place {
 }
 
 pub(crate) fn install(store: &Store, release: &Release) -> InstalledBundle {
-    match store.install(&release.bundle(), &options()).unwrap() {
+    match store
+        .install(&release.bundle(), &options(), &NoLibraries)
+        .unwrap()
+    {
         InstallOutcome::Installed { installed, .. } => installed,
         other => panic!("expected an installation, found {other:?}"),
     }
@@ -184,7 +188,7 @@ pub(crate) fn install(store: &Store, release: &Release) -> InstalledBundle {
 pub(crate) fn refused(store: &Store, release: &Release) -> &'static str {
     let before = store.list().unwrap();
     let code = store
-        .install(&release.bundle(), &options())
+        .install(&release.bundle(), &options(), &NoLibraries)
         .unwrap_err()
         .code();
     assert_eq!(store.list().unwrap(), before);

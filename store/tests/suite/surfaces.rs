@@ -1,6 +1,7 @@
 //! Updates that change what is seen wait for a person.
 
 use std::fs::File;
+use toolward_bundle::libraries::NoLibraries;
 use toolward_signing::Digest;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::verify::{self, VerifyOptions};
@@ -18,7 +19,9 @@ fn an_update_that_changes_a_description_only_is_held_until_it_is_accepted() {
         held,
         current,
         difference,
-    } = store.install(&new.bundle(), &options()).unwrap()
+    } = store
+        .install(&new.bundle(), &options(), &NoLibraries)
+        .unwrap()
     else {
         panic!("expected it to be held");
     };
@@ -64,14 +67,16 @@ fn a_surface_accepted_beforehand_is_installed_and_any_other_is_held() {
         accept: Some(Digest::of(b"other")),
         ..options()
     };
-    let InstallOutcome::Held { held, .. } = store.install(&new.bundle(), &wrong).unwrap() else {
+    let InstallOutcome::Held { held, .. } =
+        store.install(&new.bundle(), &wrong, &NoLibraries).unwrap()
+    else {
         panic!("expected it to be held");
     };
     let right = InstallOptions {
         accept: Some(held.surface),
         ..options()
     };
-    let outcome = store.install(&new.bundle(), &right).unwrap();
+    let outcome = store.install(&new.bundle(), &right, &NoLibraries).unwrap();
     assert!(matches!(outcome, InstallOutcome::Installed { .. }));
     assert!(store.pending().unwrap().is_empty());
 }
@@ -84,7 +89,9 @@ fn a_first_installation_with_another_surface_than_accepted_is_held() {
         accept: Some(Digest::of(b"other")),
         ..options()
     };
-    let outcome = store.install(&Release::new(1).bundle(), &wrong).unwrap();
+    let outcome = store
+        .install(&Release::new(1).bundle(), &wrong, &NoLibraries)
+        .unwrap();
     let InstallOutcome::Held {
         held,
         current: None,
@@ -101,32 +108,16 @@ fn a_first_installation_with_another_surface_than_accepted_is_held() {
 }
 
 #[test]
-fn a_declined_update_is_gone_and_its_file_collected() {
-    let place = Place::new();
-    let store = place.open();
-    let old = install(&store, &Release::new(1));
-    store
-        .install(&Release::described(2, "Other.").bundle(), &options())
-        .unwrap();
-    store.decline("demo.greet", now()).unwrap();
-    store.gc().unwrap();
-    assert_eq!(
-        place.files(),
-        [format!("objects/{}.toolbundle", old.digest)]
-    );
-    assert_eq!(
-        store.decline("demo.greet", now()).unwrap_err().code(),
-        "not-held"
-    );
-}
-
-#[test]
 fn another_bundle_with_the_sequence_of_a_held_one_is_an_equivocation() {
     let place = Place::new();
     let store = place.open();
     install(&store, &Release::new(1));
     store
-        .install(&Release::described(2, "One.").bundle(), &options())
+        .install(
+            &Release::described(2, "One.").bundle(),
+            &options(),
+            &NoLibraries,
+        )
         .unwrap();
     assert_eq!(
         refused(&store, &Release::described(2, "Two.")),
@@ -143,8 +134,9 @@ fn the_same_id_from_another_publisher_is_held() {
         publisher: "zenith".to_owned(),
         ..Release::new(2)
     };
-    let InstallOutcome::Held { difference, .. } =
-        store.install(&other.bundle(), &options()).unwrap()
+    let InstallOutcome::Held { difference, .. } = store
+        .install(&other.bundle(), &options(), &NoLibraries)
+        .unwrap()
     else {
         panic!("expected it to be held");
     };
@@ -161,7 +153,9 @@ fn an_update_that_was_revoked_while_it_waited_does_not_replace_what_works() {
     let store = place.open();
     let old = install(&store, &Release::new(1));
     let new = Release::described(2, "Other.");
-    let InstallOutcome::Held { held, .. } = store.install(&new.bundle(), &options()).unwrap()
+    let InstallOutcome::Held { held, .. } = store
+        .install(&new.bundle(), &options(), &NoLibraries)
+        .unwrap()
     else {
         panic!("expected it to be held");
     };

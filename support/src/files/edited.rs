@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -11,9 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::files::file::{read, temporary_name};
-use crate::files::folder::Folder;
-use crate::files::protection::{Error, Problem, Protection};
+use super::{Error, Folder, Problem, Protection, read, temporary_name, write_new_at};
 
 /// The mode of a new file and of a backup.
 const PRIVATE: u32 = 0o600;
@@ -220,42 +217,27 @@ impl EditedFile {
     fn written(&self, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<OsString, Error> {
         let fail = |error| Error::io(&self.path, "written", error);
         let name = OsString::from(temporary_name().map_err(fail)?);
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(PRIVATE));
-        let mut file = File::from(opened.map_err(|error| self.failed("written", error))?);
-        let mut write = || -> std::io::Result<()> {
+        write_new_at(&self.folder, name.as_ref(), &[bytes], PRIVATE, |file| {
             if let Some(group) = group
                 && file.metadata()?.gid() != group
             {
-                rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))?;
+                rustix::fs::fchown(file, None, Some(Gid::from_raw(group)))?;
             }
             // Independent of the umask, and after the group, which clears set-id bits.
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
-            file.write_all(bytes)?;
-            file.sync_all()
-        };
-        match write() {
-            Ok(()) => Ok(name),
-            Err(error) => {
-                self.remove(&name);
-                Err(fail(error))
-            }
-        }
+            Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+        })
+        .map_err(fail)?;
+        Ok(name)
     }
 
     fn renamed(&self, temporary: &OsStr, renamed: Result<(), Errno>) -> Result<(), Error> {
         renamed.map_err(|error| {
-            self.remove(temporary);
+            let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
             match error {
                 Errno::EXIST => Error::new(&self.path, Problem::Changed),
                 error => self.failed("written", error),
             }
         })
-    }
-
-    fn remove(&self, temporary: &OsStr) {
-        let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
     }
 }
 
@@ -290,11 +272,6 @@ fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Er
         }
         Err(error) => return Err(Error::io(path, "opened", error)),
     };
-    let metadata = opened
-        .metadata()
-        .map_err(|error| Error::io(path, "read", error))?;
-    Protection::Own
-        .check(&metadata)
-        .map_err(|problem| Error::new(path, problem))?;
+    Protection::Own.check_opened(&opened, path)?;
     Ok(opened.into())
 }

@@ -1,6 +1,6 @@
 //! Who may own a file or folder, what others may do with it, and why one can't be used.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -151,6 +151,14 @@ impl Protection {
     pub fn check(self, metadata: &Metadata) -> Result<(), Problem> {
         let user = rustix::process::geteuid().as_raw();
         self.allows(metadata.uid(), metadata.mode(), user)
+    }
+
+    /// [`Protection::check`] of a file or folder that was opened at `path`.
+    pub(crate) fn check_opened(self, opened: &File, path: &Path) -> Result<(), Error> {
+        let metadata = opened.metadata();
+        let metadata = metadata.map_err(|error| Error::io(path, "read", error))?;
+        self.check(&metadata)
+            .map_err(|problem| Error::new(path, problem))
     }
 
     fn allows(self, owner: u32, mode: u32, user: u32) -> Result<(), Problem> {

@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::sqlite::connection::write_ahead;
-use crate::sqlite::error::Error;
+use super::{Error, write_ahead};
 
 /// Whose file it is, and the tables in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Schema {
+pub struct FileSchema {
     /// What the file says it is (`PRAGMA application_id`): four letters.
     pub application_id: i64,
     /// The version of the tables (`PRAGMA user_version`).
@@ -20,7 +19,7 @@ pub struct Schema {
     pub owner: &'static str,
 }
 
-impl Schema {
+impl FileSchema {
     /// Has the tables in the file, which is written ahead from now on, and says whether they were there. Before
     /// they are known to be this version's, or the file to be empty, nothing is written.
     ///
@@ -40,7 +39,7 @@ impl Schema {
     /// first.
     ///
     /// # Errors
-    /// Those of [`Schema::prepare`].
+    /// Those of [`FileSchema::prepare`].
     pub fn make(&self, connection: &mut Connection) -> Result<(), Error> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if !self.recognise(&transaction)? {
@@ -64,7 +63,7 @@ impl Schema {
     /// Refuses a file that does not have the tables.
     ///
     /// # Errors
-    /// Those of [`Schema::look`], and [`Error::Corrupt`] for an empty file.
+    /// Those of [`FileSchema::look`], and [`Error::Corrupt`] for an empty file.
     pub fn require(&self, connection: &mut Connection) -> Result<(), Error> {
         match self.look(connection)? {
             true => Ok(()),
@@ -104,7 +103,7 @@ impl Schema {
 mod tests {
     use super::*;
 
-    const SCHEMA: Schema = Schema {
+    const SCHEMA: FileSchema = FileSchema {
         application_id: 0x544c_4558,
         version: 2,
         tables: "CREATE TABLE one (number INTEGER PRIMARY KEY) STRICT;",

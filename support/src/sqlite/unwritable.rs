@@ -8,9 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, MAIN_DB};
 
-use crate::sqlite::connection::{OpenMode, harden, index_of, log_of, open};
-use crate::sqlite::error::Error;
-use crate::sqlite::schema::Schema;
+use super::{Error, FileSchema, OpenMode, beside, harden, open};
 
 /// Largest file that is read into memory, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -35,7 +33,7 @@ pub struct Unwritable {
 /// [`Error::Io`] also for more than 256 MiB.
 pub fn open_unwritable(
     path: &Path,
-    schema: &Schema,
+    schema: &FileSchema,
     busy_timeout: Duration,
 ) -> Result<Unwritable, Error> {
     match with_log(path, schema, busy_timeout) {
@@ -56,17 +54,17 @@ pub fn open_unwritable(
 /// Those of [`open_unwritable`].
 pub fn open_untouched(
     path: &Path,
-    schema: &Schema,
+    schema: &FileSchema,
     busy_timeout: Duration,
 ) -> Result<Unwritable, Error> {
-    match index_of(path).exists() {
+    match beside(path, "-shm").exists() {
         true => open_unwritable(path, schema, busy_timeout),
         false => without_log(path, schema),
     }
 }
 
 /// As SQLite reads it, with the log.
-fn with_log(path: &Path, schema: &Schema, busy_timeout: Duration) -> Result<Connection, Error> {
+fn with_log(path: &Path, schema: &FileSchema, busy_timeout: Duration) -> Result<Connection, Error> {
     let mut connection = open(path, OpenMode::Read)?;
     connection.busy_timeout(busy_timeout)?;
     schema.require(&mut connection)?;
@@ -74,8 +72,8 @@ fn with_log(path: &Path, schema: &Schema, busy_timeout: Duration) -> Result<Conn
 }
 
 /// The file alone, from memory. Where there is no log, that is all there is.
-fn without_log(path: &Path, schema: &Schema) -> Result<Unwritable, Error> {
-    let log = log_of(path);
+fn without_log(path: &Path, schema: &FileSchema) -> Result<Unwritable, Error> {
+    let log = beside(path, "-wal");
     let before = stamp(path)?;
     let mut log_unread = has_content(&log);
     let mut bytes = Vec::new();
@@ -130,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    const SCHEMA: Schema = Schema {
+    const SCHEMA: FileSchema = FileSchema {
         application_id: 0x544c_4558,
         version: 1,
         tables: "CREATE TABLE one (number INTEGER PRIMARY KEY) STRICT;",

@@ -1,17 +1,17 @@
 use super::*;
 
-fn document<'a>(name: &'a str, title: &'a str, description: &'a str) -> Document<'a> {
-    Document {
+fn document<'a>(name: &'a str, title: &'a str, description: &'a str) -> SearchDocument<'a> {
+    SearchDocument {
         name,
         id: name,
         title,
         description,
-        ..Document::default()
+        ..SearchDocument::default()
     }
 }
 
-fn some() -> Index {
-    Index::build([
+fn some() -> SearchIndex {
+    SearchIndex::build([
         document(
             "text.stats",
             "Text statistics",
@@ -36,8 +36,8 @@ fn some() -> Index {
     ])
 }
 
-fn found(index: &Index, query: &str) -> Vec<usize> {
-    let hits = index.search(query, 10);
+fn found(index: &SearchIndex, query: &str) -> Vec<usize> {
+    let hits = index.search_among(query, |_| true);
     hits.into_iter().map(|hit| hit.position).collect()
 }
 
@@ -79,11 +79,11 @@ fn one_slip_is_one_character() {
 
 #[test]
 fn the_whole_name_comes_before_all_that_fits() {
-    let index = Index::build([
+    let index = SearchIndex::build([
         document("send", "Post", "Puts it into a box."),
         document("send.send.send", "Send send send", "Send send send."),
     ]);
-    let hits = index.search("Send", 10);
+    let hits = index.search_among("Send", |_| true);
     assert_eq!(hits[0].position, 0);
     assert!(hits[0].exact && !hits[1].exact);
 }
@@ -91,22 +91,22 @@ fn the_whole_name_comes_before_all_that_fits() {
 #[test]
 fn a_tool_is_found_by_its_former_name_and_by_its_hint() {
     let aliases = ["text.count".to_owned()];
-    let index = Index::build([Document {
+    let index = SearchIndex::build([SearchDocument {
         name: "stats",
         id: "text.stats",
         aliases: &aliases,
         hint: "readability grade",
-        ..Document::default()
+        ..SearchDocument::default()
     }]);
-    assert!(index.search("TEXT.count", 1)[0].exact);
-    assert!(index.search("text.stats", 1)[0].exact);
+    assert!(index.search_among("TEXT.count", |_| true)[0].exact);
+    assert!(index.search_among("text.stats", |_| true)[0].exact);
     assert_eq!(found(&index, "readability"), [0]);
 }
 
 #[test]
 fn repeating_a_word_gets_a_publisher_nowhere() {
     let stuffed = "weather ".repeat(200);
-    let index = Index::build([
+    let index = SearchIndex::build([
         document("evil.tool", "Tool", &stuffed),
         document("weather.now", "Weather", "Tells the weather of a place."),
     ]);
@@ -119,16 +119,17 @@ fn what_fits_nothing_finds_nothing() {
     for query in ["", "   ", "zzqx", "!?", "\u{202e}"] {
         assert_eq!(found(&index, query), [0usize; 0], "{query:?}");
     }
-    assert_eq!(found(&Index::default(), "search"), [0usize; 0]);
+    assert_eq!(found(&SearchIndex::default(), "search"), [0usize; 0]);
 }
 
 #[test]
 fn tools_that_fit_equally_come_in_their_order_and_as_many_as_wanted() {
     let names: Vec<String> = (0..20).map(|number| format!("a.tool{number:02}")).collect();
-    let index = Index::build(names.iter().map(|name| document(name, "Same", "Same.")));
+    let index = SearchIndex::build(names.iter().map(|name| document(name, "Same", "Same.")));
     let first: Vec<usize> = index
-        .search("same", 3)
+        .search_among("same", |_| true)
         .iter()
+        .take(3)
         .map(|hit| hit.position)
         .collect();
     assert_eq!(first, [0, 1, 2]);
