@@ -19,6 +19,7 @@ mod helper;
 mod keyfile;
 mod logging;
 mod output;
+mod prelude;
 mod progress;
 mod stderr;
 mod usage;

@@ -5,13 +5,11 @@ mod config;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use serde_json::json;
+use clap::Subcommand;
 use toolward_mcp::http::tokens::{self, Entry};
 
-use crate::environment::Environment;
-use crate::failure::{Result, http};
-use crate::output::Output;
+use crate::failure::http;
+use crate::prelude::*;
 
 pub(crate) use client::Client;
 

@@ -3,26 +3,19 @@
 mod add;
 mod bare_key;
 
-use clap::{Args, Subcommand};
-use serde_json::json;
-use toolward_bundle::text::visible_line;
-use toolward_operator::installed::StoreLocation;
+use clap::Subcommand;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{TrustChanges, unknown};
 use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::update::PublisherUpdate;
 use toolward_store::audit_log::DecisionFilter;
 
-use super::recorder;
-use crate::approve;
-use crate::environment::{Environment, has_terminal};
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::flags::Flagged;
-use crate::output::{Output, counted};
+use crate::output::Lines;
+use crate::prelude::*;
+use crate::{approve, helper};
 
 use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS};
 
@@ -106,7 +99,7 @@ impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let subject = |common| Subject {
             common,
-            recorder: recorder::command().ok(),
+            recorder: helper::recorder().ok(),
             environment,
         };
         match self {
@@ -157,9 +150,10 @@ impl Subject<'_> {
     fn list(&self, output: &mut Output) -> Result {
         let all = self.common.trust.trusted(self.environment)?;
         if !output.json() && all.is_empty() {
-            output.note(
-                "no publisher is trusted by its document or key; `toolward trust add` adds one",
-            );
+            let hint = "`toolward trust add` adds one";
+            output.note(format!(
+                "no publisher is trusted by its document or key; {hint}"
+            ));
         }
         for known in &all.known {
             print(known, output)?;
@@ -205,29 +199,24 @@ impl Subject<'_> {
         let Some(PublisherRecord::Document(known)) = publishers.get(name)? else {
             return Ok(());
         };
-        let unconfirmed = |message: &str| {
-            let shown = visible_line(name, 100);
-            Failure::new(
-                Kind::Denied,
-                Code::ChangeUnconfirmed,
-                format!("{shown}: {message}"),
+        let shown = visible_line(name, 100);
+        let list = |prefixes: &[String]| visible_line(&prefixes.join(", "), MAX_PREFIXES_CHARS);
+        let text = || {
+            format!(
+                "publisher    {shown}\nfingerprint  {}\nfor          {}\nadded        {}",
+                known.document.fingerprint(),
+                list(&known.grant.prefixes),
+                list(added),
             )
-            .hint("give the command on a terminal, where it shows what changes and asks")
         };
-        if !has_terminal() {
-            return Err(unconfirmed("there is no terminal to ask on"));
-        }
-        let text = format!(
-            "publisher    {}\nfingerprint  {}\nfor          {}\nadded        {}",
-            visible_line(name, 100),
-            known.document.fingerprint(),
-            visible_line(&known.grant.prefixes.join(", "), MAX_PREFIXES_CHARS),
-            visible_line(&added.join(", "), MAX_PREFIXES_CHARS),
+        let why = (
+            "there is no terminal to ask on",
+            "the change was not confirmed",
         );
-        match approve::confirmed(&text, "Trust it for the added ids, too?") {
-            Ok(true) => {}
-            _ => return Err(unconfirmed("the change was not confirmed")),
-        }
+        approve::require(text, "Trust it for the added ids, too?", why, |why| {
+            Failure::denied(Code::ChangeUnconfirmed, format_args!("{shown}: {why}"))
+                .hint("give the command on a terminal, where it shows what changes and asks")
+        })?;
         let what = format!("trusts {name} for {}", added.join(", "));
         let folder = publishers.folder().join(name);
         let change = LastingChange::new("trust update --prefix", what, &folder);
@@ -290,24 +279,22 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
             "revoked_bundles": bundles,
         }));
     }
-    output.line(format!(
-        "{} version {}, {} of {} keys, for {}",
-        document.name,
-        document.version,
-        document.threshold,
-        document.keys.len(),
-        visible_line(&known.grant.prefixes.join(", "), 400)
-    ))?;
+    let (name, version, threshold) = (&document.name, document.version, document.threshold);
+    let (keys, list) = (document.keys.len(), |all: &[String]| {
+        visible_line(&all.join(", "), 400)
+    });
+    let prefixes = list(&known.grant.prefixes);
+    let heading = format!("{name} version {version}, {threshold} of {keys} keys, for {prefixes}");
+    let mut lines = Lines::new(heading).wide();
     if !known.grant.actions.is_empty() {
-        let actions = visible_line(&known.grant.actions.join(", "), 400);
-        output.line(format!("  actions      {actions}"))?;
+        lines.row("actions", list(&known.grant.actions));
     }
-    output.line(format!("  fingerprint  {fingerprint}"))?;
+    lines.row("fingerprint", fingerprint);
     if !known.grant.freshness.is_empty() {
-        output.line(format!("  freshness    {}", known.grant.freshness))?;
+        lines.row("freshness", &known.grant.freshness);
     }
     if bundles > 0 {
-        output.line(format!("  revoked      {}", counted(bundles, "bundle")))?;
+        lines.row("revoked", counted(bundles, "bundle"));
     }
-    Ok(())
+    output.line(lines)
 }

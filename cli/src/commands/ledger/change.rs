@@ -1,15 +1,13 @@
 //! `ledger checkpoint`, `prune` and `erase`: what an operator does to a ledger.
 
-use clap::Args;
-use serde_json::json;
+use toolward_ledger::Maintenance;
+use toolward_ledger::payload::Erase as Erased;
 use toolward_ledger::record::{Invocation, Number};
-use toolward_ledger::{Maintenance, payload};
 
 use super::{Found, Which, time};
 use crate::approve;
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::output::{Output, raw};
+use crate::output::raw;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Checkpoint {
@@ -80,19 +78,15 @@ impl Consent {
             return Ok(());
         }
         let message = format!("{what}: not confirmed");
-        Err(
-            Failure::new(Kind::Denied, Code::DeletionUnconfirmed, message)
-                .hint("to delete without being asked: --yes"),
-        )
+        let failure = Failure::denied(Code::DeletionUnconfirmed, message);
+        Err(failure.hint("to delete without being asked: --yes"))
     }
 }
 
 impl Found {
     fn maintenance(&self) -> Result<Maintenance> {
-        Ok(Maintenance::open(
-            &self.directory,
-            self.settings.checkpoints.clone(),
-        )?)
+        let checkpoints = self.settings.checkpoints.clone();
+        Ok(Maintenance::open(&self.directory, checkpoints)?)
     }
 }
 
@@ -124,25 +118,21 @@ impl Prune {
 impl Erase {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let found = self.which.find(environment)?;
-        let (erase, what) = match &self.what {
-            What {
-                principal: Some(name),
-                ..
-            } => (
-                payload::Erase::Principal(name.clone()),
+        let What {
+            principal,
+            invocation,
+            before,
+        } = &self.what;
+        let (erase, what) = match (principal, invocation) {
+            (Some(name), _) => (
+                Erased::Principal(name.clone()),
                 "all that is kept of this principal's calls, and the name",
             ),
-            What {
-                invocation: Some(id),
-                ..
-            } => (
-                payload::Erase::Invocation(*id),
-                "all that is kept of this call",
-            ),
-            What { before, .. } => (
-                payload::Erase::Before(before.unwrap_or_default()),
-                "all that was kept before this time",
-            ),
+            (None, Some(id)) => (Erased::Invocation(*id), "all that is kept of this call"),
+            (None, None) => {
+                let before = before.unwrap_or_default();
+                (Erased::Before(before), "all that was kept before this time")
+            }
         };
         self.consent.obtain(what, output)?;
         let payloads = found.maintenance()?.erase(&erase)?;

@@ -1,16 +1,14 @@
 //! `ledger show` and `ledger prove`: one call, or one row.
 
-use clap::Args;
-use serde_json::{Map, Value, json};
-use toolward_bundle::text::visible_line;
+use serde_json::{Map, Value};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
 use toolward_ledger::{Filter, PayloadState, Reader, Row};
 
-use super::{Id, Which, id, json_of, list};
-use crate::environment::Environment;
-use crate::failure::Result;
-use crate::output::{Output, raw};
+use super::list::{Ids, line};
+use super::{Id, Which, id, json_of, no_row, principal};
+use crate::output::raw;
+use crate::prelude::*;
 
 /// Longest payload that is shown to people, in characters.
 const MAX_SHOWN_CHARS: usize = 4000;
@@ -79,10 +77,7 @@ fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = listed.into_iter().map(|listed| listed.row).collect();
     rows.reverse();
     match rows.is_empty() {
-        true => {
-            let missing = toolward_ledger::Error::NoRow(format!("of the call {invocation}").into());
-            Err(missing.into())
-        }
+        true => Err(no_row(format!("of the call {invocation}"))),
         false => Ok(rows),
     }
 }
@@ -106,7 +101,7 @@ fn contents(record: &Record) -> impl Iterator<Item = (PayloadKind, &Content)> {
 
 fn value(row: &Row, reader: &Reader) -> Result<Value> {
     let mut payloads = Map::new();
-    let mut principal = None;
+    let mut name = None;
     if let Ok(record) = row.read() {
         for (kind, content) in contents(&record) {
             let shown = match reader.payload_state(content, kind)? {
@@ -123,13 +118,11 @@ fn value(row: &Row, reader: &Reader) -> Result<Value> {
             };
             payloads.insert(kind.as_str().to_owned(), shown);
         }
-        let person = record.event.person();
-        let name = person.map(|person| reader.name(&person)).transpose()?;
-        principal = name.flatten();
+        name = principal(&record, reader)?;
     }
     Ok(json!({
         "seq": row.seq, "leaf": row.leaf, "record": json_of(row),
-        "principal": principal, "payloads": payloads,
+        "principal": name, "payloads": payloads,
     }))
 }
 
@@ -141,15 +134,8 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
         }
         Err(error) => return Err(error.into()),
     };
-    let person = record.event.person();
-    let name = person.map(|person| reader.name(&person)).transpose()?;
-    let name = name.flatten();
-    output.line(list::line(
-        row.seq,
-        &record,
-        name.as_deref(),
-        list::Ids::Whole,
-    ))?;
+    let name = principal(&record, reader)?;
+    output.line(line(row.seq, &record, name.as_deref(), Ids::Whole))?;
     let mut fields = Vec::new();
     flatten("", &json_of(row).unwrap_or_default(), &mut fields);
     for (name, value) in fields {
@@ -201,6 +187,6 @@ fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
 }
 
 fn text(leaf: &Value) -> String {
-    leaf.as_str()
-        .map_or_else(|| leaf.to_string(), str::to_owned)
+    let text = leaf.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| leaf.to_string())
 }
