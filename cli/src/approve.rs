@@ -12,8 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keys::Keys;
-use toolward_bundle::text::visible;
+use keys::TerminalKeys;
 use toolward_host::{Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, Verdict};
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
@@ -66,7 +65,7 @@ impl Terminal {
         let Ask::Form { schema, .. } = ask else {
             return None;
         };
-        let keys = Keys::take().ok()?;
+        let keys = TerminalKeys::take().ok()?;
         let width = keys::width();
         write(&form::shown(asked, ask, width)?).ok()?;
         keys.forget().ok()?;
@@ -84,7 +83,7 @@ impl Terminal {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
         // Given back when the call ends while the question is still open.
-        let keys = Keys::take()?;
+        let keys = TerminalKeys::take()?;
         let width = keys::width();
         write(&question::shown(request, width))?;
         request.mark_asked();
@@ -117,7 +116,7 @@ impl Approver for Terminal {
 
 /// Shows a text and a question, and waits for the answer. What was typed before is dropped.
 fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
-    let keys = Keys::take()?;
+    let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} [y/N] "))?;
     keys.forget()?;
     keys::answer()
@@ -158,7 +157,7 @@ pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
 
 /// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
 pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
-    let keys = Keys::take()?;
+    let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} "))?;
     keys.forget()?;
     keys::line()

@@ -3,15 +3,12 @@
 //! a person's environment is looked up.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::{Parser, Subcommand as _};
 use toolward_host::compile::broker::{run_broker, run_worker};
 use toolward_host::{Broker, BrokerCommand, HostBuilder};
 use toolward_operator::doctor::Check;
-use toolward_operator::granted::{Granted, PolicyFiles};
-use toolward_operator::host_setup::HostSetup;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 
 use crate::logging::LogFormat;

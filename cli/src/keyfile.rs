@@ -1,13 +1,12 @@
 //! Private keys in files, with the passphrase that is given or asked for.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
 
 use toolward_author::{AuthorError, keys};
 use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{authored, failed};
+use crate::failure::authored;
 use crate::prelude::*;
 
 #[derive(Debug, Default, Args)]

@@ -268,15 +268,15 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// Lines for people: a heading, then rows of a name and a text, below each other.
+/// TextLines for people: a heading, then rows of a name and a text, below each other.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct TextLines {
     text: String,
     /// Columns of a name.
     width: usize,
 }
 
-impl Lines {
+impl TextLines {
     pub(crate) fn new(heading: impl Display) -> Self {
         let text = heading.to_string();
         Self { text, width: 10 }
@@ -298,7 +298,7 @@ impl Lines {
     }
 }
 
-impl Display for Lines {
+impl Display for TextLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }

@@ -27,11 +27,11 @@ const DELETE: u8 = 127;
 
 /// The terminal of standard input, which gives every key at once and shows none,
 /// for as long as the value lives.
-pub(super) struct Keys {
+pub(super) struct TerminalKeys {
     before: Termios,
 }
 
-impl Keys {
+impl TerminalKeys {
     pub(super) fn take() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut single = before.clone();
@@ -56,7 +56,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for TerminalKeys {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }

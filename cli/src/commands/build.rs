@@ -5,22 +5,18 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
 use tokio::runtime::Runtime;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
-use toolward_bundle::content::Content;
 use toolward_bundle::{codes, files, text};
 use toolward_host::{Broker, Host};
 use toolward_operator::examples::{MissingTool, ToolProbe};
-use toolward_operator::processes::{self, CompileCache};
-use toolward_operator::runtime;
+use toolward_operator::processes;
 use toolward_signing::Digest;
 use toolward_support::files::{Folder, Protection};
 
 use crate::environment::search_path;
-use crate::failure::failed;
 use crate::prelude::*;
 use crate::{approve, helper};
 

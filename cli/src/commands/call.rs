@@ -18,18 +18,14 @@ use toolward_host::{
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::granted::Granted;
-use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::host_setup::opens_buckets;
+use toolward_operator::installed;
 use toolward_operator::policy_review::InternalAddress;
-use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
-use toolward_operator::{installed, runtime};
 use toolward_policy::Decision;
 
 use super::{reply, show};
 use crate::approve::Terminal;
-use crate::flags::ConfineFlags;
 use crate::helper::{self, Programs, RecorderLog};
 use crate::prelude::*;
 use crate::progress::{Bar, SHOW_DELAY};

@@ -1,8 +1,6 @@
 //! `check`: diagnostics over a file, a bundle, or a directory of bundles; with `--explain` what a code means, from the
 //! tables that the book's pages are made of.
 
-use std::path::{Path, PathBuf};
-
 use toolward_author::against::Earlier;
 use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with};
 use toolward_support::fields::nearest;

@@ -2,7 +2,6 @@
 //! names, which they ask `internal-names` for. Packages have manual pages, too: `internal-man-pages`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;

@@ -1,10 +1,8 @@
 //! `demo`: a hostile tool being stopped, and tools for an agent to try.
 
 use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
-use toolward_operator::runtime;
 
-use super::mcp::Client;
-use crate::flags::ConfineFlags;
+use super::mcp::McpClient;
 use crate::helper;
 use crate::prelude::*;
 use crate::wrap::wrapped;
@@ -20,7 +18,7 @@ pub(crate) struct Arguments {
 
     /// Print the block for this client
     #[arg(long, value_enum, default_value = "claude-code")]
-    client: Client,
+    client: McpClient,
 
     #[command(flatten)]
     confine: ConfineFlags,
@@ -133,7 +131,7 @@ fn remove(environment: &Environment, output: &mut Output) -> Result {
         ));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let files = Client::files(environment.home.as_deref(), &project);
+    let files = McpClient::files(environment.home.as_deref(), &project);
     let clients = demo::mentioning(&removed.directory, &files);
     for file in &clients {
         output.warning(format!(

@@ -2,15 +2,11 @@
 //! here, and what is missing.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildError};
 use toolward_contract::diagnostic::Severity;
-use toolward_operator::bundles::BundleSource;
 use toolward_operator::doctor::{self, Check, CheckState};
-use toolward_operator::granted::PolicyFiles;
 
 use super::build::{guest_cargo, tools};
 use crate::helper::Programs;

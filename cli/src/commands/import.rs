@@ -2,15 +2,10 @@
 
 mod definitions;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
-use clap::Subcommand;
-use serde_json::Value;
 use toolward_adapters::import::{self, ImportError, Imported, Options};
 use toolward_bundle::component::Surface;
-use toolward_bundle::text::visible;
-use toolward_operator::file;
 
 use super::inspect::read_component;
 use super::new::places;
@@ -34,7 +29,7 @@ pub(crate) enum Command {
         /// The component
         file: PathBuf,
         #[command(flatten)]
-        declared: Declared,
+        declared: DeclaredFlags,
     },
     /// A tool of Amplifier, or a directory with one. It is asked for its description in a
     /// sandbox that reaches nothing
@@ -42,17 +37,17 @@ pub(crate) enum Command {
         /// The component, or a directory with one file that ends in .wasm
         path: PathBuf,
         #[command(flatten)]
-        declared: Declared,
+        declared: DeclaredFlags,
     },
     /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
-    Aml(definitions::Aml),
+    Aml(definitions::AmlFlags),
     /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
     Runloop(definitions::Runloop),
 }
 
 /// What the tools are called, and what they may ask for: only what these flags name.
 #[derive(Debug, Args)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredFlags {
     /// The id of the bundle and its tool; of several tools, the beginning of each
     #[arg(long)]
     id: String,
@@ -103,7 +98,7 @@ impl Command {
     }
 }
 
-impl Declared {
+impl DeclaredFlags {
     fn options(&self, file: &Path, environment: &Environment) -> Result<Options> {
         let name = file.file_name().unwrap_or_default();
         Ok(Options {

@@ -2,16 +2,13 @@
 //! whether there was any.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
 
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
-use toolward_bundle::content::Content;
 use toolward_bundle::inspect::{ActionView, DriverView, InputView, Inspection, ToolView};
 use toolward_operator::bundles::{is_under_work, under_work};
 use toolward_operator::installed::{bundle_of, examined, next_step};
 
-use crate::failure::{failed, packed};
-use crate::output::Lines;
+use crate::failure::packed;
 use crate::prelude::*;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
@@ -83,7 +80,7 @@ fn installed(
 fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
     let manifest = &inspection.manifest;
     let (id, version, sequence) = (line(&manifest.id), &manifest.version, manifest.sequence);
-    let mut lines = Lines::new(format_args!("{id} {version} (sequence {sequence})"));
+    let mut lines = TextLines::new(format_args!("{id} {version} (sequence {sequence})"));
     let known = match inspection.verified {
         true => "verified",
         false if inspection.publisher.starts_with("dev:") => "under work, unsigned",
@@ -96,10 +93,10 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
     }
     lines.row("manifest", inspection.manifest_digest);
     lines.row("created", line(&manifest.created));
-    for expires in &manifest.expires {
+    if let Some(expires) = &manifest.expires {
         lines.row("expires", line(expires));
     }
-    for built in &inspection.provenance {
+    if let Some(built) = &inspection.provenance {
         let (compiler, target) = (line(&built.compiler), line(&built.target));
         lines.row("built", format_args!("by {compiler} for {target}"));
     }
@@ -130,7 +127,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
     Ok(())
 }
 
-fn add_tool(lines: &mut Lines, tool: &ToolView) {
+fn add_tool(lines: &mut TextLines, tool: &ToolView) {
     lines.add(format_args!(
         "\ncontract {} {}",
         line(&tool.id),
@@ -155,7 +152,7 @@ fn add_tool(lines: &mut Lines, tool: &ToolView) {
     }
 }
 
-fn add_action(lines: &mut Lines, action: &ActionView) {
+fn add_action(lines: &mut TextLines, action: &ActionView) {
     lines.add(format_args!(
         "\naction {} {}",
         line(&action.id),
@@ -177,13 +174,13 @@ fn add_action(lines: &mut Lines, action: &ActionView) {
     }
 }
 
-fn add_driver(lines: &mut Lines, driver: &DriverView) {
+fn add_driver(lines: &mut TextLines, driver: &DriverView) {
     let (id, version, kind) = (line(&driver.id), &driver.version, line(&driver.kind));
     lines.add(format_args!("\ndriver {id} {version} ({kind})"));
     lines.row("implements", list(&driver.implements));
     lines.row("egress", list(&driver.egress));
     add_list(lines, "requires", &driver.requires);
-    for path in &driver.auth_ref {
+    if let Some(path) = &driver.auth_ref {
         lines.row("auth.ref", line(path));
     }
     for request in &driver.requests {
@@ -225,7 +222,7 @@ fn add_driver(lines: &mut Lines, driver: &DriverView) {
 }
 
 /// A row, if there is something to list.
-fn add_list(lines: &mut Lines, name: &str, items: &[String]) {
+fn add_list(lines: &mut TextLines, name: &str, items: &[String]) {
     if !items.is_empty() {
         lines.row(name, list(items));
     }
@@ -283,7 +280,7 @@ fn component(path: &Path, output: &mut Output) -> Result {
             "withheld": withheld.collect::<Vec<_>>(),
         }));
     }
-    let mut lines = Lines::default();
+    let mut lines = TextLines::default();
     for name in &surface.imports {
         lines.add(format_args!("imports {}", line(name)));
     }

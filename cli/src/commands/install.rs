@@ -7,7 +7,6 @@ mod update;
 use toolward_host::Broker;
 use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::network::{AskHost, DownloadHost, Fetcher, Network, RealmChange};
-use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::registry::UnknownHost;
 use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
@@ -24,7 +23,7 @@ pub(crate) use update::Update;
 
 /// What installing and updating have in common.
 #[derive(Debug, Args)]
-pub(crate) struct CommonFlags {
+pub(crate) struct InstallFlags {
     /// The channel whose index names the current release
     ///
     /// [default: the only configured one]
@@ -64,7 +63,7 @@ pub(crate) struct Install {
     move_source: bool,
 
     #[command(flatten)]
-    common: CommonFlags,
+    common: InstallFlags,
 }
 
 impl Install {
@@ -88,7 +87,7 @@ impl Install {
     }
 }
 
-impl CommonFlags {
+impl InstallFlags {
     fn accepted(&self) -> Result<Option<Digest>> {
         let digest = self.accept.as_deref().map(str::parse).transpose();
         digest.map_err(|refusal: Refusal| Failure::usage(refusal.kind(), &refusal))

@@ -8,11 +8,8 @@ mod replay;
 mod show;
 pub(super) mod verify;
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Subcommand;
-use serde_json::Value;
 use toolward_ledger::record::{Invocation, Number, Record};
 use toolward_ledger::{Reader, Row};
 use toolward_operator::ledger::LedgerSettings;
@@ -33,13 +30,13 @@ pub(crate) enum Command {
     /// Write all rows as lines of JSON, or a copy for other people's programs
     Export(export::Arguments),
     /// Sign the current ledger, and write the signed note
-    Checkpoint(change::Checkpoint),
+    Checkpoint(change::CheckpointFlags),
     /// Write a proof that a row is in the ledger (tlog-proof)
     Prove(show::Prove),
     /// Delete the records of old rows; checkpoints and proofs still hold
     Prune(change::Prune),
     /// Delete payloads and a principal's name
-    Erase(change::Erase),
+    Erase(change::EraseFlags),
     /// Show where the ledger is, how large, and what it keeps
     Info(verify::Info),
 }
@@ -150,16 +147,16 @@ pub(super) fn rows(text: &str) -> Result<Rows, String> {
 
 /// What a person names a row or a call by.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Id {
+pub(super) enum CallOrRow {
     Row(u64),
     Call(Invocation),
 }
 
-pub(super) fn id(text: &str) -> Result<Id, String> {
+pub(super) fn id(text: &str) -> Result<CallOrRow, String> {
     if let Ok(row) = text.parse() {
-        return Ok(Id::Row(row));
+        return Ok(CallOrRow::Row(row));
     }
-    Invocation::parse(text).map(Id::Call).map_err(|_| {
+    Invocation::parse(text).map(CallOrRow::Call).map_err(|_| {
         "expected the number of a row, or the id of a call: a UUID in lower case".to_owned()
     })
 }

@@ -3,15 +3,12 @@
 mod client;
 mod config;
 
-use std::path::PathBuf;
-
-use clap::Subcommand;
 use toolward_mcp::http::tokens::{self, Entry};
 
 use crate::failure::http;
 use crate::prelude::*;
 
-pub(crate) use client::Client;
+pub(crate) use client::McpClient;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

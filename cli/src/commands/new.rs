@@ -3,13 +3,10 @@
 #[cfg(feature = "adapters")]
 mod runloop;
 
-use std::path::{Path, PathBuf};
-
 use toolward_author::build::Plan;
 use toolward_author::scaffold::{self, Language, Options};
 
 use super::build;
-use crate::failure::failed;
 use crate::prelude::*;
 
 #[derive(Debug, Args)]

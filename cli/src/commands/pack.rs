@@ -1,7 +1,5 @@
 //! `pack`: from the directory an author works in to a bundle.
 
-use std::path::{Path, PathBuf};
-
 use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 

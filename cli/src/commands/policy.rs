@@ -5,13 +5,8 @@ mod choices;
 pub(super) mod list;
 mod suggest;
 
-use std::path::PathBuf;
-
-use clap::Subcommand;
-use toolward_operator::bundles::BundleSource;
 use toolward_operator::config::{ConfigFile, default_config};
 use toolward_operator::doctor::{policy_warnings, unused_rule_warnings};
-use toolward_operator::granted::PolicyFiles;
 use toolward_operator::host_setup;
 use toolward_operator::policy_review::PolicyReview;
 
@@ -27,7 +22,7 @@ pub(crate) enum Command {
     Suggest(suggest::Suggest),
     /// Add what `suggest` prints to the policy's file, after you have seen it and
     /// typed a yes
-    Grant(suggest::Grant),
+    Grant(suggest::GrantFlags),
     /// Check a policy file
     Check {
         /// The file [default: toolward.toml in the user's configuration directory]

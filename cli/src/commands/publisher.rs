@@ -5,12 +5,7 @@ mod documents;
 mod keys;
 mod signing;
 
-use std::path::{Path, PathBuf};
-
-use clap::Subcommand;
-use toolward_operator::file;
 use toolward_operator::network::{Network, run, track_progress};
-use toolward_operator::runtime;
 use toolward_registry::{Details, DocumentArtifact, OutgoingBundle, Reference, Source};
 
 use crate::prelude::*;

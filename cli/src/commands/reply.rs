@@ -2,8 +2,6 @@
 //! standard error, other people's words labelled with their publisher.
 
 use serde::Serialize;
-use serde_json::Value;
-use toolward_bundle::text::visible;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
 use crate::prelude::*;

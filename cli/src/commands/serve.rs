@@ -1,7 +1,6 @@
 //! `serve`: the tools of bundles for agents, over MCP.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +12,11 @@ use toolward_host::confine::Confinement;
 use toolward_host::{Denials, Host, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::Service;
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::host_setup::HostSetup;
-use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
 
 use crate::environment::Colours;
-use crate::failure::failed;
-use crate::flags::ConfineFlags;
 use crate::helper::{self, Programs, RecorderLog};
 use crate::logging::LogFormat;
 use crate::output::Look;

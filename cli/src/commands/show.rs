@@ -3,19 +3,14 @@
 mod forms;
 mod policy;
 
-use serde_json::Value;
-use toolward_bundle::content::Content;
 use toolward_bundle::inspect::InputView;
-use toolward_bundle::text::visible;
-use toolward_operator::bundles::{BundleSource, SourceKind};
-use toolward_operator::granted::PolicyFiles;
+use toolward_operator::bundles::SourceKind;
 use toolward_operator::policy_review::{
     DriverCandidate, PolicyReview, RejectedDriver, ToolCandidates, ToolStatus,
 };
 use toolward_store::InstalledBundle;
 
 use super::policy::Subject;
-use crate::output::Lines;
 use crate::prelude::*;
 use crate::wrap::wrapped;
 
@@ -61,7 +56,7 @@ struct Section {
 
     /// Show it in the form of another specification
     #[arg(long = "as", value_enum, value_name = "FORM")]
-    form: Option<forms::Form>,
+    form: Option<forms::ToolForm>,
 }
 
 /// A section, as JSON and for people.
@@ -139,7 +134,7 @@ fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<Ins
 
 fn lines(tool: &ToolStatus) -> String {
     let contract = &tool.contract;
-    let mut lines = Lines::new(format_args!("{} {}", line(&tool.tool), contract.version));
+    let mut lines = TextLines::new(format_args!("{} {}", line(&tool.tool), contract.version));
     let description = visible(&contract.description, MAX_LINE_CHARS);
     lines.add(format_args!("  {}", wrapped(&description, "\n  ")));
     lines.row("publisher", line(&tool.publisher));
@@ -183,10 +178,10 @@ fn lines(tool: &ToolStatus) -> String {
         "bundle",
         format_args!("{bundle} {version} (sequence {sequence})"),
     );
-    for source in &tool.source {
+    if let Some(source) = &tool.source {
         lines.row("source", line(source));
     }
-    for installed in &tool.installed {
+    if let Some(installed) = &tool.installed {
         lines.row("installed", installed);
     }
     let verified = tool.verified.as_deref();
@@ -198,7 +193,7 @@ fn lines(tool: &ToolStatus) -> String {
 }
 
 /// The properties of an input or output, one on a line.
-fn fields(lines: &mut Lines, name: &str, fields: &[InputView]) {
+fn fields(lines: &mut TextLines, name: &str, fields: &[InputView]) {
     if fields.is_empty() {
         lines.row(name, "nothing");
     }

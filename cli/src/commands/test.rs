@@ -1,22 +1,16 @@
 //! `test`: the examples of a bundle's contracts, against each of its drivers.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolward_bundle::content::Content;
 use toolward_host::Reply;
 use toolward_operator::bundles::{dev_content, is_under_work};
 use toolward_operator::examples::{ExampleCase, ExampleOutcome, MissingTool, Sandbox};
-use toolward_operator::granted::Granted;
-use toolward_operator::host_setup::{HostSetup, opens_buckets};
-use toolward_operator::processes::CompileCache;
-use toolward_operator::runtime;
+use toolward_operator::host_setup::opens_buckets;
 
 use super::build::Probe;
 use crate::approve::Terminal;
 use crate::failure::authored;
-use crate::flags::ConfineFlags;
 use crate::helper;
 use crate::prelude::*;
 use crate::progress::Bar;

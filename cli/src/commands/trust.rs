@@ -3,7 +3,6 @@
 mod add;
 mod bare_key;
 
-use clap::Subcommand;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
@@ -13,7 +12,6 @@ use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::update::PublisherUpdate;
 use toolward_store::audit_log::DecisionFilter;
 
-use crate::output::Lines;
 use crate::prelude::*;
 use crate::{approve, helper};
 
@@ -56,28 +54,8 @@ pub(crate) enum Command {
     /// Take in newer documents of a publisher, or what it revokes, or change which
     /// ids it may publish and which actions its libraries may have
     Update {
-        /// Its name
-        name: String,
-        /// The next documents, in order [default: where the first came from]
-        source: Vec<String>,
-        /// A list of what the publisher revokes
-        #[arg(long, value_name = "SOURCE")]
-        revocations: Option<String>,
-        /// Another prefix of ids that it may publish
-        ///
-        /// Shows what changes and asks on the terminal. May be given again.
-        #[arg(long, value_name = "PREFIX")]
-        prefix: Vec<String>,
-        /// A prefix of the action ids that its libraries may have, too
-        ///
-        /// In place of the present ones. May be given again.
-        #[arg(long, value_name = "PREFIX")]
-        actions: Vec<String>,
-        /// Take all prefixes of actions from it
-        #[arg(long, conflicts_with = "actions")]
-        no_actions: bool,
         #[command(flatten)]
-        freshness: FreshnessFlags,
+        given: UpdateFlags,
         #[command(flatten)]
         common: CommonFlags,
     },
@@ -106,30 +84,7 @@ impl Command {
             Self::Add { given, common } => subject(common).add(given, output),
             Self::List { common } => subject(common).list(output),
             Self::Show { name, common } => subject(common).show(name, output),
-            Self::Update {
-                name,
-                source,
-                revocations,
-                prefix,
-                actions,
-                no_actions,
-                freshness,
-                common,
-            } => {
-                let subject = subject(common);
-                if !prefix.is_empty() {
-                    subject.confirm_prefixes(name, prefix)?;
-                }
-                let update = PublisherUpdate {
-                    sources: source,
-                    revocations: revocations.as_deref(),
-                    actions: (*no_actions || !actions.is_empty()).then_some(actions),
-                    prefixes: prefix,
-                };
-                let rule = |settings: &_| freshness.given(settings);
-                let known = subject.changes(output).update(name, &update, rule)?;
-                print(&known, output)
-            }
+            Self::Update { given, common } => subject(common).update(given, output),
             Self::Remove {
                 name,
                 forget_revocations,
@@ -137,6 +92,32 @@ impl Command {
             } => subject(common).remove(name, *forget_revocations, output),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateFlags {
+    /// Its name
+    name: String,
+    /// The next documents, in order [default: where the first came from]
+    source: Vec<String>,
+    /// A list of what the publisher revokes
+    #[arg(long, value_name = "SOURCE")]
+    revocations: Option<String>,
+    /// Another prefix of ids that it may publish
+    ///
+    /// Shows what changes and asks on the terminal. May be given again.
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Vec<String>,
+    /// A prefix of the action ids that its libraries may have, too
+    ///
+    /// In place of the present ones. May be given again.
+    #[arg(long, value_name = "PREFIX")]
+    actions: Vec<String>,
+    /// Take all prefixes of actions from it
+    #[arg(long, conflicts_with = "actions")]
+    no_actions: bool,
+    #[command(flatten)]
+    freshness: FreshnessFlags,
 }
 
 struct Subject<'a> {
@@ -190,6 +171,21 @@ impl Subject<'_> {
             output.result(&value, format_args!("  {at}  {action} {verdict}: {reason}"))?;
         }
         Ok(())
+    }
+
+    fn update(&self, given: &UpdateFlags, output: &mut Output) -> Result {
+        let (name, prefixes, actions) = (&given.name, &given.prefix, &given.actions);
+        if !prefixes.is_empty() {
+            self.confirm_prefixes(name, prefixes)?;
+        }
+        let update = PublisherUpdate {
+            sources: &given.source,
+            revocations: given.revocations.as_deref(),
+            actions: (given.no_actions || !actions.is_empty()).then_some(actions),
+            prefixes,
+        };
+        let rule = |settings: &_| given.freshness.given(settings);
+        print(&self.changes(output).update(name, &update, rule)?, output)
     }
 
     /// Shows which ids a publisher may publish, and asks if these shall be added.
@@ -285,7 +281,7 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
     });
     let prefixes = list(&known.grant.prefixes);
     let heading = format!("{name} version {version}, {threshold} of {keys} keys, for {prefixes}");
-    let mut lines = Lines::new(heading).wide();
+    let mut lines = TextLines::new(heading).wide();
     if !known.grant.actions.is_empty() {
         lines.row("actions", list(&known.grant.actions));
     }

@@ -1,12 +1,10 @@
 //! `verify`: signatures, trust, and every byte.
 
 use std::fs::File;
-use std::path::PathBuf;
 
-use toolward_bundle::content::{Content, ContentOrigin};
+use toolward_bundle::content::ContentOrigin;
 use toolward_operator::installed;
 
-use crate::output::Lines;
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
@@ -101,7 +99,7 @@ fn report(content: &Content, output: &mut Output) -> Result {
     }
     let publisher = visible_line(&publisher, 100);
     let heading = format!("{id} {version} (sequence {sequence}) by {publisher}: verified");
-    let mut lines = Lines::new(heading);
+    let mut lines = TextLines::new(heading);
     for signer in &signers {
         lines.row("signed by", signer);
     }

@@ -1,10 +1,7 @@
 //! Calls that the command refuses before there is a host for them. They are recorded as those that a host refuses.
 
-use toolward_bundle::content::Content;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall};
-use toolward_operator::granted::Granted;
 use toolward_operator::recorder::StartedRecorder;
-use toolward_operator::runtime;
 
 use super::Arguments;
 use crate::helper;

@@ -1,12 +1,10 @@
 //! The request of a call, from its flags.
 
 use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 use toolward_bundle::arguments::{self, Setting};
-use toolward_bundle::content::Content;
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CONTEXT_PIN;
 use toolward_host::Request;

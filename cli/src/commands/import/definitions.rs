@@ -1,11 +1,9 @@
 //! `import aml` and `import runloop`: bundles of tool definitions, and of a hand-written tools.json.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use toolward_adapters::aml::EXTENSION;
 use toolward_adapters::import::{self, AmlFile, AmlOptions, RunloopFiles, RunloopOptions};
-use toolward_operator::file;
 
 use super::{Budget, failed, files_in, written};
 use crate::prelude::*;
@@ -20,7 +18,7 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 const MAX_FILES: usize = 1000;
 
 #[derive(Debug, Args)]
-pub(crate) struct Aml {
+pub(crate) struct AmlFlags {
     /// The definitions, or directories with some
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -46,7 +44,7 @@ pub(crate) struct Aml {
     output: PathBuf,
 }
 
-impl Aml {
+impl AmlFlags {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let mut paths = Vec::new();
         for path in &self.files {

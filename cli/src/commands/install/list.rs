@@ -2,8 +2,6 @@
 //! that a channel lists.
 
 use serde::Serialize;
-use serde_json::Value;
-use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::installed::{self, ExaminedBundle, next_step};
 use toolward_operator::network::Network;
 use toolward_operator::policy_review::{PolicyReview, ToolRow};

@@ -1,12 +1,11 @@
 //! `update`: new releases of what is installed, and the yes to a held one: what changes for agents and policies,
 //! whole, and what differs in it.
 
-use serde_json::Value;
 use toolward_bundle::surface::SurfaceDifference;
 use toolward_contract::diagnostic::Severity;
 use toolward_store::{HeldUpdate, Store};
 
-use super::{CommonFlags, print, show};
+use super::{InstallFlags, print, show};
 use crate::prelude::*;
 use crate::wrap::wrapped;
 
@@ -112,7 +111,7 @@ pub(crate) struct Update {
     id: Option<String>,
 
     #[command(flatten)]
-    common: CommonFlags,
+    common: InstallFlags,
 }
 
 impl Update {

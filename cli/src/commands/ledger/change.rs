@@ -1,7 +1,7 @@
 //! `ledger checkpoint`, `prune` and `erase`: what an operator does to a ledger.
 
 use toolward_ledger::Maintenance;
-use toolward_ledger::payload::Erase as Erased;
+use toolward_ledger::payload::Erase;
 use toolward_ledger::record::{Invocation, Number};
 
 use super::{Found, Which, time};
@@ -10,7 +10,7 @@ use crate::output::raw;
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
-pub(crate) struct Checkpoint {
+pub(crate) struct CheckpointFlags {
     #[command(flatten)]
     which: Which,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Prune {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Erase {
+pub(crate) struct EraseFlags {
     #[command(flatten)]
     what: What,
 
@@ -90,7 +90,7 @@ impl Found {
     }
 }
 
-impl Checkpoint {
+impl CheckpointFlags {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let note = self.which.find(environment)?.maintenance()?.checkpoint()?;
         match output.json() {
@@ -115,7 +115,7 @@ impl Prune {
     }
 }
 
-impl Erase {
+impl EraseFlags {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let found = self.which.find(environment)?;
         let What {
@@ -125,13 +125,13 @@ impl Erase {
         } = &self.what;
         let (erase, what) = match (principal, invocation) {
             (Some(name), _) => (
-                Erased::Principal(name.clone()),
+                Erase::Principal(name.clone()),
                 "all that is kept of this principal's calls, and the name",
             ),
-            (None, Some(id)) => (Erased::Invocation(*id), "all that is kept of this call"),
+            (None, Some(id)) => (Erase::Invocation(*id), "all that is kept of this call"),
             (None, None) => {
                 let before = before.unwrap_or_default();
-                (Erased::Before(before), "all that was kept before this time")
+                (Erase::Before(before), "all that was kept before this time")
             }
         };
         self.consent.obtain(what, output)?;

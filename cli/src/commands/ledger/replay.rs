@@ -3,7 +3,7 @@
 use toolward_ledger::{DamagedRow, RecordedCall};
 use toolward_operator::replay::{RecordedResult, Replay, ReplayedCall, ToolNow};
 
-use super::{Id, Rows, Which, id, no_row, rows, shown_time};
+use super::{CallOrRow, Rows, Which, id, no_row, rows, shown_time};
 use crate::prelude::*;
 
 /// Longest result that is shown to people, in characters.
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 /// Which calls.
 #[derive(Debug, Clone, Copy)]
 enum What {
-    One(Id),
+    One(CallOrRow),
     Rows(Rows),
 }
 
@@ -67,8 +67,8 @@ impl Arguments {
             What::Rows(Rows { from, to }) => {
                 reader.calls_and_damage::<Failure>(from, to.unwrap_or(u64::MAX), show)?;
             }
-            What::One(Id::Call(invocation)) => show(Ok(reader.call(invocation)?))?,
-            What::One(Id::Row(seq)) => {
+            What::One(CallOrRow::Call(invocation)) => show(Ok(reader.call(invocation)?))?,
+            What::One(CallOrRow::Row(seq)) => {
                 let invocation = reader.row(seq)?.read()?.invocation();
                 let missing = || no_row(format!("row {seq} is about no call"));
                 show(Ok(reader.call(invocation.ok_or_else(missing)?)?))?;

@@ -1,12 +1,12 @@
 //! `ledger show` and `ledger prove`: one call, or one row.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
 use toolward_ledger::{Filter, PayloadState, Reader, Row};
 
 use super::list::{Ids, line};
-use super::{Id, Which, id, json_of, no_row, principal};
+use super::{CallOrRow, Which, id, json_of, no_row, principal};
 use crate::output::raw;
 use crate::prelude::*;
 
@@ -17,7 +17,7 @@ const MAX_SHOWN_CHARS: usize = 4000;
 pub(crate) struct Arguments {
     /// The number of a row, or the id of a call
     #[arg(value_parser = id, value_name = "ID")]
-    id: Id,
+    id: CallOrRow,
 
     #[command(flatten)]
     which: Which,
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Prove {
     /// The number of a row, or the id of a call: its last row
     #[arg(value_parser = id, value_name = "ID")]
-    id: Id,
+    id: CallOrRow,
 
     #[command(flatten)]
     which: Which,
@@ -53,7 +53,7 @@ impl Prove {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let reader = self.which.find(environment)?.reader(output)?;
         let seq = match self.id {
-            Id::Row(seq) => seq,
+            CallOrRow::Row(seq) => seq,
             id => rows(&reader, id)?.last().map_or(0, |row| row.seq),
         };
         let proof = reader.prove(seq)?;
@@ -65,10 +65,10 @@ impl Prove {
 }
 
 /// The rows about it, oldest first; there is one at least.
-fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
+fn rows(reader: &Reader, id: CallOrRow) -> Result<Vec<Row>> {
     let invocation = match id {
-        Id::Row(seq) => return Ok(vec![reader.row(seq)?]),
-        Id::Call(invocation) => invocation,
+        CallOrRow::Row(seq) => return Ok(vec![reader.row(seq)?]),
+        CallOrRow::Call(invocation) => invocation,
     };
     let listed = reader.list(&Filter {
         invocation: Some(invocation),

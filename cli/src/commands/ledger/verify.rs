@@ -1,11 +1,7 @@
 //! `ledger verify` and `ledger info`.
 
-use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
 use toolward_ledger::{Finding, Reader};
-use toolward_operator::file;
 use toolward_operator::ledger::keep_word;
 
 use super::Which;

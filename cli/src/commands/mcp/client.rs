@@ -1,9 +1,7 @@
 //! The clients whose configuration is known: where it is, and the block or entry in it.
 
-use std::path::{Path, PathBuf};
-
 use clap::ValueEnum;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use toolward_operator::client_file::ClientFileForm;
 
 use crate::environment;
@@ -16,7 +14,7 @@ const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
 
 /// The clients whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum McpClient {
     /// Claude Desktop
     ClaudeDesktop,
     /// Claude Code
@@ -68,7 +66,7 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
     })
 }
 
-impl Client {
+impl McpClient {
     /// Where the block goes that makes the client start this program, and the block.
     pub(crate) fn starting(
         self,
@@ -264,12 +262,12 @@ mod tests {
     #[test]
     fn each_block_is_in_the_form_and_under_the_key_that_its_client_reads() {
         for (client, table) in [
-            (Client::ClaudeDesktop, "mcpServers"),
-            (Client::ClaudeCode, "mcpServers"),
-            (Client::Cursor, "mcpServers"),
-            (Client::VsCode, "servers"),
-            (Client::Gemini, "mcpServers"),
-            (Client::Zed, "context_servers"),
+            (McpClient::ClaudeDesktop, "mcpServers"),
+            (McpClient::ClaudeCode, "mcpServers"),
+            (McpClient::Cursor, "mcpServers"),
+            (McpClient::VsCode, "servers"),
+            (McpClient::Gemini, "mcpServers"),
+            (McpClient::Zed, "context_servers"),
         ] {
             let (_, text) = client.block("mine", &server()).unwrap();
             let block: Value = serde_json::from_str(&text).unwrap();
@@ -281,7 +279,7 @@ mod tests {
                 "{client:?}"
             );
         }
-        let (_, text) = Client::Codex.block("mine", &server()).unwrap();
+        let (_, text) = McpClient::Codex.block("mine", &server()).unwrap();
         let block: toml::Table = text.parse().unwrap();
         assert_eq!(
             block["mcp_servers"]["mine"]["args"][0].as_str(),
@@ -294,7 +292,7 @@ mod tests {
         let reached = Server::Reached {
             url: "http://127.0.0.1:8000/mcp".to_owned(),
         };
-        let (_, text) = Client::ClaudeCode.block("toolward", &reached).unwrap();
+        let (_, text) = McpClient::ClaudeCode.block("toolward", &reached).unwrap();
         let block: Value = serde_json::from_str(&text).unwrap();
         let entry = &block["mcpServers"]["toolward"];
         assert_eq!(entry["url"], "http://127.0.0.1:8000/mcp");
@@ -303,7 +301,7 @@ mod tests {
             "Bearer ${TOOLWARD_TOKEN}"
         );
         assert_eq!(entry.get("command"), None);
-        let (_, text) = Client::Codex.block("toolward", &reached).unwrap();
+        let (_, text) = McpClient::Codex.block("toolward", &reached).unwrap();
         assert!(
             text.contains("bearer_token_env_var = \"TOOLWARD_TOKEN\""),
             "{text}"

@@ -1,13 +1,12 @@
 //! `mcp config`: the block is printed, or written into the client's file after a person has seen the difference.
 
 use std::any::TypeId;
-use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 use toolward_operator::{client_file, settings};
 
-use super::client::{Client, ClientFacts, Server, started};
+use super::client::{ClientFacts, McpClient, Server, started};
 use crate::arguments::Cli;
 use crate::prelude::*;
 use crate::{approve, usage};
@@ -29,7 +28,7 @@ const MAX_NAME_CHARS: usize = 64;
 pub(crate) struct Arguments {
     /// The client to print it for
     #[arg(value_enum)]
-    client: Client,
+    client: McpClient,
 
     /// What the client calls the server
     #[arg(long, value_name = "NAME", default_value = "toolward")]

@@ -4,7 +4,6 @@ use toolward_adapters::scaffold::{self, Attachment, NewBundle};
 use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
-use crate::failure::failed;
 use crate::output::quoted;
 use crate::prelude::*;
 

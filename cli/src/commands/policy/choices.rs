@@ -1,7 +1,5 @@
 //! The flags and questions by which an operator fills lines that a declaration alone can't fill.
 
-use std::path::Path;
-
 use toolward_policy::{Choices, OpenChoice, SecretChoice};
 
 use crate::approve;

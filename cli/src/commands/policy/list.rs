@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use toolward_mcp::documents::{DocumentVerdict, verdicts};
 use toolward_operator::bundles::SourceKind;
 use toolward_operator::policy_review::{PolicyReview, ToolRow};

@@ -2,9 +2,7 @@
 //! and to add. `policy grant`: adds them to the policy's file, once a person has seen them and typed a yes.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use toolward_bundle::text::visible;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 use toolward_policy::{Choices, OpenChoice, Policy};
 
@@ -97,7 +95,7 @@ pub(crate) fn suggest(
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Grant {
+pub(crate) struct GrantFlags {
     /// The tools, each an id or id@major
     #[arg(required = true)]
     tools: Vec<String>,
@@ -121,7 +119,11 @@ pub(crate) struct Grant {
     subject: Subject,
 }
 
-pub(crate) fn grant(arguments: &Grant, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn grant(
+    arguments: &GrantFlags,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result {
     let review = arguments.subject.review(environment, output)?;
     for tool in &arguments.tools {
         let subject = &arguments.subject;

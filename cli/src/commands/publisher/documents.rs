@@ -1,7 +1,6 @@
 //! The documents that a publisher signs besides bundles: its keys (the first document, and each next one), its
 //! revocations, the index of a channel.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use toolward_author::documents::{self, Document};

@@ -1,8 +1,5 @@
 //! `publisher keys`: make and look at signing keys.
 
-use std::path::PathBuf;
-
-use clap::Subcommand;
 use toolward_author::keys::{self, KeyFiles};
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};

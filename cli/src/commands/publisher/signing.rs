@@ -1,12 +1,9 @@
 //! Signatures: on bundles, and on documents, which are read, shown and written in their envelopes.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use toolward_author::Sealed;
 use toolward_author::documents::Document;
-use toolward_operator::file;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::publisher::RevokedKey;
 use toolward_signing::timestamp::Timestamp;

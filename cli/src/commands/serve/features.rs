@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use toolward_bundle::content::Content;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
 use toolward_operator::lasting_changes::LastingChanges;

@@ -3,7 +3,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd as _, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 

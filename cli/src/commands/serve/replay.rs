@@ -1,7 +1,5 @@
 //! Serving from a cassette instead of drivers.
 
-use std::path::PathBuf;
-
 use toolward_host::{HostBuilder, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_operator::Operator;

@@ -11,7 +11,7 @@ use toolward_mcp::{Connection, Service, stdio};
 use super::features::FeaturesBuilder;
 use super::http::{self, HttpServer};
 use super::process::Asked;
-use crate::failure::{failed, http as http_failure};
+use crate::failure::http as http_failure;
 use crate::prelude::*;
 
 /// Where clients come from.

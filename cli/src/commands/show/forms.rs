@@ -4,27 +4,23 @@
 use std::time::SystemTime;
 
 use clap::ValueEnum;
-use serde_json::Value;
 #[cfg(feature = "adapters")]
 use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
-use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
 use toolward_host::ToolFacts;
 #[cfg(feature = "adapters")]
 use toolward_host::{Host, LOCAL};
 use toolward_mcp::ServerFeatures;
-use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
 
 use super::{Shown, Subject};
 use crate::commands::reply;
-use crate::failure::failed;
 use crate::output::unwritable;
 use crate::prelude::*;
 
 /// The specifications whose form a tool can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum ToolForm {
     /// The records of Agent Tool 0.2.0
     #[cfg(feature = "adapters")]
     AgentTool,
@@ -39,7 +35,7 @@ pub(super) enum Form {
 }
 
 pub(super) fn of(
-    form: Form,
+    form: ToolForm,
     review: &PolicyReview,
     name: &str,
     subject: &Subject,
@@ -63,12 +59,12 @@ pub(super) fn of(
     let features = features.map_err(failed)?;
     let value = match form {
         #[cfg(feature = "adapters")]
-        Form::AgentTool => records(&tool, &host, &features)?,
-        Form::Mcp => definition(&tool, &features)?,
+        ToolForm::AgentTool => records(&tool, &host, &features)?,
+        ToolForm::Mcp => definition(&tool, &features)?,
         #[cfg(feature = "adapters")]
-        Form::Openai => function_definition(&definition(&tool, &features)?),
+        ToolForm::Openai => function_definition(&definition(&tool, &features)?),
         #[cfg(feature = "adapters")]
-        Form::Amplifier => amplifier_spec(&definition(&tool, &features)?),
+        ToolForm::Amplifier => amplifier_spec(&definition(&tool, &features)?),
     };
     let lines = serde_json::to_string_pretty(&value).map_err(unwritable)?;
     Ok(Some(Shown::new(value, visible_json(&lines))))

@@ -1,7 +1,6 @@
 //! `show --policy`: declaration, policy, grant and reasons of one tool, side by side; or which prompts and resources are
 //! served, and why the others are not.
 
-use toolward_bundle::text::visible;
 use toolward_mcp::documents::suggest;
 use toolward_operator::policy_review::{InternalAddress, PolicyReview};
 use toolward_policy::{Contract, Explanation, Rejected, Rejection};

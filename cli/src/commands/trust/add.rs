@@ -2,7 +2,6 @@
 //! release that comes over the network is current.
 
 use std::io::Read as _;
-use std::path::Path;
 
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::publishers::{FreshnessRule, KnownPublisher};

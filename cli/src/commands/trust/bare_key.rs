@@ -1,7 +1,6 @@
 //! `trust add` of a bare public key: lasting trust for some prefixes, after a person has typed its fingerprint.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::bare_keys::{KeyCandidate, KeyRequest};
@@ -10,7 +9,6 @@ use toolward_operator::trust::publishers::BareKey;
 use super::Subject;
 use super::add::{AddFlags, MAX_PREFIXES_CHARS};
 use crate::approve;
-use crate::output::Lines;
 use crate::prelude::*;
 
 /// What a bare key lacks, for who is about to trust one.
@@ -183,7 +181,7 @@ pub(super) fn print(key: &BareKey, output: &mut Output) -> Result {
     }
     let prefixes = visible_line(&grant.prefixes.join(", "), 400);
     let heading = format!("{} by a bare key, for {prefixes}", key.name);
-    let mut lines = Lines::new(heading).wide();
+    let mut lines = TextLines::new(heading).wide();
     lines.row("fingerprint", id);
     lines.row("freshness", key.freshness());
     lines.row("lacks", BareKey::LACKS.join(", "));
