@@ -12,15 +12,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keys::Keys;
-use serde_json::json;
-use toolward_bundle::text::{visible, visible_line};
+use keys::TerminalKeys;
 use toolward_host::{Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, Verdict};
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
-use crate::environment::has_terminal;
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::output::Output;
+use crate::prelude::*;
 use crate::progress::Bar;
 
 /// How long a person has to fill in a form.
@@ -69,7 +65,7 @@ impl Terminal {
         let Ask::Form { schema, .. } = ask else {
             return None;
         };
-        let keys = Keys::take().ok()?;
+        let keys = TerminalKeys::take().ok()?;
         let width = keys::width();
         write(&form::shown(asked, ask, width)?).ok()?;
         keys.forget().ok()?;
@@ -87,7 +83,7 @@ impl Terminal {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
         // Given back when the call ends while the question is still open.
-        let keys = Keys::take()?;
+        let keys = TerminalKeys::take()?;
         let width = keys::width();
         write(&question::shown(request, width))?;
         request.mark_asked();
@@ -119,11 +115,28 @@ impl Approver for Terminal {
 }
 
 /// Shows a text and a question, and waits for the answer. What was typed before is dropped.
-pub(crate) fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
-    let keys = Keys::take()?;
+fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
+    let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} [y/N] "))?;
     keys.forget()?;
     keys::answer()
+}
+
+/// That a person says yes after this text. Anything but an explicit yes is the failure that `unconfirmed` makes, of why
+/// there is none: `no_terminal`, or `no_yes`. A terminal that can't be read gives no yes.
+pub(crate) fn require(
+    text: impl FnOnce() -> String,
+    question: &str,
+    (no_terminal, no_yes): (&str, &str),
+    unconfirmed: impl FnOnce(&str) -> Failure,
+) -> Result {
+    if !has_terminal() {
+        return Err(unconfirmed(no_terminal));
+    }
+    match confirmed(&text(), question) {
+        Ok(true) => Ok(()),
+        _ => Err(unconfirmed(no_yes)),
+    }
 }
 
 /// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
@@ -144,7 +157,7 @@ pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
 
 /// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
 pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
-    let keys = Keys::take()?;
+    let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} "))?;
     keys.forget()?;
     keys::line()
@@ -187,41 +200,34 @@ pub(crate) fn confirm_change(
     changes: &LastingChanges,
 ) -> Result {
     let shown = visible_line(&edit.path().display().to_string(), 1000);
-    let unconfirmed =
-        |message: String| Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message);
+    let unconfirmed = |why: &str, hint: &str| {
+        Failure::denied(Code::ChangeUnconfirmed, format_args!("{shown}: {why}")).hint(hint)
+    };
     if !has_terminal() {
-        let message = format!("{shown}: no one can be asked about the change");
-        return Err(unconfirmed(message)
-            .hint("give the command on a terminal, where it shows the difference and asks"));
+        let hint = "give the command on a terminal, where it shows the difference and asks";
+        return Err(unconfirmed("no one can be asked about the change", hint));
     }
     let difference = edit.difference(after);
     if difference.chars().count() > MAX_DIFFERENCE_CHARS {
-        return Err(
-            unconfirmed(format!("{shown}: the difference is too long to be shown"))
-                .hint("change the file with an editor"),
-        );
+        let hint = "change the file with an editor";
+        return Err(unconfirmed("the difference is too long to be shown", hint));
     }
     let what = match edit.has_backup() {
         true => "What it held before the first change stays in",
         false => "What it holds now is kept in",
     };
     let kept = match edit.backup() {
-        Some(backup) => format!(
-            "{what} {}",
-            visible_line(&backup.display().to_string(), 1000)
-        ),
+        Some(backup) => {
+            let backup = visible_line(&backup.display().to_string(), 1000);
+            format!("{what} {backup}")
+        }
         None => "The file is new".to_owned(),
     };
     let difference = visible(&difference, MAX_DIFFERENCE_CHARS);
     let text = format!("{why}{shown}\n\n{}\n\n{kept}.", difference.trim_end());
-    match confirmed(&text, "Write this?") {
-        Ok(true) => {}
-        _ => {
-            return Err(
-                unconfirmed(format!("{shown}: the change was not confirmed"))
-                    .hint("the file is unchanged; a `y` after the question confirms"),
-            );
-        }
+    if !matches!(confirmed(&text, "Write this?"), Ok(true)) {
+        let hint = "the file is unchanged; a `y` after the question confirms";
+        return Err(unconfirmed("the change was not confirmed", hint));
     }
     edit.write(after, change, changes)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 #[cfg(feature = "adapters")]
 use crate::commands::import;
@@ -10,7 +10,7 @@ use crate::commands::{
     build, call, check, completions, demo, doctor, inspect, install, ledger, mcp, new, pack,
     policy, publisher, serve, show, test, trust, verify,
 };
-use crate::environment::{Color, Colours};
+use crate::environment::Colours;
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
 
@@ -77,7 +77,7 @@ pub(crate) struct Style {
         value_name = "WHEN",
         hide_short_help = true
     )]
-    pub(crate) color: Option<Color>,
+    pub(crate) color: Option<ColorChoice>,
 
     /// Print the important flags (-h), or all with explanations (--help)
     #[arg(short, long, global = true, action = ArgAction::Help)]
@@ -193,7 +193,7 @@ impl Cli {
                 std::process::exit(error.exit_code());
             }
             Err(error) if error.use_stderr() => {
-                let colours = Colours::of_process(usage::colour(&words)).stderr;
+                let colours = Colours::read().wanted(usage::colour(&words)).stderr;
                 stderr::write(usage::for_people(&error, colours));
                 std::process::exit(error.exit_code());
             }

@@ -46,16 +46,12 @@ codes! {
         ProgramUnknown = "program-unknown", "`mcp config` can't find out where this program is";
         BuildUnconfirmed = "build-unconfirmed" ["4"],
             "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
-        InstallUnconfirmed = "toolchain-unconfirmed" ["4"],
-            "`doctor --install` would fetch tools, and this was not confirmed on a terminal";
         EntryMissing = "entry-missing" ["2"], "a new tools.json needs an entry, and nobody described one";
         ImportTooMany = "import-too-many" ["2"], "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
         LedgerMissing = "ledger-missing", "there is no ledger where one was to be looked at";
         DeletionUnconfirmed = "deletion-unconfirmed" ["4"],
             "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
-        RerunUnconfirmed = "rerun-unconfirmed" ["4"],
-            "`ledger replay --rerun` of many calls, or of one that may change something, was not confirmed";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }

@@ -1,14 +1,11 @@
-//! One module per subcommand: its flags, and the library calls they make. Three more start the [helper
-//! processes](crate::helper).
+//! One module per subcommand: its flags, and the library calls they make.
 
 pub(crate) mod build;
 pub(crate) mod call;
 pub(crate) mod check;
-pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
-pub(crate) mod exec_broker;
 #[cfg(feature = "adapters")]
 pub(crate) mod import;
 pub(crate) mod inspect;
@@ -19,7 +16,6 @@ pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
 pub(crate) mod publisher;
-pub(crate) mod recorder;
 mod reply;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -30,10 +26,8 @@ pub(crate) mod verify;
 use clap::CommandFactory as _;
 
 use crate::arguments::{Cli, Command};
-use crate::environment::Environment;
-use crate::failure::{Exit, Result};
 use crate::help;
-use crate::output::Output;
+use crate::prelude::*;
 
 pub(crate) fn run(
     command: Command,
@@ -41,17 +35,17 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit> {
     let done = match command {
-        Command::Call(arguments) => return call::run(&arguments, environment, output),
+        Command::Call(arguments) => return arguments.run(environment, output),
         Command::Show(arguments) => show::run(&arguments, environment, output),
         Command::Serve(arguments) => return serve::run(arguments, environment, output),
-        Command::Demo(arguments) => return demo::run(&arguments, environment, output),
+        Command::Demo(arguments) => return arguments.run(environment, output),
         Command::Check(arguments) => return check::run(&arguments, output),
-        Command::Verify(arguments) => return verify::run(&arguments, environment, output),
-        Command::Test(arguments) => return test::run(&arguments, environment, output),
+        Command::Verify(arguments) => return arguments.run(environment, output),
+        Command::Test(arguments) => return arguments.run(environment, output),
         Command::Install(install) => return install.run(environment, output),
         Command::Update(update) => return update.run(environment, output),
         Command::Ledger(command) => return command.run(environment, output),
-        Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
+        Command::Doctor(arguments) => return arguments.run(environment, output),
         Command::Mcp(command) => mcp::run(&command, environment, output),
         #[cfg(feature = "adapters")]
         Command::Import(command) => command.run(environment, output),

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::ColorChoice;
 use toolward_author::build::RustSettings;
 
 use crate::failure::{Code, Failure, Result};
@@ -31,14 +32,6 @@ pub(crate) struct Environment {
     pub(crate) colours: Colours,
 }
 
-/// Where colours are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
 /// Which streams take colours: those that are a terminal, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Colours {
@@ -48,28 +41,19 @@ pub(crate) struct Colours {
 
 impl Colours {
     /// The streams that take colours by this flag.
-    pub(crate) fn wanted(self, color: Option<Color>) -> Self {
+    pub(crate) fn wanted(self, choice: ColorChoice) -> Self {
         let all = |on| Self {
             stdout: on,
             stderr: on,
         };
-        match color {
-            None | Some(Color::Auto) => self,
-            Some(Color::Always) => all(true),
-            Some(Color::Never) => all(false),
+        match choice {
+            ColorChoice::Auto => self,
+            ColorChoice::Always => all(true),
+            ColorChoice::Never => all(false),
         }
     }
 
-    /// The streams that take colours by a flag that the command line may not have been understood for.
-    pub(crate) fn of_process(choice: clap::ColorChoice) -> Self {
-        Self::read().wanted(Some(match choice {
-            clap::ColorChoice::Auto => Color::Auto,
-            clap::ColorChoice::Always => Color::Always,
-            clap::ColorChoice::Never => Color::Never,
-        }))
-    }
-
-    fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
             stdout: wanted && std::io::stdout().is_terminal(),

@@ -1,12 +1,13 @@
 //! How a command fails: an exit code, a stable error code, what happened, and
 //! the next step.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use toolward_author::AuthorError;
 use toolward_mcp::http::HttpError;
 use toolward_signing::{ErrorKind, Refusal};
+use toolward_support::report::Coded;
 
 pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind};
 
@@ -74,18 +75,12 @@ pub(crate) fn invalid_file(path: &Path, refusal: Refusal) -> Failure {
 pub(crate) fn authored(error: impl Into<AuthorError>) -> Failure {
     let error = error.into();
     let diagnostics = error.diagnostics().to_vec();
-    Failure::of(Kind::Failed, error).with_diagnostics(diagnostics)
+    failed(error).with_diagnostics(diagnostics)
 }
 
-/// The file of this very program, which starts itself for what needs a process of its own.
-pub(crate) fn own_program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| {
-        Failure::new(
-            Kind::Failed,
-            Code::BrokerUnavailable,
-            format!("this program's own file can't be found: {error}"),
-        )
-    })
+/// The failure with the message, code and hint of a library's error.
+pub(crate) fn failed(error: impl Coded + std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::of(Kind::Failed, error)
 }
 
 pub(crate) fn http(error: HttpError) -> Failure {

@@ -72,6 +72,7 @@ const EXAMPLES: &[(&[&str], &str)] = &[
     (&["policy", "grant"], "toolward policy grant notes.append"),
     (&["policy", "check"], "toolward policy check policy.toml"),
     (&["new"], "toolward new greeter --id acme.greet"),
+    #[cfg(feature = "adapters")]
     (
         &["import", "component"],
         "toolward import component functions.wasm --id acme.text -o text",

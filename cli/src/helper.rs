@@ -1,13 +1,20 @@
-//! Helper processes: this program, started again for one task. A server waits for two of them, so their command line is
-//! parsed without the description of all commands, and nothing of a person's environment is looked up.
+//! Helper processes: this program, started again for one task. They compile drivers, record calls and run programs. A
+//! server waits for two of them, so their command line is parsed without the description of all commands, and nothing of
+//! a person's environment is looked up.
+
+use std::io;
+use std::process::Stdio;
 
 use clap::{Parser, Subcommand as _};
+use toolward_host::compile::broker::{run_broker, run_worker};
+use toolward_host::{Broker, BrokerCommand, HostBuilder};
+use toolward_operator::doctor::Check;
+use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 
-#[cfg(feature = "programs")]
-use crate::commands::exec_broker;
-use crate::commands::{compile_broker, recorder};
-use crate::failure::Exit;
-use crate::output::{Look, Output};
+use crate::logging::LogFormat;
+use crate::output::Look;
+use crate::prelude::*;
+use crate::{logging, stderr};
 
 /// What a process of this program does for its parent.
 #[derive(Debug, Parser)]
@@ -21,7 +28,15 @@ pub(crate) enum Helper {
     CompileWorker,
     /// Records calls
     #[command(name = "internal-recorder")]
-    Recorder(recorder::Arguments),
+    Recorder {
+        /// How lines of its log are written
+        #[arg(long)]
+        log_format: Option<LogFormat>,
+
+        /// Leave checkpoints out of its log
+        #[arg(long)]
+        brief: bool,
+    },
     /// Has programs run
     #[cfg(feature = "programs")]
     #[command(name = "internal-exec-broker")]
@@ -41,19 +56,204 @@ impl Helper {
 
     /// Does it, and reports a failure on standard error.
     pub(crate) fn run(self) -> Exit {
+        let of = |code| move |error: io::Error| Failure::failed(code, error);
         let done = match self {
-            Self::CompileBroker => compile_broker::broker(),
-            Self::CompileWorker => compile_broker::worker(),
-            Self::Recorder(arguments) => recorder::recorder(&arguments),
+            Self::CompileBroker => run_broker().map_err(of(Code::BrokerUnavailable)),
+            Self::CompileWorker => run_worker().map_err(of(Code::BrokerUnavailable)),
+            Self::Recorder { log_format, brief } => record(log_format, brief),
             #[cfg(feature = "programs")]
-            Self::ExecBroker => exec_broker::broker(),
+            Self::ExecBroker => {
+                toolward_programs::run_broker().map_err(of(Code::ExecBrokerUnavailable))
+            }
             #[cfg(feature = "programs")]
-            Self::ExecRunner => exec_broker::runner(),
+            Self::ExecRunner => {
+                toolward_programs::run_runner().map_err(of(Code::ExecBrokerUnavailable))
+            }
         };
         match done {
             Ok(()) => Exit::Fine,
             Err(failure) => Output::new(&Look::default()).failure(&failure),
         }
+    }
+}
+
+/// The file of this program, which starts itself as its helpers.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| {
+        let message = format!("this program's own file can't be found: {error}");
+        Failure::failed(Code::BrokerUnavailable, message)
+    })
+}
+
+/// What starts the broker that compiles drivers, and its workers.
+pub(crate) fn compiler() -> Result<BrokerCommand> {
+    Ok(BrokerCommand {
+        program: own_program()?,
+        broker: vec!["internal-compile-broker".into()],
+        worker: vec!["internal-compile-worker".into()],
+    })
+}
+
+/// Reports that the next call compiles its driver again, if the cache did not take it.
+pub(crate) fn warn_if_not_kept(broker: &Broker, output: &Output) {
+    if let Some(problem) = broker.not_kept() {
+        let directory = broker.directory().unwrap_or(Path::new("")).display();
+        output.warning(format!(
+            "{directory}: compiled drivers are not kept: {problem}; make room there, or name another directory with \
+             --cache-dir"
+        ));
+    }
+}
+
+/// What starts the recorder.
+pub(crate) fn recorder() -> Result<RecorderCommand> {
+    Ok(RecorderCommand {
+        program: own_program()?,
+        arguments: vec!["internal-recorder".into()],
+    })
+}
+
+/// Where the recorder's log goes, and its form.
+pub(crate) struct RecorderLog {
+    pub(crate) stderr: Stdio,
+    pub(crate) format: Option<LogFormat>,
+    /// Whether a checkpoint's line has only the words: nothing keeps the log where a writer of the ledger can't reach it.
+    pub(crate) brief: bool,
+}
+
+impl RecorderLog {
+    /// No log.
+    pub(crate) fn none() -> Self {
+        Self {
+            stderr: Stdio::null(),
+            format: None,
+            brief: true,
+        }
+    }
+}
+
+/// Starts the recorder, unless the configuration turns it off.
+pub(crate) fn start_recorder(
+    setup: &HostSetup,
+    trust: &Trust,
+    environment: &Environment,
+    log: RecorderLog,
+) -> Result<Option<StartedRecorder>> {
+    let mut command = recorder()?;
+    let format = log.format.map(LogFormat::flag);
+    let brief = log.brief.then(|| "--brief".into());
+    command.arguments.extend(format.into_iter().chain(brief));
+    let settings = setup.ledger(trust, environment)?;
+    StartedRecorder::start(&command, &settings, environment, log.stderr)
+}
+
+/// Has a host's calls recorded, if there is a recorder.
+pub(crate) fn recorded(
+    builder: HostBuilder,
+    recorder: Option<&CallRecorder>,
+    granted: &Granted,
+) -> HostBuilder {
+    match recorder {
+        Some(recorder) => recorder.records(builder, granted),
+        None => builder,
+    }
+}
+
+/// Reports what may not be recorded, once calls have ended.
+pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, output: &Output) {
+    if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
+        output.warning_of("not all of the call may be recorded", &failure);
+    }
+}
+
+fn record(format: Option<LogFormat>, brief: bool) -> Result {
+    logging::start_of_recorder(format, brief);
+    let confined = || {
+        // It ends with its connection, which has the last rows.
+        let _ = toolward_support::helper::survive_termination();
+        // Without the thread, lines are written at once.
+        let _ = stderr::detach();
+    };
+    run_recorder(confined)
+        .map_err(|error| Failure::failed(OperatorCode::RecorderUnavailable, error))
+}
+
+/// The broker of the policy's programs, if it names any.
+#[derive(Clone, Default)]
+pub(crate) struct Programs {
+    #[cfg(feature = "programs")]
+    broker: Option<toolward_programs::ExecBroker>,
+}
+
+#[cfg(feature = "programs")]
+impl Programs {
+    pub(crate) fn start(granted: &Granted, environment: &Environment, _: &Output) -> Result<Self> {
+        let broker = toolward_operator::programs::start(&Self::command()?, granted, environment)?;
+        Ok(Self { broker })
+    }
+
+    /// Gives a host the broker.
+    pub(crate) fn attach(&self, builder: HostBuilder) -> HostBuilder {
+        match &self.broker {
+            Some(broker) => builder.executor("exec", broker.executor()),
+            None => builder,
+        }
+    }
+
+    /// What `doctor` finds.
+    pub(crate) fn checks(
+        trust: &Trust,
+        files: &PolicyFiles,
+        environment: &Environment,
+    ) -> Result<Vec<Check>> {
+        let command = Self::command()?;
+        Ok(toolward_operator::programs::checks(
+            &command,
+            trust,
+            files,
+            environment,
+        ))
+    }
+
+    fn command() -> Result<toolward_programs::ExecCommand> {
+        Ok(toolward_programs::ExecCommand {
+            program: own_program()?,
+            broker: vec!["internal-exec-broker".into()],
+            runner: vec!["internal-exec-runner".into()],
+        })
+    }
+}
+
+#[cfg(not(feature = "programs"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+impl Programs {
+    const WITHOUT_EFFECT: &str =
+        "this build runs no programs: `[[exec]]` of the policy has no effect";
+
+    pub(crate) fn start(granted: &Granted, _: &Environment, output: &Output) -> Result<Self> {
+        if !granted.policy.tables().execs.is_empty() {
+            output.warning(Self::WITHOUT_EFFECT);
+        }
+        Ok(Self::default())
+    }
+
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) fn attach(&self, builder: HostBuilder) -> HostBuilder {
+        builder
+    }
+
+    pub(crate) fn checks(
+        trust: &Trust,
+        files: &PolicyFiles,
+        environment: &Environment,
+    ) -> Result<Vec<Check>> {
+        use toolward_operator::doctor::CheckState;
+
+        // The check of the policy reports one that can't be read.
+        let granted = Granted::read(trust, files, environment).ok();
+        let has_programs = granted.is_some_and(|one| !one.policy.tables().execs.is_empty());
+        let check = || Check::new("exec", CheckState::Warning, Self::WITHOUT_EFFECT);
+        Ok(has_programs.then(check).into_iter().collect())
     }
 }
 

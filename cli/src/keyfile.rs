@@ -1,15 +1,13 @@
 //! Private keys in files, with the passphrase that is given or asked for.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
 use toolward_author::{AuthorError, keys};
 use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{self, Code, Failure, Kind, Result};
-use crate::output::Output;
+use crate::failure::authored;
+use crate::prelude::*;
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Passphrase {
@@ -49,15 +47,11 @@ impl Passphrase {
         let text = read_secret(&path)?;
         let line = text.expose_secret().lines().next().unwrap_or_default();
         if line.is_empty() {
-            return Err(Failure::usage(
-                Code::PassphraseEmpty,
-                format!("{}: the first line is empty", path.display()),
-            ));
+            let message = format!("{}: the first line is empty", path.display());
+            return Err(Failure::usage(Code::PassphraseEmpty, message));
         }
-        let known = self
-            .known
-            .get_or_init(|| SecretString::from(line.to_owned()));
-        Ok(Some(known.clone()))
+        let known = SecretString::from(line.to_owned());
+        Ok(Some(self.known.get_or_init(|| known).clone()))
     }
 
     /// The passphrase of this key, if it is encrypted.
@@ -78,11 +72,9 @@ impl Passphrase {
                 question.with_confirmation("The same again", "That was not the same; once more");
         }
         question.interact().map(SecretString::from).map_err(|_| {
-            Failure::usage(
-                Code::PassphraseMissing,
-                "a passphrase is needed, and there is no terminal to ask on",
-            )
-            .hint("give it with --passphrase-file or --passphrase-fd")
+            let message = "a passphrase is needed, and there is no terminal to ask on";
+            Failure::usage(Code::PassphraseMissing, message)
+                .hint("give it with --passphrase-file or --passphrase-fd")
         })
     }
 }
@@ -100,8 +92,8 @@ pub(crate) fn parse(
     output: &Output,
 ) -> Result<SigningKey> {
     let secret = passphrase.of_key(path, is_encrypted_pem(pem.expose_secret()))?;
-    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref())
-        .map_err(|refusal| Failure::of(Kind::Failed, refusal).in_file(path))?;
+    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref());
+    let key = key.map_err(|refusal| failed(refusal).in_file(path))?;
     if key.public().is_example() {
         output.warning("this is the example key; its private half is public, so signing with it proves nothing");
     }
@@ -117,7 +109,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<SecretString> {
 /// Why a key was not written.
 pub(crate) fn unwritten(error: AuthorError) -> Failure {
     let AuthorError::Exists { path } = &error else {
-        return failure::authored(error);
+        return authored(error);
     };
     let path = path.display();
     let message = format!("{path}: this exists already, and keys are not overwritten");
@@ -133,9 +125,9 @@ fn warn_if_readable(path: &Path, output: &Output) {
         .file_name()
         .is_some_and(|name| name.to_string_lossy().starts_with("INSECURE"));
     if readable && !example {
+        let path = path.display();
         output.warning(format!(
-            "{}: others can read this private key; chmod 600 it",
-            path.display()
+            "{path}: others can read this private key; chmod 600 it"
         ));
     }
 }

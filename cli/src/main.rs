@@ -19,6 +19,7 @@ mod helper;
 mod keyfile;
 mod logging;
 mod output;
+mod prelude;
 mod progress;
 mod stderr;
 mod usage;
@@ -50,7 +51,9 @@ fn command() -> Exit {
     let mut output = Output::new(&Look {
         json: cli.style.json,
         quiet: cli.style.quiet,
-        colours: environment.colours.wanted(cli.style.color),
+        colours: environment
+            .colours
+            .wanted(cli.style.color.unwrap_or_default()),
     });
     match commands::run(cli.command, &environment, &mut output) {
         Ok(exit) => exit,

@@ -13,7 +13,7 @@ use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_operator::{Progress, Report};
 
 use crate::environment::Colours;
-use crate::failure::{Code, Exit, Failure, Kind, Result};
+use crate::failure::{Code, Exit, Failure, Result};
 use crate::progress::Bar;
 use crate::stderr;
 use crate::wrap::wrapped_behind;
@@ -79,18 +79,14 @@ impl Output {
 
     /// Writes a value as one line of JSON to standard output.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Result {
-        match serde_json::to_string(value) {
-            Ok(line) => self.line(text::visible_json(&line)),
-            Err(error) => Err(Failure::new(Kind::Failed, Code::OutputUnwritable, error)),
-        }
+        let line = serde_json::to_string(value).map_err(unwritable)?;
+        self.line(text::visible_json(&line))
     }
 
     /// Writes a value as indented JSON to standard output.
     pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Result {
-        match serde_json::to_string_pretty(value) {
-            Ok(lines) => self.line(text::visible_json(&lines)),
-            Err(error) => Err(Failure::new(Kind::Failed, Code::OutputUnwritable, error)),
-        }
+        let lines = serde_json::to_string_pretty(value).map_err(unwritable)?;
+        self.line(text::visible_json(&lines))
     }
 
     /// Says something on standard error, for people only.
@@ -119,6 +115,11 @@ impl Output {
         stderr::write(format!("{label} {}\n", block(&message)));
     }
 
+    /// Warns of what a failure prevents or leaves unknown.
+    pub(crate) fn warning_of(&self, what: &str, failure: &Failure) {
+        self.warning(format!("{what}: {} ({})", failure.message, failure.code));
+    }
+
     /// A word for standard output in the colour of how bad a thing is.
     pub(crate) fn label(&self, text: &str, severity: Severity) -> String {
         paint(text, severity, self.colours.stdout)
@@ -141,11 +142,8 @@ impl Output {
         }
         let code = format!("error[{}]:", failure.code);
         let label = paint(&code, Severity::Error, self.colours.stderr);
-        let errors = failure
-            .diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == Severity::Error)
-            .count();
+        let severities = failure.diagnostics.iter().map(|one| one.severity);
+        let errors = severities.filter(|one| *one == Severity::Error).count();
         if errors > 0 {
             // The message, and mostly the hint, are those of the first diagnostic.
             let above = match errors {
@@ -165,25 +163,21 @@ impl Output {
         let behind = format!("{code} ");
         let mut message = format!("{label} {}\n", wrapped_block(&behind, &failure.message));
         if let Some(cause) = &failure.cause {
-            message.push_str(&format!(
-                "  cause: {}\n",
-                text::visible_line(cause, MAX_MESSAGE_CHARS)
-            ));
+            let cause = text::visible_line(cause, MAX_MESSAGE_CHARS);
+            message.push_str(&format!("  cause: {cause}\n"));
         }
         for hint in &failure.hints {
             message.push_str(&format!("  hint: {}\n", wrapped_block("  hint: ", hint)));
         }
-        if let Some(lines) = &failure.lines {
-            message.push_str(&format!(
-                "\n{}\n",
-                text::visible(lines, MAX_FILE_CHARS).trim_end()
-            ));
-        }
-        if let Some(lines) = failure.narrower() {
-            message.push_str(&format!(
-                "\nor only this, with the hosts and workspaces that you choose:\n\n{}\n",
-                text::visible(lines, MAX_FILE_CHARS).trim_end()
-            ));
+        let narrower = "or only this, with the hosts and workspaces that you choose:\n\n";
+        for (above, lines) in [
+            ("", failure.lines.as_deref()),
+            (narrower, failure.narrower()),
+        ] {
+            if let Some(lines) = lines {
+                let lines = text::visible(lines, MAX_FILE_CHARS);
+                message.push_str(&format!("\n{above}{}\n", lines.trim_end()));
+            }
         }
         stderr::write(message);
         failure.kind.into()
@@ -205,26 +199,20 @@ impl Report for Output {
 }
 
 fn shown(diagnostic: &Diagnostic, colour: bool) -> String {
+    let line = |text: &str| text::visible_line(text, MAX_MESSAGE_CHARS);
+    let (severity, at) = (diagnostic.severity, (diagnostic.line, diagnostic.column));
     let label = paint(
-        &format!("{}[{}]", diagnostic.severity, diagnostic.code),
-        diagnostic.severity,
+        &format!("{severity}[{}]", diagnostic.code),
+        severity,
         colour,
     );
-    let mut shown = format!(
-        "{}:{}:{}: {label}: {}",
-        text::visible_line(&diagnostic.file, MAX_MESSAGE_CHARS),
-        diagnostic.line,
-        diagnostic.column,
-        text::visible_line(&diagnostic.message, MAX_MESSAGE_CHARS)
-    );
+    let (file, message) = (line(&diagnostic.file), line(&diagnostic.message));
+    let mut shown = format!("{file}:{}:{}: {label}: {message}", at.0, at.1);
     if let Some(excerpt) = text::excerpt(diagnostic) {
         shown.push_str(&format!("\n{excerpt}"));
     }
     if let Some(hint) = &diagnostic.hint {
-        shown.push_str(&format!(
-            "\n  hint: {}",
-            text::visible_line(hint, MAX_MESSAGE_CHARS)
-        ));
+        shown.push_str(&format!("\n  hint: {}", line(hint)));
     }
     shown
 }
@@ -245,13 +233,15 @@ fn paint(label: &str, severity: Severity, colour: bool) -> String {
 fn write_out(text: &str) -> Result {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(
-            Kind::Failed,
-            Code::OutputUnwritable,
-            format!("standard output: {error}"),
-        )),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(unwritable(format_args!("standard output: {error}")))
+        }
         _ => Ok(()),
     }
+}
+
+pub(crate) fn unwritable(why: impl Display) -> Failure {
+    Failure::failed(Code::OutputUnwritable, why)
 }
 
 /// Text of several lines, the later ones marked: none can pass for a line of
@@ -275,6 +265,42 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
+    }
+}
+
+/// TextLines for people: a heading, then rows of a name and a text, below each other.
+#[derive(Debug, Default)]
+pub(crate) struct TextLines {
+    text: String,
+    /// Columns of a name.
+    width: usize,
+}
+
+impl TextLines {
+    pub(crate) fn new(heading: impl Display) -> Self {
+        let text = heading.to_string();
+        Self { text, width: 10 }
+    }
+
+    /// With room for longer names.
+    pub(crate) fn wide(self) -> Self {
+        Self { width: 12, ..self }
+    }
+
+    pub(crate) fn add(&mut self, line: impl Display) {
+        let end = if self.text.is_empty() { "" } else { "\n" };
+        self.text.push_str(&format!("{end}{line}"));
+    }
+
+    pub(crate) fn row(&mut self, name: &str, text: impl Display) {
+        let width = self.width;
+        self.add(format_args!("  {name:<width$} {text}"));
+    }
+}
+
+impl Display for TextLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

@@ -117,6 +117,11 @@ impl Error {
         Self::new(Kind::Usage, code, message)
     }
 
+    /// A failure of [`Kind::Denied`].
+    pub fn denied(code: impl toolward_support::report::Kind, message: impl Display) -> Self {
+        Self::new(Kind::Denied, code, message)
+    }
+
     /// Adds a next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -35,7 +35,6 @@ pub mod releases;
 pub mod reload;
 pub mod replay;
 mod report;
-pub mod rerun;
 mod runtime;
 pub mod settings;
 

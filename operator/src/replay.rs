@@ -264,7 +264,7 @@ impl Replay<'_> {
 }
 
 /// `id@major` of a tool's `id@version`.
-pub(crate) fn major_id(tool: &str) -> String {
+fn major_id(tool: &str) -> String {
     match tool.split_once('@') {
         Some((id, version)) => {
             let major = version.split('.').next().unwrap_or_default();

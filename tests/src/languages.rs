@@ -2,7 +2,7 @@
 //! and what goes wrong on the way.
 
 mod conformance;
-mod installing;
+mod doctor;
 pub(crate) mod toolchain;
 
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! `ledger replay`: recorded results from ledgers that the crate's own writer made.
 
 pub(crate) mod cassettes;
-mod rerun;
 pub(crate) mod runloop;
 
 use std::fs;

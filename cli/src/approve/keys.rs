@@ -27,11 +27,11 @@ const DELETE: u8 = 127;
 
 /// The terminal of standard input, which gives every key at once and shows none,
 /// for as long as the value lives.
-pub(super) struct Keys {
+pub(super) struct TerminalKeys {
     before: Termios,
 }
 
-impl Keys {
+impl TerminalKeys {
     pub(super) fn take() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut single = before.clone();
@@ -56,7 +56,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for TerminalKeys {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
@@ -77,7 +77,7 @@ pub(super) fn answer() -> io::Result<bool> {
 
 /// Waits for a line, showing what is typed; `None`: the person gives none.
 pub(super) fn line() -> io::Result<Option<String>> {
-    read_line(key, super::write)
+    read_line(key, super::write, None)
 }
 
 /// The next key; `None` at the end.
@@ -89,42 +89,41 @@ fn key() -> io::Result<Option<u8>> {
     }
 }
 
-/// A line of text, of which characters that would not be seen are no part.
+/// A line of text. Of characters that would not be seen, it has `unseen` instead, if that is given.
 fn read_line(
     mut key: impl FnMut() -> io::Result<Option<u8>>,
     mut echo: impl FnMut(&str) -> io::Result<()>,
+    unseen: Option<char>,
 ) -> io::Result<Option<String>> {
     let mut typed = String::new();
     // The bytes of a character that is not whole yet.
-    let mut begun: Vec<u8> = Vec::new();
+    let mut part: Vec<u8> = Vec::new();
     let line = loop {
         match key()? {
             None | Some(END_OF_TEXT | END_OF_TRANSMISSION) => break None,
-            Some(b'\r' | b'\n') => break Some(typed),
+            Some(b'\r' | b'\n') => {
+                typed.extend(unseen.filter(|_| !part.is_empty()));
+                break Some(typed);
+            }
             Some(BACKSPACE | DELETE) => {
-                begun.clear();
-                if let Some(last) = typed.pop() {
-                    echo(if last.is_ascii() {
-                        "\u{8} \u{8}"
-                    } else {
-                        "\u{8}\u{8}  \u{8}\u{8}"
-                    })?;
+                part.clear();
+                match typed.pop() {
+                    None => {}
+                    Some(last) if last.is_ascii() => echo("\u{8} \u{8}")?,
+                    Some(_) => echo("\u{8}\u{8}  \u{8}\u{8}")?,
                 }
             }
             Some(_) if typed.len() >= MAX_LINE_BYTES => {}
             Some(byte) => {
-                begun.push(byte);
-                match std::str::from_utf8(&begun) {
-                    Ok(whole) => {
-                        if !whole.chars().any(is_hidden) {
-                            typed.push_str(whole);
-                            echo(whole)?;
-                        }
-                        begun.clear();
-                    }
-                    Err(error) if error.error_len().is_some() => begun.clear(),
-                    Err(_) => {}
-                }
+                part.push(byte);
+                let shown = match std::str::from_utf8(&part) {
+                    Ok(whole) if !whole.chars().any(is_hidden) => whole.to_owned(),
+                    Err(error) if error.error_len().is_none() => continue,
+                    _ => unseen.map(String::from).unwrap_or_default(),
+                };
+                part.clear();
+                typed.push_str(&shown);
+                echo(&shown)?;
             }
         }
     };
@@ -132,39 +131,15 @@ fn read_line(
     Ok(line)
 }
 
-/// Whether the keys say yes: `y` or `yes`, then Enter.
+/// Whether the keys say yes: `y` or `yes`, then Enter. A character that would not be seen is kept as a question mark, so
+/// that the answer is not a yes.
 fn read_answer(
-    mut key: impl FnMut() -> io::Result<Option<u8>>,
-    mut echo: impl FnMut(&str) -> io::Result<()>,
+    key: impl FnMut() -> io::Result<Option<u8>>,
+    echo: impl FnMut(&str) -> io::Result<()>,
 ) -> io::Result<bool> {
-    let mut typed = String::new();
-    let mut too_long = false;
-    let yes = loop {
-        match key()? {
-            None | Some(END_OF_TEXT | END_OF_TRANSMISSION) => break false,
-            Some(b'\r' | b'\n') => {
-                let answer = typed.trim().to_ascii_lowercase();
-                break !too_long && matches!(answer.as_str(), "y" | "yes");
-            }
-            Some(BACKSPACE | DELETE) => {
-                if typed.pop().is_some() {
-                    echo("\u{8} \u{8}")?;
-                }
-            }
-            Some(key) if typed.len() < MAX_ANSWER_BYTES => {
-                // Other bytes are kept as a letter, so that the answer is not a yes.
-                let letter = match key {
-                    b' '..=b'~' => char::from(key),
-                    _ => '?',
-                };
-                typed.push(letter);
-                echo(letter.encode_utf8(&mut [0; 4]))?;
-            }
-            Some(_) => too_long = true,
-        }
-    };
-    echo("\n")?;
-    Ok(yes)
+    let line = read_line(key, echo, Some('?'))?.unwrap_or_default();
+    let answer = line.trim_matches(' ').to_ascii_lowercase();
+    Ok(line.len() <= MAX_ANSWER_BYTES && matches!(answer.as_str(), "y" | "yes"))
 }
 
 #[cfg(test)]
@@ -181,7 +156,7 @@ mod tests {
         let line = |keys: &[u8]| {
             let mut left = keys.iter().copied();
             let (mut shown, echo) = (String::new(), |_: &str| Ok(()));
-            let read = read_line(|| Ok(left.next()), echo).unwrap();
+            let read = read_line(|| Ok(left.next()), echo, None).unwrap();
             shown.push_str(read.as_deref().unwrap_or("(none)"));
             shown
         };
@@ -217,8 +192,16 @@ mod tests {
             "ýes\n",
             "yes, do\n",
             "yes      not\n",
+            "yes      \n",
+            "y\t\n",
+            "y\u{3000}\n",
         ] {
             assert!(!says_yes(keys), "{keys:?}");
+        }
+        for keys in [&b"y\xc3\n"[..], b"\xffy\n"] {
+            let mut left = keys.iter().copied();
+            let answer = read_answer(|| Ok(left.next()), |_| Ok(()));
+            assert!(!answer.unwrap(), "{keys:?}");
         }
     }
 }

@@ -5,30 +5,20 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde_json::json;
 use tokio::runtime::Runtime;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
-use toolward_bundle::content::Content;
-use toolward_bundle::text::{self, visible_line};
-use toolward_bundle::{codes, files};
+use toolward_bundle::{codes, files, text};
 use toolward_host::{Broker, Host};
 use toolward_operator::examples::{MissingTool, ToolProbe};
-use toolward_operator::processes::{self, CompileCache};
-use toolward_operator::runtime;
-use toolward_operator::trust::Trust;
+use toolward_operator::processes;
 use toolward_signing::Digest;
 use toolward_support::files::{Folder, Protection};
 
-use super::compile_broker;
-use crate::approve;
-use crate::codes::Code;
-use crate::environment::{Environment, search_path};
-use crate::failure::{Failure, Kind, Result};
-use crate::output::{Output, counted};
+use crate::environment::search_path;
+use crate::prelude::*;
+use crate::{approve, helper};
 
 /// How many of the tools' lines the error of a failed build has.
 const MAX_LOG_LINES: usize = 10_000;
@@ -86,10 +76,8 @@ pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> Tools
 
 /// The guest toolchain's Cargo.
 pub(crate) fn guest_cargo(named: Option<&OsString>, environment: &Environment) -> OsString {
-    named
-        .or(environment.guest_cargo.as_ref())
-        .cloned()
-        .unwrap_or_else(|| OsString::from("cargo"))
+    let cargo = named.or(environment.guest_cargo.as_ref()).cloned();
+    cargo.unwrap_or_else(|| OsString::from("cargo"))
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
@@ -101,13 +89,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         tools: tools(arguments.toolchain.as_ref(), environment),
     };
     let directory = &arguments.directory;
-    let plan = Plan::read(directory).map_err(|error| Failure::of(Kind::Failed, error))?;
+    let plan = Plan::read(directory).map_err(failed)?;
     let confined = options.confine && build::can_confine();
-    let consent = Consent {
-        allowed: arguments.allow_build,
-        confined,
-    };
-    confirm(&plan, &consent, environment, output)?;
+    confirm(&plan, arguments.allow_build, confined, environment, output)?;
     let mut log = Vec::new();
     let mut progress = |progress: BuildProgress<'_>| match progress {
         BuildProgress::Unconfined => {
@@ -126,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         _ => {}
     };
     let built = build::build(&plan, &options, &mut progress).map_err(|error| {
-        let mut failure = Failure::of(Kind::Failed, error);
+        let mut failure = failed(error);
         if output.json() {
             failure.details.insert("log".to_owned(), json!(log));
         }
@@ -141,9 +125,9 @@ fn served(directory: &Path, environment: &Environment, output: &Output) -> Resul
     let missing = match missing_tools(directory, environment, output) {
         Ok(missing) => missing,
         Err(failure) => {
+            let (message, code) = (failure.message, failure.code);
             output.note(format!(
-                "the components were not asked which tools they serve: {} ({})",
-                failure.message, failure.code
+                "the components were not asked which tools they serve: {message} ({code})"
             ));
             return Ok(());
         }
@@ -174,16 +158,12 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
         }
         values.push(value);
         let place = directory.join(files::place(directory, &entry.output));
+        let (place, size, imports) = (place.display(), surface.size, surface.imports.len());
         let varies = match one.reproducible {
             true => "",
             false => ", other bytes in each build",
         };
-        lines.push(format!(
-            "{} ({} bytes, {} imports{varies})",
-            place.display(),
-            surface.size,
-            surface.imports.len()
-        ));
+        lines.push(format!("{place} ({size} bytes, {imports} imports{varies})"));
     }
     let compilers = toolward_author::compilers(built);
     let compiler = (!compilers.is_empty()).then_some(&compilers);
@@ -196,47 +176,42 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
     output.result(&value, lines.join("\n"))
 }
 
-/// The consent to build a directory: a build starts programs on its sources, which may come from others.
-struct Consent {
-    /// Whether a flag has confirmed it.
+/// Asks for the consent to build a directory, unless it was given before or a flag (`allowed`) gives it, and remembers
+/// it: a build starts programs on its sources, which may come from others.
+fn confirm(
+    plan: &Plan,
     allowed: bool,
-    /// Whether the programs will be confined.
     confined: bool,
-}
-
-/// Asks, unless it was confirmed before or a flag confirms it, and remembers it.
-fn confirm(plan: &Plan, asked: &Consent, environment: &Environment, output: &mut Output) -> Result {
+    environment: &Environment,
+    output: &mut Output,
+) -> Result {
     let programs = plan.programs();
     // Whoever let it run with all rights has also let it run with few.
-    let known = || {
-        [false, asked.confined].into_iter().any(|confined| {
-            consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file())
-        })
-    };
-    if programs.is_empty() || known() {
+    let is_known =
+        |confined| consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file());
+    if programs.is_empty() || is_known(false) || is_known(confined) {
         return Ok(());
     }
-    if asked.allowed {
-        remember_consent(plan, asked.confined, environment);
+    if allowed {
+        remember_consent(plan, confined, environment);
         return Ok(());
     }
-    let place = plan.directory().display().to_string();
+    let place = visible_line(&plan.directory().display().to_string(), 1000);
     let starts = format!(
-        "building {} starts {} on its sources",
-        visible_line(&place, 1000),
+        "building {place} starts {} on its sources",
         programs.join(", ")
     );
-    let reach = match asked.confined {
+    let reach = match confined {
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
     };
     // Output for a program has no notes, so that a person would be asked about nothing.
     if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", output) {
         let message = format!("{starts}: not confirmed");
-        let failure = Failure::new(Kind::Denied, Code::BuildUnconfirmed, message);
+        let failure = Failure::denied(Code::BuildUnconfirmed, message);
         return Err(failure.hint("if you trust its sources: --allow-build"));
     }
-    remember_consent(plan, asked.confined, environment);
+    remember_consent(plan, confined, environment);
     Ok(())
 }
 
@@ -258,12 +233,8 @@ pub(crate) fn remember_consent(plan: &Plan, confined: bool, environment: &Enviro
 fn consent_mark(plan: &Plan, confined: bool, environment: &Environment) -> Option<PathBuf> {
     let directory = plan.directory();
     let found: Metadata = directory.metadata().ok()?;
-    let which = format!(
-        "{}:{}:{}",
-        found.dev(),
-        found.ino(),
-        plan.programs().join(",")
-    );
+    let (device, inode, programs) = (found.dev(), found.ino(), plan.programs().join(","));
+    let which = format!("{device}:{inode}:{programs}");
     let mut key = which.into_bytes();
     if confined {
         key.extend_from_slice(b":confined");
@@ -311,7 +282,7 @@ fn missing_tools(
         return Ok(Vec::new());
     };
     let cache = CompileCache::default();
-    let broker = cache.broker(&compile_broker::command()?, environment, output)?;
+    let broker = cache.broker(&helper::compiler()?, environment, output)?;
     let Some(probe) = Probe::of(&content, &cache, &broker)? else {
         return Ok(Vec::new());
     };

@@ -1,51 +1,35 @@
 //! `call`: one call of one tool.
 
 mod refused;
+mod request;
 
-use std::io::Read as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use clap::Args;
 #[cfg(feature = "adapters")]
 use clap::ValueEnum;
-use serde_json::{Map, Value};
 #[cfg(feature = "adapters")]
 use toolward_adapters::records::{EndedCall, Recorder, amplifier_result, call_records};
-use toolward_bundle::arguments;
-use toolward_bundle::content::Content;
-use toolward_bundle::text::visible_line;
-use toolward_contract::json::{self, Limits};
-use toolward_contract::tool::{CONTEXT_PIN, CostClass};
+use toolward_contract::tool::CostClass;
 #[cfg(feature = "adapters")]
 use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
-    Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolFacts, ViolationKind,
+    Compiling, ErrorClass, ErrorCode, Host, Observer, Progress, Reply, Request, Resume, ToolFacts,
+    ViolationKind, WithheldReason,
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::granted::Granted;
-use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::host_setup::opens_buckets;
+use toolward_operator::installed;
 use toolward_operator::policy_review::InternalAddress;
-use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
-use toolward_operator::runtime;
 use toolward_policy::Decision;
 
-use super::exec_broker::Programs;
-use super::{compile_broker, recorder, reply, show};
+use super::{reply, show};
 use crate::approve::Terminal;
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
-use crate::flags::{ConfineFlags, Flagged};
-use crate::output::Output;
+use crate::helper::{self, Programs, RecorderLog};
+use crate::prelude::*;
 use crate::progress::{Bar, SHOW_DELAY};
 use refused::Early;
-
-/// Longest input, in bytes: one more than the host takes, so that the host names
-/// which limit it is.
-const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -122,131 +106,149 @@ enum Format {
     Amplifier,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    if let Some(stray) = arguments.stray.first() {
-        return Err(not_a_flag(&arguments.tool, stray));
-    }
-    let source = &arguments.source;
-    // It starts up while bundles are read.
-    let started = recorder::start(
-        (&arguments.means, &source.trust),
-        environment,
-        recorder::RecorderLog::none(),
-    )?;
-    let contents = source.contents(environment, output)?;
-    let early = Early {
-        arguments,
-        contents: &contents,
-        environment,
-        output,
-    };
-    if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
-        return Err(early.withheld(started, failure));
-    }
-    let mut granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
-    if !arguments.grant.is_empty() {
-        let here =
-            std::env::current_dir().map_err(|error| Failure::unreadable(".".as_ref(), error))?;
-        granted.add_for_call(&arguments.grant, &arguments.tool, &contents, &here)?;
-    }
-    if arguments.input.is_none() && arguments.set.is_empty() && lacks_input(arguments, &contents) {
-        let policies = &arguments.means.policies;
-        let about = show::about(&arguments.tool, &contents, source, policies, environment)?;
-        output.note(about.unwrap_or_default());
-    }
-    #[cfg_attr(
-        not(feature = "adapters"),
-        expect(unused_variables, reason = "for records")
-    )]
-    let (request, input) = match request(arguments, &contents, output) {
-        Ok(request) => request,
-        Err(failure) => return Err(early.unfit(started, failure)),
-    };
-    let confinement = arguments.confine.recorded(&source.trust, environment)?;
-    let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
-    let call_recorder = started.map(begin).transpose()?;
-    // What is refused above leaves its row behind, and no cache.
-    let broker = arguments
-        .cache
-        .broker(&compile_broker::command()?, environment, output)?;
-    broker.start()?;
-    let programs = Programs::start(&granted, environment)?;
-    let bar = Arc::new(Bar::new(
-        format!("calling {}", arguments.tool),
-        output.tells(),
-    ));
-    let means = &arguments.means;
-    let buckets = opens_buckets(&contents, &granted.policy);
-    let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
-    #[cfg(feature = "adapters")]
-    let records = Recorder::new();
-    #[cfg(feature = "adapters")]
-    let builder = builder.approver(records.approver(Terminal::new(&bar)));
-    #[cfg(not(feature = "adapters"))]
-    let builder = builder.approver(Terminal::new(&bar));
-    let builder = source.store.protect(builder, environment);
-    let builder = programs.attach(builder);
-    let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
-    if arguments.id.is_some() {
-        builder = builder.shared_state(&means.shared_state(environment, None));
-    }
-    let host = arguments.cache.host(builder, &broker)?;
-    let confinement = means.kept(&host, &granted, environment)?;
-    arguments.confine.apply(
-        confinement,
-        &broker,
-        &arguments.source.trust,
-        environment,
-        output,
-    )?;
-    warn_of_cost(&host, arguments, output);
-    let request = request.answerable(Terminal::answerable());
-    let request = request.observer(Arc::new(Watch {
-        bar: Arc::clone(&bar),
-        #[cfg(feature = "adapters")]
-        recorder: records.clone(),
-    }));
-    let runtime = runtime()?;
-    #[cfg(feature = "adapters")]
-    let mut events = host.events(EventFilter::all());
-    let reply = runtime.block_on(async {
-        let mut call = std::pin::pin!(answered(&host, request, &bar));
-        // Compiling a driver for the first time may take seconds.
-        match tokio::time::timeout(SHOW_DELAY, &mut call).await {
-            Ok(reply) => reply,
-            Err(_) => {
-                bar.spin();
-                call.await
-            }
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        if let Some(stray) = self.stray.first() {
+            return Err(request::not_a_flag(&self.tool, stray));
         }
-    });
-    // A check that runs past its deadline is not waited for.
-    runtime.shutdown_background();
-    // The host has it, too, for its questions.
-    bar.clear();
-    compile_broker::warn_if_not_kept(&broker, output);
-    recorder::close(call_recorder.as_ref(), output);
-    let tool = host.tool(&arguments.tool);
-    #[cfg(feature = "adapters")]
-    if let Some(format) = arguments.format {
-        let ended = Ended {
-            reply: &reply,
-            input: input.as_ref(),
-            recorder: &records,
-            tool,
-            events: heard(&mut events),
-            rows: call_recorder.as_ref().and_then(|recorder| {
-                let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
-                recorder.rows_of(invocation)
-            }),
+        let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
+        // It starts up while bundles are read.
+        let started = helper::start_recorder(means, trust, environment, RecorderLog::none())?;
+        let contents = source.contents(environment, output)?;
+        let early = Early {
+            arguments: self,
+            contents: &contents,
+            environment,
+            output,
         };
-        return ended.show(format, arguments.verbose, output);
+        if let Some(failure) = source.withheld(&self.tool, &contents, environment, output)? {
+            let code = match installed::reason(&failure) {
+                WithheldReason::Held => ErrorCode::HELD,
+                _ => ErrorCode::WITHDRAWN,
+            };
+            return Err(early.ends(started, code, ErrorClass::PolicyBlocked, failure));
+        }
+        let mut granted = Granted::read(trust, &means.policies, environment)?;
+        if !self.grant.is_empty() {
+            let here = std::env::current_dir();
+            let here = here.map_err(|error| Failure::unreadable(".".as_ref(), error))?;
+            granted.add_for_call(&self.grant, &self.tool, &contents, &here)?;
+        }
+        if self.lacks_input(&contents) {
+            let policies = &means.policies;
+            let about = show::about(&self.tool, &contents, source, policies, environment)?;
+            output.note(about.unwrap_or_default());
+        }
+        #[cfg_attr(
+            not(feature = "adapters"),
+            expect(unused_variables, reason = "for records")
+        )]
+        let (request, input) = match self.request(&contents, output) {
+            Ok(request) => request,
+            Err(failure) => {
+                let (code, class) = (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments);
+                return Err(early.ends(started, code, class, failure));
+            }
+        };
+        let confinement = self.confine.recorded(trust, environment)?;
+        let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
+        let recorder = started.map(begin).transpose()?;
+        // What is refused above leaves its row behind, and no cache.
+        let broker = self
+            .cache
+            .broker(&helper::compiler()?, environment, output)?;
+        broker.start()?;
+        let programs = Programs::start(&granted, environment, output)?;
+        let bar = Arc::new(Bar::new(format!("calling {}", self.tool), output.tells()));
+        let buckets = opens_buckets(&contents, &granted.policy);
+        let builder = means.host(contents, &granted, trust, environment, buckets)?;
+        let terminal = Terminal::new(&bar);
+        #[cfg(feature = "adapters")]
+        let records = Recorder::new();
+        #[cfg(feature = "adapters")]
+        let terminal = records.approver(terminal);
+        let builder = builder.approver(terminal);
+        let builder = source.store.protect(builder, environment);
+        let builder = programs.attach(builder);
+        let mut builder = helper::recorded(builder, recorder.as_ref(), &granted);
+        if self.id.is_some() {
+            builder = builder.shared_state(&means.shared_state(environment, None));
+        }
+        let host = self.cache.host(builder, &broker)?;
+        let confinement = means.kept(&host, &granted, environment)?;
+        (self.confine).apply(confinement, &broker, trust, environment, output)?;
+        self.warn_of_cost(&host, output);
+        let request = request.answerable(Terminal::answerable());
+        let request = request.observer(Arc::new(Watch {
+            bar: Arc::clone(&bar),
+            #[cfg(feature = "adapters")]
+            recorder: records.clone(),
+        }));
+        let runtime = runtime()?;
+        #[cfg(feature = "adapters")]
+        let mut events = host.events(EventFilter::all());
+        let reply = runtime.block_on(async {
+            let mut call = std::pin::pin!(answered(&host, request, &bar));
+            // Compiling a driver for the first time may take seconds.
+            match tokio::time::timeout(SHOW_DELAY, &mut call).await {
+                Ok(reply) => reply,
+                Err(_) => {
+                    bar.spin();
+                    call.await
+                }
+            }
+        });
+        // A check that runs past its deadline is not waited for.
+        runtime.shutdown_background();
+        // The host has it, too, for its questions.
+        bar.clear();
+        helper::warn_if_not_kept(&broker, output);
+        helper::close_recorder(recorder.as_ref(), output);
+        let tool = host.tool(&self.tool);
+        #[cfg(feature = "adapters")]
+        if let Some(format) = self.format {
+            let mut ended = EndedCall::now(&reply, tool.as_ref(), &records);
+            ended = ended.with_events(heard(&mut events));
+            if let Some(recorder) = &recorder
+                && let Ok(invocation) = Invocation::parse(&reply.metadata.invocation)
+                && let Some((origin, rows)) = recorder.rows_of(invocation)
+            {
+                ended = ended.with_rows(&origin, rows);
+            }
+            if let Some(input) = &input {
+                ended = ended.with_input(input);
+            }
+            let form = match format {
+                Format::AgentTool => call_records(&ended),
+                Format::Amplifier => {
+                    let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
+                    amplifier_result(&reply, outputs)
+                }
+            };
+            return reply::formatted(&reply, &form, self.verbose, output);
+        }
+        show(&reply, tool.as_ref(), self, &granted, output)
     }
-    show(&reply, tool, arguments, &granted, output)
+
+    /// Warns of an expensive call, if no person is asked about it.
+    fn warn_of_cost(&self, host: &Host, output: &Output) {
+        let Some(tool) = host.tool(&self.tool) else {
+            return;
+        };
+        let pinned = self.driver.as_deref();
+        let mut drivers = tool.drivers.iter();
+        let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| pin == one.id));
+        if let Some(first) = first
+            && first.cost.class == CostClass::Expensive
+            && matches!(first.decision, Decision::Allow(_))
+        {
+            let (tool, driver) = (visible_line(&self.tool, 200), visible_line(&first.id, 200));
+            let cost = &first.cost;
+            output.warning(format!(
+                "a call of {tool} by {driver} is expensive, as its publisher says ({cost})"
+            ));
+        }
+    }
 }
 
 /// Shows how a call ended.
@@ -271,59 +273,12 @@ fn show(
     })
 }
 
-/// A call that has ended, for other forms of its result.
-#[cfg(feature = "adapters")]
-struct Ended<'a> {
-    reply: &'a Reply,
-    input: Option<&'a Value>,
-    recorder: &'a Recorder,
-    tool: Option<&'a ToolFacts>,
-    events: Vec<Arc<CallEvent>>,
-    /// The origin of the ledger, and its rows about the call.
-    rows: Option<(String, Vec<u64>)>,
-}
-
-#[cfg(feature = "adapters")]
-impl Ended<'_> {
-    fn show(self, format: Format, verbose: bool, output: &mut Output) -> Result<Exit> {
-        let Self {
-            reply,
-            input,
-            recorder,
-            tool,
-            events,
-            rows,
-        } = self;
-        match format {
-            Format::Amplifier => {
-                let outputs = tool.map(|tool| &tool.contract.outputs);
-                reply::formatted(reply, &amplifier_result(reply, outputs), verbose, output)
-            }
-            Format::AgentTool => {
-                let ended = EndedCall::now(reply, tool, recorder);
-                let ended = ended.with_events(events);
-                let ended = match rows {
-                    Some((origin, rows)) => ended.with_rows(&origin, rows),
-                    None => ended,
-                };
-                let ended = match input {
-                    Some(input) => ended.with_input(input),
-                    None => ended,
-                };
-                reply::formatted(reply, &call_records(&ended), verbose, output)
-            }
-        }
-    }
-}
-
 /// The granted hosts whose addresses are not granted, if the driver was refused one.
 fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
-    let violations = &reply.metadata.violations;
-    let is_refused = violations
-        .iter()
-        .any(|one| one.kind == ViolationKind::Network);
+    let mut violations = reply.metadata.violations.iter();
+    let is_refused = violations.any(|one| one.kind == ViolationKind::Network);
     let own = tool.drivers.iter();
-    let mut own = own.filter(|one| Some(&*one.id) == reply.metadata.driver.as_deref());
+    let mut own = own.filter(|one| Some(one.id.as_str()) == reply.metadata.driver.as_deref());
     match own.next().and_then(|driver| driver.decision.grant()) {
         Some(grant) if is_refused => InternalAddress::of(grant),
         _ => Vec::new(),
@@ -360,27 +315,6 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     heard
 }
 
-/// Warns of an expensive call, if no person is asked about it.
-fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
-    let Some(tool) = host.tool(&arguments.tool) else {
-        return;
-    };
-    let pinned = arguments.driver.as_deref();
-    let mut drivers = tool.drivers.iter();
-    let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| *pin == *one.id));
-    if let Some(first) = first
-        && first.cost.class == CostClass::Expensive
-        && matches!(first.decision, Decision::Allow(_))
-    {
-        output.warning(format!(
-            "a call of {} by {} is expensive, as its publisher says ({})",
-            visible_line(&arguments.tool, 200),
-            visible_line(&first.id, 200),
-            first.cost
-        ));
-    }
-}
-
 /// Shows what the driver reports on the bar, and records it.
 struct Watch {
     bar: Arc<Bar>,
@@ -392,14 +326,12 @@ impl Observer for Watch {
     fn compiling(&self, compiling: &Compiling) {
         let driver = visible_line(&compiling.driver, 100);
         let mut message = format!("compiling the driver {driver} for the first time");
-        match (compiling.elapsed, compiling.longest) {
-            (None, _) => message.push_str(", after others"),
-            (Some(elapsed), Some(longest)) => message.push_str(&format!(
-                ", {} s of at most {} s",
-                elapsed.as_secs(),
-                longest.as_secs()
-            )),
-            (Some(elapsed), None) => message.push_str(&format!(", {} s", elapsed.as_secs())),
+        match compiling.elapsed {
+            None => message.push_str(", after others"),
+            Some(elapsed) => message.push_str(&format!(", {} s", elapsed.as_secs())),
+        }
+        if let (Some(_), Some(longest)) = (compiling.elapsed, compiling.longest) {
+            message.push_str(&format!(" of at most {} s", longest.as_secs()));
         }
         self.bar.say(message);
     }
@@ -407,159 +339,14 @@ impl Observer for Watch {
     fn progress(&self, progress: &Progress) {
         #[cfg(feature = "adapters")]
         self.recorder.progress(progress);
-        let message = progress.message.as_deref().unwrap_or_default();
-        let total = progress
-            .total
-            .map(|total| format!(" of {total}"))
-            .unwrap_or_default();
-        self.bar.say(format!(
-            "the driver reports {}{total} {}",
+        let (done, message) = (
             progress.done,
-            visible_line(message, 100)
-        ));
+            progress.message.as_deref().unwrap_or_default(),
+        );
+        let message = visible_line(message, 100);
+        let total = progress.total.map(|total| format!(" of {total}"));
+        let total = total.unwrap_or_default();
+        self.bar
+            .say(format!("the driver reports {done}{total} {message}"));
     }
-}
-
-/// Whether the tool needs an input.
-fn lacks_input(arguments: &Arguments, contents: &[Content]) -> bool {
-    let id = arguments.tool.split('@').next().unwrap_or_default();
-    let mut tools = contents.iter().filter_map(|content| content.tool(id));
-    let empty = Value::Object(Map::new());
-    tools.any(|entry| entry.tool.inputs.validate(&empty).is_err())
-}
-
-/// The failure for a word that should have been the value of a flag.
-fn not_a_flag(tool: &str, stray: &str) -> Failure {
-    let hint = match stray {
-        json if json.starts_with(['{', '[']) => format!("write --input '{json}'"),
-        setting if setting.contains('=') => format!("write --set {setting}"),
-        _ => format!("`toolward show {tool}` lists the inputs: give them with --set KEY=VALUE"),
-    };
-    let message = format!("expected flags after the tool's id, found {stray:?}");
-    Failure::usage(OperatorCode::SettingInvalid, message).hint(hint)
-}
-
-/// The request, and its input where records are made of the call and it is JSON at all.
-fn request(
-    arguments: &Arguments,
-    contents: &[Content],
-    output: &Output,
-) -> Result<(Request, Option<Value>)> {
-    let id = arguments.tool.split('@').next().unwrap_or_default();
-    let contract = contents
-        .iter()
-        .find_map(|content| content.tool(id))
-        .map(|entry| &entry.tool);
-    let text = match &arguments.input {
-        Some(argument) => Some(document(argument)?),
-        None => None,
-    };
-    #[cfg(feature = "adapters")]
-    let recorded = arguments.format == Some(Format::AgentTool);
-    #[cfg(not(feature = "adapters"))]
-    let recorded = false;
-    let (mut request, input) = match (text, arguments.set.is_empty()) {
-        (Some(text), true) => {
-            // The host reads the text itself.
-            let input = recorded.then(|| parse("--input", &text).ok()).flatten();
-            (Request::new(arguments.tool.as_str(), text), input)
-        }
-        (text, _) => {
-            let base = match text {
-                Some(text) => parse("--input", &text)?,
-                None => Value::Object(Map::new()),
-            };
-            let schema = contract.map(|tool| tool.inputs.value());
-            let settings = settings(&arguments.set)?;
-            let input = arguments::apply(base, &settings, schema)
-                .map_err(|error| Failure::of(Kind::Usage, error))?;
-            let seen = recorded.then(|| input.clone());
-            (Request::with_value(arguments.tool.as_str(), input), seen)
-        }
-    };
-    if let Some(context) = &arguments.context {
-        let context = parse("--context", &document(context)?)?;
-        let only_pins = match context.as_object() {
-            Some(members) => members.len() == 1 && members.contains_key(CONTEXT_PIN),
-            None => false,
-        };
-        if contract.is_some_and(|tool| tool.context_schema.is_none()) && !only_pins {
-            output.warning(format!("--context is not used: {id} has no contextSchema"));
-        }
-        request = request.context(context);
-    }
-    if let Some(milliseconds) = arguments.timeout {
-        request = request.timeout(Duration::from_millis(milliseconds));
-    }
-    if let Some(id) = &arguments.id {
-        request = request.named(id);
-    }
-    if let Some(driver) = &arguments.driver {
-        request = request.pinned_driver(driver.as_str());
-    }
-    Ok((request, input))
-}
-
-/// The text of `JSON`, `@FILE` or `-`.
-fn document(argument: &str) -> Result<String> {
-    match argument.strip_prefix('@') {
-        Some(path) => read_input(path.as_ref()),
-        None if argument == "-" => {
-            let mut text = String::new();
-            std::io::stdin()
-                .lock()
-                .take(MAX_INPUT_BYTES)
-                .read_to_string(&mut text)
-                .map_err(|error| Failure::unreadable("standard input".as_ref(), error))?;
-            Ok(text)
-        }
-        None => Ok(argument.to_owned()),
-    }
-}
-
-fn read_input(path: &std::path::Path) -> Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_INPUT_BYTES).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, error))?;
-    Ok(text)
-}
-
-fn parse(flag: &str, text: &str) -> Result<Value> {
-    let limits = Limits {
-        bytes: usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX),
-        ..Limits::default()
-    };
-    json::parse(text.as_bytes(), &limits).map_err(|error| {
-        Failure::with_code(
-            Kind::Usage,
-            error.code(),
-            format!(
-                "{flag}: line {}, column {}: {}",
-                error.line, error.column, error.message
-            ),
-        )
-        .hint(format!(
-            "write JSON, names and texts in double quotes: {flag} '{{\"KEY\": \"TEXT\"}}'"
-        ))
-    })
-}
-
-fn settings(arguments: &[String]) -> Result<Vec<arguments::Setting>> {
-    arguments
-        .iter()
-        .map(|argument| {
-            let Some((key, value)) = argument.split_once('=') else {
-                return Err(Failure::usage(
-                    OperatorCode::SettingInvalid,
-                    format!("--set {argument:?}: there is no `=`"),
-                )
-                .hint("write --set KEY=VALUE, or --set KEY=@FILE for a file's text"));
-            };
-            Ok(match value.strip_prefix('@') {
-                Some(path) => arguments::Setting::text(key, read_input(path.as_ref())?),
-                None => arguments::Setting::literal(key, value),
-            })
-        })
-        .collect()
 }

@@ -1,15 +1,14 @@
-//! `check`: diagnostics over a file, a bundle, or a directory of bundles.
+//! `check`: diagnostics over a file, a bundle, or a directory of bundles; with `--explain` what a code means, from the
+//! tables that the book's pages are made of.
 
-mod explain;
-
-use std::path::{Path, PathBuf};
-
-use clap::Args;
 use toolward_author::against::Earlier;
 use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with};
+use toolward_support::fields::nearest;
+use toolward_support::report::Code as Row;
 
-use crate::failure::{Code, Exit, Failure, Result, packed};
-use crate::output::{Output, counted};
+use crate::codes::rows;
+use crate::failure::packed;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -32,8 +31,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     if let Some(code) = &arguments.explain {
-        explain::run(code, output)?;
-        return Ok(Exit::Fine);
+        return explain(code, output).map(|()| Exit::Fine);
     }
     let report = match &arguments.against {
         Some(old) => against(&arguments.path, old)?,
@@ -72,14 +70,109 @@ fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let report = check_with(path, &options(Some(&earlier)));
     // Without a readable bundle.toml there is no id, and an error has the reason.
     if report.compared == 0 && report.errors() == 0 {
-        let message = format!(
-            "{} has no bundle with the id of {}, {}",
-            path.display(),
-            old.display(),
-            earlier.id()
-        );
+        let (path, old, id) = (path.display(), old.display(), earlier.id());
+        let message = format!("{path} has no bundle with the id of {old}, {id}");
         let failure = Failure::usage(Code::BundleOther, message);
         return Err(failure.hint("name an earlier release of the bundle that is checked"));
     }
     Ok(report)
+}
+
+/// The row that has the meaning of a code.
+fn row(code: &str) -> Option<&'static Row> {
+    rows().find(|row| row.code == code && !row.meaning.is_empty())
+}
+
+fn explain(code: &str, output: &mut Output) -> Result {
+    let Some(row) = row(code) else {
+        let hint = match nearest(code, rows().map(|row| row.code)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "the book lists all codes: `Diagnostics`, `Refusals`, `Errors of the command` \
+                     and `Results and error codes`"
+                .to_owned(),
+        };
+        let message = format!("no explanation has the code {code}");
+        return Err(Failure::usage(Code::NotExplained, message).hint(hint));
+    };
+    if output.json() {
+        return output.value(&json!({
+            "ok": true,
+            "code": row.code,
+            "severity": row.severity,
+            "meaning": row.meaning,
+            "advice": Some(row.advice).filter(|advice| !advice.is_empty()),
+        }));
+    }
+    let meaning = row.meaning.trim_end_matches('.');
+    let advice = match row.advice {
+        "" => String::new(),
+        advice => format!("\n\n{advice}"),
+    };
+    output.line(format_args!(
+        "{}[{}]: {meaning}{advice}",
+        row.severity, row.code
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::TABLES;
+
+    /// The codes in the first column of a page's tables.
+    fn listed(page: &str) -> Vec<String> {
+        let path = format!("{}/../docs/src/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).expect("a page of the book");
+        let cells = text.lines().filter_map(|line| {
+            line.strip_prefix("| ")?
+                .split(" |")
+                .next()
+                .map(str::to_owned)
+        });
+        let codes = cells.flat_map(|cell| {
+            let codes: Vec<_> = cell
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect();
+            codes
+        });
+        codes.collect()
+    }
+
+    #[test]
+    fn each_code_of_the_book_has_a_meaning() {
+        let pages = [
+            ("command-errors.md", 200),
+            ("reference/diagnostics.md", 100),
+            ("reference/refusals.md", 30),
+            ("reference/outgoing-requests.md", 40),
+        ];
+        for (page, least) in pages {
+            let codes = listed(page);
+            assert!(codes.len() >= least, "{page}: {}", codes.len());
+            for code in codes {
+                assert!(row(&code).is_some(), "{page}: {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_code_that_is_printed_has_a_meaning() {
+        for printed in rows() {
+            assert!(row(printed.code).is_some(), "{}", printed.code);
+        }
+    }
+
+    #[test]
+    fn each_page_names_the_codes_of_its_tables() {
+        for (page, tables) in TABLES {
+            let path = format!("{}/../docs/src/{page}", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).expect("a page of the book");
+            for row in tables.iter().flat_map(|table| table.iter()) {
+                assert!(text.contains(row.code), "{page}: {}", row.code);
+            }
+        }
+    }
 }

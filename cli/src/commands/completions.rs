@@ -2,18 +2,13 @@
 //! names, which they ask `internal-names` for. Packages have manual pages, too: `internal-man-pages`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Command, ValueEnum};
 use clap_complete::Shell;
-use toolward_operator::installed::StoreLocation;
 use toolward_operator::names;
-use toolward_operator::trust::Trust;
 
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::flags::Flagged;
-use crate::output::raw;
+use crate::output::{raw, unwritable};
+use crate::prelude::*;
 
 /// The commands whose first argument is an id or a name that only the installation knows.
 const COMPLETED: [(&str, Completed); 9] = [
@@ -42,14 +37,19 @@ enum Completed {
 }
 
 impl Completed {
+    /// What the generated script for zsh has for names, until it is replaced.
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Tools => "toolward-internal-tools",
+            Self::Bundles => "toolward-internal-bundles",
+            Self::Installed => "toolward-internal-installed",
+            Self::Publishers => "toolward-internal-publishers",
+        }
+    }
+
     /// What `internal-names` takes.
     fn word(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Bundles => "bundles",
-            Self::Installed => "installed",
-            Self::Publishers => "publishers",
-        }
+        self.mark().trim_start_matches("toolward-internal-")
     }
 }
 
@@ -132,8 +132,9 @@ impl ManPages {
     pub(crate) fn run(&self, command: Command) -> Result {
         clap_mangen::generate_to(command, &self.directory).map_err(|error| {
             let directory = self.directory.display();
-            let message = format!("the manual pages can't be written to {directory}: {error}");
-            Failure::new(Kind::Failed, Code::OutputUnwritable, message)
+            unwritable(format!(
+                "the manual pages can't be written to {directory}: {error}"
+            ))
         })
     }
 }
@@ -225,18 +226,8 @@ fn fish_names() -> String {
 fn zsh_marked(command: Command) -> Command {
     COMPLETED.iter().fold(command, |command, (words, kind)| {
         let words: Vec<&str> = words.split(' ').collect();
-        zsh_marked_at(command, &words, zsh_mark(*kind))
+        zsh_marked_at(command, &words, kind.mark())
     })
-}
-
-/// What is in the generated script for names, until it is replaced.
-fn zsh_mark(kind: Completed) -> &'static str {
-    match kind {
-        Completed::Tools => "toolward-internal-tools",
-        Completed::Bundles => "toolward-internal-bundles",
-        Completed::Installed => "toolward-internal-installed",
-        Completed::Publishers => "toolward-internal-publishers",
-    }
 }
 
 fn zsh_marked_at(command: Command, words: &[&str], mark: &'static str) -> Command {
@@ -259,7 +250,7 @@ fn zsh_names(script: &str) -> String {
     let named = COMPLETED.iter();
     let named = named.fold(script.to_owned(), |script, (_, kind)| {
         let names = format!(":_toolward_names {}", kind.word());
-        script.replace(&format!(":({})", zsh_mark(*kind)), &names)
+        script.replace(&format!(":({})", kind.mark()), &names)
     });
     // In front of the first call of the function, if the script is a file of `fpath`.
     match named.rsplit_once(ZSH_LAST) {

@@ -1,17 +1,10 @@
 //! `demo`: a hostile tool being stopped, and tools for an agent to try.
 
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::text::visible_line;
 use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
-use toolward_operator::runtime;
 
-use super::compile_broker;
-use super::mcp::Client;
-use crate::environment::Environment;
-use crate::failure::{Exit, Result};
-use crate::flags::ConfineFlags;
-use crate::output::Output;
+use super::mcp::McpClient;
+use crate::helper;
+use crate::prelude::*;
 use crate::wrap::wrapped;
 
 /// What clients call the server of the demo.
@@ -25,25 +18,23 @@ pub(crate) struct Arguments {
 
     /// Print the block for this client
     #[arg(long, value_enum, default_value = "claude-code")]
-    client: Client,
+    client: McpClient,
 
     #[command(flatten)]
     confine: ConfineFlags,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    match arguments.remove {
-        true => remove(environment, output).map(|()| Exit::Fine),
-        false => make(arguments, environment, output),
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        match self.remove {
+            true => remove(environment, output).map(|()| Exit::Fine),
+            false => make(self, environment, output),
+        }
     }
 }
 
 fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
-    let demo = Demo::make(environment, &compile_broker::command()?, output)?;
+    let demo = Demo::make(environment, &helper::compiler()?, output)?;
     let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
     let directory = demo.directory().display();
     output.note(format!(
@@ -114,10 +105,10 @@ fn shown(attempt: &TheftAttempt, outcome: &TheftOutcome) -> String {
             let by = wrapped(&visible_line(by, 300), &format!("\n{:11}", ""));
             format!("{title}\n  stopped: {by}")
         }
-        None => format!(
-            "{title}\n  NOT STOPPED: {}",
-            visible_line(outcome.reply.as_deref().unwrap_or_default(), 300)
-        ),
+        None => {
+            let reply = visible_line(outcome.reply.as_deref().unwrap_or_default(), 300);
+            format!("{title}\n  NOT STOPPED: {reply}")
+        }
     }
 }
 
@@ -140,7 +131,7 @@ fn remove(environment: &Environment, output: &mut Output) -> Result {
         ));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let files = Client::files(environment.home.as_deref(), &project);
+    let files = McpClient::files(environment.home.as_deref(), &project);
     let clients = demo::mentioning(&removed.directory, &files);
     for file in &clients {
         output.warning(format!(

@@ -1,33 +1,51 @@
-//! `doctor`: whether this machine and installation are fit for the work.
+//! `doctor`: whether this machine and installation are fit for the work; with `--language` what drivers can be built with
+//! here, and what is missing.
 
-mod languages;
+use std::ffi::OsString;
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::json;
 use toolward_author::BuildKind;
-use toolward_bundle::text::visible_line;
+use toolward_author::build::{self, BuildError};
 use toolward_contract::diagnostic::Severity;
-
-use languages::{LanguageFlags, LanguageTools};
-
-use super::exec_broker::Programs;
-use crate::environment::Environment;
-use crate::failure::{Exit, Result};
-use crate::flags::Flagged;
-use crate::output::Output;
-use crate::wrap::{wrapped, wrapped_around_code};
-use toolward_operator::bundles::BundleSource;
 use toolward_operator::doctor::{self, Check, CheckState};
-use toolward_operator::granted::PolicyFiles;
-use toolward_operator::installed::StoreLocation;
-use toolward_operator::trust::Trust;
+
+use super::build::{guest_cargo, tools};
+use crate::helper::Programs;
+use crate::prelude::*;
+use crate::wrap::{wrapped, wrapped_around_code};
+
+/// The languages, in the order in which they are shown.
+const LANGUAGES: &[BuildKind] = &[
+    BuildKind::Rust,
+    BuildKind::Js,
+    BuildKind::Python,
+    BuildKind::Go,
+    BuildKind::C,
+];
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    languages: LanguageFlags,
+    /// Check only the tools that drivers in these languages are built with
+    ///
+    /// Some of rust, js, ts, python, go and c, or all.
+    #[arg(
+        long,
+        num_args = 1..,
+        value_parser = languages,
+        conflicts_with_all = ["config", "policy_file", "store_dir"]
+    )]
+    language: Vec<&'static [BuildKind]>,
+
+    /// The Cargo of the guest toolchain
+    ///
+    /// [default: TOOLWARD_GUEST_CARGO, else cargo]
+    #[arg(long, value_name = "PROGRAM")]
+    guest_cargo: Option<OsString>,
+
+    /// Where the tools of other languages are installed
+    ///
+    /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    toolchain: Option<PathBuf>,
 
     /// Check this configuration
     ///
@@ -42,56 +60,144 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    if arguments.languages.is_set() {
-        return arguments.languages.run(environment, output);
-    }
-    let trust = Trust::of_config(arguments.config.clone());
-    let mut checks = vec![
-        Check::new("version", CheckState::Ok, version()),
-        doctor::engine(),
-        doctor::memory_reset(),
-        doctor::confinement(),
-        doctor::system_calls(&trust, environment),
-        doctor::cache(environment),
-        doctor::configuration(arguments.config.as_deref(), environment),
-        doctor::publishers(&trust, environment),
-        doctor::ledger(&trust, environment),
-    ];
-    let found = arguments.languages.look(environment).into_iter();
-    checks.extend(found.map(|one| language(one, &arguments.languages, environment)));
-    checks.extend(doctor::installed(
-        &arguments.store,
-        &trust,
-        environment,
-        output,
-    ));
-    checks.extend(doctor::lasting_changes(environment));
-    checks.extend(doctor::policy(&trust, &arguments.policies, environment));
-    checks.extend(Programs::checks(&trust, &arguments.policies, environment)?);
-    let source = BundleSource {
-        trust,
-        store: arguments.store.clone(),
-        ..BundleSource::default()
+fn languages(word: &str) -> std::result::Result<&'static [BuildKind], String> {
+    let word = if word == "ts" { "js" } else { word };
+    let mut each = LANGUAGES.chunks(1);
+    let found = match word {
+        "all" => Some(LANGUAGES),
+        word => each.find(|one| one.iter().any(|kind| kind.word() == word)),
     };
-    checks.extend(doctor::unused_rules(
-        &source,
-        &arguments.policies,
-        environment,
-    ));
-    let failed = checks.iter().any(|check| check.state == CheckState::Error);
-    if output.json() {
-        output.value(&json!({ "ok": !failed, "checks": checks }))?;
-    } else {
+    found.ok_or_else(|| "expected one of rust, js, ts, python, go, c, all".to_owned())
+}
+
+/// A language, and the tools that were found for it or what is missing.
+type LanguageTools = (BuildKind, std::result::Result<String, BuildError>);
+
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        let failed = match self.language.is_empty() {
+            true => self.check(environment, output)?,
+            false => self.check_languages(environment, output)?,
+        };
+        Ok(if failed { Exit::Failed } else { Exit::Fine })
+    }
+
+    /// Whether a check fails.
+    fn check(&self, environment: &Environment, output: &mut Output) -> Result<bool> {
+        let (policies, config) = (&self.policies, self.config.as_deref());
+        let trust = Trust::of_config(self.config.clone());
+        let mut checks = vec![
+            Check::new("version", CheckState::Ok, version()),
+            doctor::engine(),
+            doctor::memory_reset(),
+            doctor::confinement(),
+            doctor::system_calls(&trust, environment),
+            doctor::cache(environment),
+            doctor::configuration(config, environment),
+            doctor::publishers(&trust, environment),
+            doctor::ledger(&trust, environment),
+        ];
+        let found = self.language_tools(environment).into_iter();
+        checks.extend(found.map(|one| self.language_check(one, environment)));
+        checks.extend(doctor::installed(&self.store, &trust, environment, output));
+        checks.extend(doctor::lasting_changes(environment));
+        checks.extend(doctor::policy(&trust, policies, environment));
+        checks.extend(Programs::checks(&trust, policies, environment)?);
+        let source = BundleSource {
+            trust,
+            store: self.store.clone(),
+            ..BundleSource::default()
+        };
+        checks.extend(doctor::unused_rules(&source, policies, environment));
+        let failed = checks.iter().any(|check| check.state == CheckState::Error);
+        if output.json() {
+            output.value(&json!({ "ok": !failed, "checks": checks }))?;
+            return Ok(failed);
+        }
         for check in &checks {
             output.line(shown(check, output))?;
         }
+        Ok(failed)
     }
-    Ok(if failed { Exit::Failed } else { Exit::Fine })
+
+    /// Whether a language's tools are missing.
+    fn check_languages(&self, environment: &Environment, output: &mut Output) -> Result<bool> {
+        let found = self.language_tools(environment);
+        let failed = found.iter().any(|(_, tools)| tools.is_err());
+        if output.json() {
+            let languages: Vec<Value> = found.iter().map(language_json).collect();
+            let directory = tools(self.toolchain.as_ref(), environment).directory;
+            let directory = directory.map(|directory| directory.display().to_string());
+            let value = json!({ "ok": !failed, "directory": directory, "languages": languages });
+            output.value(&value)?;
+            return Ok(failed);
+        }
+        for (kind, tools) in &found {
+            let (state, text) = match tools {
+                Ok(tools) => ("ok     ", tools.clone()),
+                Err(error) => ("missing", error.to_string()),
+            };
+            let text = visible_line(&text, 1000);
+            output.line(format!("{state}  {:<6}  {text}", kind.word()))?;
+            if let Some(hint) = tools.as_ref().err().and_then(BuildError::hint) {
+                output.line(format!("         hint: {}", visible_line(&hint, 1000)))?;
+            }
+        }
+        Ok(failed)
+    }
+
+    /// The tools of these languages, or of all if none is named.
+    fn language_tools(&self, environment: &Environment) -> Vec<LanguageTools> {
+        let tools = tools(self.toolchain.as_ref(), environment);
+        let asked = |kind: BuildKind| {
+            self.language.is_empty() || self.language.iter().any(|some| some.contains(&kind))
+        };
+        let mut found = Vec::new();
+        if asked(BuildKind::Rust) {
+            let cargo = guest_cargo(self.guest_cargo.as_ref(), environment);
+            let probed = build::probe(&cargo, &tools);
+            let (cargo, target) = (cargo.to_string_lossy(), build::TARGET);
+            let makes = format!("{cargo} makes components for {target}");
+            found.push((BuildKind::Rust, probed.map(|()| makes)));
+        }
+        let others = build::look(&tools, Path::new(".")).into_iter();
+        let others = others.filter(|one| asked(one.kind));
+        found.extend(others.map(|one| (one.kind, one.tools)));
+        found
+    }
+
+    /// Only authors build, and in few languages, so that a missing one is a note.
+    fn language_check(&self, (kind, tools): LanguageTools, environment: &Environment) -> Check {
+        let name = match kind {
+            BuildKind::Rust => "guest-toolchain",
+            BuildKind::Js => "javascript",
+            other => other.word(),
+        };
+        let error = match tools {
+            Ok(tools) => return Check::new(name, CheckState::Ok, tools),
+            Err(error) => error,
+        };
+        let cargo = guest_cargo(self.guest_cargo.as_ref(), environment);
+        let message = match kind {
+            BuildKind::Rust => format!(
+                "{} makes no components, so that `build` won't work: {error}",
+                cargo.to_string_lossy()
+            ),
+            _ => error.to_string(),
+        };
+        Check::new(name, CheckState::Note, message).maybe_hint(error.hint())
+    }
+}
+
+fn language_json((kind, tools): &LanguageTools) -> Value {
+    let language = kind.word();
+    match tools {
+        Ok(tools) => json!({ "language": language, "ok": true, "tools": tools }),
+        Err(error) => json!({
+            "language": language, "ok": false,
+            "error": { "code": error.code(), "message": error.to_string(), "hint": error.hint() },
+        }),
+    }
 }
 
 /// A check as lines for people. What continues on another line stands below its beginning.
@@ -119,30 +225,4 @@ fn version() -> String {
         std::env::consts::OS,
         std::env::consts::ARCH
     )
-}
-
-/// Only authors build, and in few languages, so that a missing one is a note.
-fn language(found: LanguageTools, flags: &LanguageFlags, environment: &Environment) -> Check {
-    let name = match found.kind {
-        BuildKind::Rust => "guest-toolchain",
-        BuildKind::Js => "javascript",
-        other => other.word(),
-    };
-    let installable = found.installable().is_some();
-    let error = match found.tools {
-        Ok(tools) => return Check::new(name, CheckState::Ok, tools),
-        Err(error) => error,
-    };
-    let message = match found.kind {
-        BuildKind::Rust => format!(
-            "{} makes no components, so that `build` won't work: {error}",
-            flags.cargo(environment).to_string_lossy()
-        ),
-        _ => error.to_string(),
-    };
-    let hint = match installable {
-        true => Some(flags.installing(found.kind).into()),
-        false => error.hint(),
-    };
-    Check::new(name, CheckState::Note, message).maybe_hint(hint)
 }

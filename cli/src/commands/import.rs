@@ -1,23 +1,17 @@
 //! `import`: bundles of components and tool definitions that were made for other hosts.
 
-mod aml;
-mod runloop;
+mod definitions;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
-use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use toolward_adapters::import::{self, ImportError, Imported, Options};
 use toolward_bundle::component::Surface;
-use toolward_bundle::text::{visible, visible_line};
-use toolward_operator::file;
 
 use super::inspect::read_component;
-use crate::codes::Code;
-use crate::environment::Environment;
-use crate::failure::{Failure, Kind, Result, own_program};
-use crate::output::{Output, quoted};
+use super::new::places;
+use crate::helper::own_program;
+use crate::output::quoted;
+use crate::prelude::*;
 
 /// How many functions of which no tool was made are named.
 const MAX_SHOWN: usize = 20;
@@ -31,37 +25,29 @@ const MAX_POLICY: usize = 1024 * 1024;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// A component with plain functions, as Wassette calls them: each becomes a tool
-    Component(Component),
+    Component {
+        /// The component
+        file: PathBuf,
+        #[command(flatten)]
+        declared: DeclaredFlags,
+    },
     /// A tool of Amplifier, or a directory with one. It is asked for its description in a
     /// sandbox that reaches nothing
-    Amplifier(Amplifier),
+    Amplifier {
+        /// The component, or a directory with one file that ends in .wasm
+        path: PathBuf,
+        #[command(flatten)]
+        declared: DeclaredFlags,
+    },
     /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
-    Aml(aml::Arguments),
+    Aml(definitions::AmlFlags),
     /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
-    Runloop(runloop::Arguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Component {
-    /// The component
-    file: PathBuf,
-
-    #[command(flatten)]
-    declared: Declared,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Amplifier {
-    /// The component, or a directory with one file that ends in .wasm
-    path: PathBuf,
-
-    #[command(flatten)]
-    declared: Declared,
+    Runloop(definitions::Runloop),
 }
 
 /// What the tools are called, and what they may ask for: only what these flags name.
 #[derive(Debug, Args)]
-struct Declared {
+pub(crate) struct DeclaredFlags {
     /// The id of the bundle and its tool; of several tools, the beginning of each
     #[arg(long)]
     id: String,
@@ -94,27 +80,25 @@ struct Declared {
 impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         match self {
-            Self::Component(component) => {
-                let file = &component.file;
-                let options = component.declared.options(file, environment)?;
+            Self::Component { file, declared } => {
+                let options = declared.options(file, environment)?;
                 let imported = import::component(&read_component(file)?, &options);
-                component.declared.write(file, imported, output)
+                declared.write(file, imported, output)
             }
-            Self::Amplifier(amplifier) => {
-                let file = &only_component(&amplifier.path)?;
-                let options = amplifier.declared.options(file, environment)?;
+            Self::Amplifier { path, declared } => {
+                let file = &only_component(path)?;
+                let options = declared.options(file, environment)?;
                 let wasm = read_component(file)?;
-                let spec = spec(file, &wasm)?;
-                let imported = import::amplifier(&wasm, &spec, &options);
-                amplifier.declared.write(file, imported, output)
+                let imported = import::amplifier(&wasm, &spec(file, &wasm)?, &options);
+                declared.write(file, imported, output)
             }
-            Self::Aml(arguments) => aml::run(arguments, environment, output),
-            Self::Runloop(arguments) => runloop::run(arguments, environment, output),
+            Self::Aml(arguments) => arguments.run(environment, output),
+            Self::Runloop(arguments) => arguments.run(environment, output),
         }
     }
 }
 
-impl Declared {
+impl DeclaredFlags {
     fn options(&self, file: &Path, environment: &Environment) -> Result<Options> {
         let name = file.file_name().unwrap_or_default();
         Ok(Options {
@@ -132,10 +116,10 @@ impl Declared {
     fn write(
         &self,
         file: &Path,
-        imported: std::result::Result<Imported, ImportError>,
+        imported: Result<Imported, ImportError>,
         output: &mut Output,
     ) -> Result {
-        let imported = imported.map_err(|error| failed(error, file))?;
+        let imported = imported.map_err(|error| failed(error).in_file(file))?;
         let todo = "describe each tool whose TOOL.md says TODO, then";
         written(&imported, &self.output, &self.id, todo, output)
     }
@@ -149,28 +133,25 @@ fn written(
     todo: &str,
     output: &mut Output,
 ) -> Result {
-    import::create(directory, imported).map_err(|error| failed(error, directory))?;
+    import::create(directory, imported).map_err(|error| failed(error).in_file(directory))?;
     let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
-    let left_out = imported
-        .left_out
-        .iter()
+    let left_out = imported.left_out.iter();
+    let left_out = left_out
         .map(|left| json!({ "name": left.function, "reason": left.reason, "code": left.code }));
-    let remarks = imported
-        .remarks
-        .iter()
-        .map(|one| json!({ "tool": one.tool, "message": one.message, "code": one.code }));
+    let remarks = imported.remarks.iter();
+    let remarks =
+        remarks.map(|one| json!({ "tool": one.tool, "message": one.message, "code": one.code }));
     let value = json!({
         "ok": true, "directory": directory.display().to_string(), "tools": imported.tools, "files": names,
         "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
         "remarks": remarks.collect::<Vec<_>>(), "policy": imported.policy,
     });
-    let paths = names
-        .iter()
-        .map(|name| directory.join(name).display().to_string());
-    output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
+    output.result(&value, places(directory, &names))?;
     for left in imported.left_out.iter().take(MAX_SHOWN) {
-        let name = visible_line(&left.function, 200);
-        let reason = visible_line(&left.reason, 1000);
+        let (name, reason) = (
+            visible_line(&left.function, 200),
+            visible_line(&left.reason, 1000),
+        );
         output.note(format!("left out: {name}: {reason}"));
     }
     let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
@@ -199,10 +180,24 @@ fn written(
     Ok(())
 }
 
-fn failed(error: ImportError, path: &Path) -> Failure {
+fn failed(error: ImportError) -> Failure {
     let found = error.diagnostics().to_vec();
-    let failure = Failure::of(Kind::Failed, error).with_diagnostics(found);
-    failure.in_file(path)
+    crate::failure::failed(error).with_diagnostics(found)
+}
+
+/// The files in a directory whose names are wanted, by name; at most one more than `limit`.
+fn files_in(
+    directory: &Path,
+    limit: usize,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory);
+    let entries = entries.map_err(|error| Failure::unreadable(directory, error))?;
+    let entries = entries.filter_map(std::result::Result::ok);
+    let wanted = entries.filter(|entry| is_wanted(&entry.file_name().to_string_lossy()));
+    let mut found: Vec<PathBuf> = wanted.map(|entry| entry.path()).take(limit + 1).collect();
+    found.sort();
+    Ok(found)
 }
 
 /// The file itself, or the only component in a directory.
@@ -210,13 +205,7 @@ fn only_component(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let entries = std::fs::read_dir(path).map_err(|error| Failure::unreadable(path, error))?;
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let wasm = files.filter(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "wasm")
-    });
-    match &wasm.collect::<Vec<_>>()[..] {
+    match &files_in(path, usize::MAX - 1, |name| name.ends_with(".wasm"))?[..] {
         [only] => Ok(only.clone()),
         all => {
             let message = format!("it has {} files that end in .wasm", all.len());
@@ -228,12 +217,13 @@ fn only_component(path: &Path) -> Result<PathBuf> {
 /// The description that a tool of Amplifier gives. It is asked in a separate call, in a process
 /// that is confined as for any other.
 fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
-    let surface = Surface::read(wasm).map_err(|error| failed(error.into(), file))?;
-    import::usable(wasm, &surface, "amplifier").map_err(|error| failed(error, file))?;
+    let failed = |error| failed(error).in_file(file);
+    let surface = Surface::read(wasm).map_err(|error| failed(error.into()))?;
+    import::usable(wasm, &surface, "amplifier").map_err(failed)?;
     let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
     let folder = folder.map_err(|error| Failure::unreadable(&std::env::temp_dir(), error))?;
     let bundle = folder.path().join("bundle");
-    let tool = import::spec_bundle(&bundle, wasm).map_err(|error| failed(error, file))?;
+    let tool = import::spec_bundle(&bundle, wasm).map_err(failed)?;
     let mut call = Process::new(own_program()?);
     call.args(["--json", "call", tool, "--input", "{}", "--no-cache"])
         .arg("--dev")
@@ -245,7 +235,7 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
         .stderr(Stdio::null());
     let unanswered = |why: &str| {
         let message = format!("its `get-spec` gave no description: {why}");
-        Failure::new(Kind::Failed, Code::ImportSpecFailed, message)
+        Failure::failed(Code::ImportSpecFailed, message)
             .in_file(file)
             .hint("`get-spec` returns JSON with name, description and parameters, and asks for nothing")
     };
@@ -267,7 +257,7 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
 /// What the files of one import may have together: all of them are in memory before the first is looked at.
-pub(super) struct Budget {
+struct Budget {
     left: usize,
 }
 
@@ -279,12 +269,12 @@ impl Default for Budget {
 
 impl Budget {
     /// Reads a file of at most `limit` bytes.
-    pub(super) fn read(&mut self, path: &Path, limit: usize) -> Result<Vec<u8>> {
+    fn read(&mut self, path: &Path, limit: usize) -> Result<Vec<u8>> {
         let size = path.metadata().map_or(0, |metadata| metadata.len());
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > self.left && size <= limit {
             let message = format!("{}: more than {MAX_TOTAL} bytes of files", path.display());
-            return Err(Failure::new(Kind::Usage, Code::ImportTooMany, message));
+            return Err(Failure::usage(Code::ImportTooMany, message));
         }
         let bytes = file::read(path, limit.min(self.left))?;
         self.left = self.left.saturating_sub(bytes.len());

@@ -2,22 +2,14 @@
 //! whether there was any.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
-use toolward_bundle::content::Content;
-use toolward_bundle::inspect::{ActionView, DeclarationDifference, InputView, Inspection};
-use toolward_bundle::text::visible_line;
+use toolward_bundle::inspect::{ActionView, DriverView, InputView, Inspection, ToolView};
 use toolward_operator::bundles::{is_under_work, under_work};
-use toolward_operator::installed::{StoreLocation, bundle_of, examined, next_step};
-use toolward_operator::trust::Trust;
+use toolward_operator::installed::{bundle_of, examined, next_step};
 
-use crate::environment::Environment;
-use crate::failure::{self, Failure, Kind, Result};
-use crate::flags::Flagged;
-use crate::output::Output;
+use crate::failure::packed;
+use crate::prelude::*;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 300;
@@ -42,10 +34,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
     let path = &arguments.path;
-    if path
-        .extension()
-        .is_some_and(|extension| extension == "wasm")
-    {
+    if path.extension().is_some_and(|ending| ending == "wasm") {
         return component(path, output);
     }
     let (trust, store) = (&arguments.trust, &arguments.store);
@@ -56,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     } else if trust.is_given(environment) {
         Inspection::of(&trust.content(path, store, environment, output)?)
     } else {
-        Inspection::unverified(path).map_err(failure::packed)?
+        Inspection::unverified(path).map_err(packed)?
     };
     match output.json() {
         true => output.value(&inspection),
@@ -90,149 +79,153 @@ fn installed(
 
 fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
     let manifest = &inspection.manifest;
-    output.line(format!(
-        "{} {} (sequence {})",
-        line(&manifest.id),
-        manifest.version,
-        manifest.sequence
-    ))?;
+    let (id, version, sequence) = (line(&manifest.id), &manifest.version, manifest.sequence);
+    let mut lines = TextLines::new(format_args!("{id} {version} (sequence {sequence})"));
     let known = match inspection.verified {
         true => "verified",
         false if inspection.publisher.starts_with("dev:") => "under work, unsigned",
         false => "NOT VERIFIED: anybody can write this",
     };
     let publisher = line(&inspection.publisher);
-    output.line(format!("  publisher  {publisher} ({known})"))?;
-    if inspection.verified {
-        for signer in &inspection.signers {
-            output.line(format!("  signed by  {signer}"))?;
-        }
+    lines.row("publisher", format_args!("{publisher} ({known})"));
+    for signer in inspection.signers.iter().filter(|_| inspection.verified) {
+        lines.row("signed by", signer);
     }
-    output.line(format!("  manifest   {}", inspection.manifest_digest))?;
-    output.line(format!("  created    {}", line(&manifest.created)))?;
+    lines.row("manifest", inspection.manifest_digest);
+    lines.row("created", line(&manifest.created));
     if let Some(expires) = &manifest.expires {
-        output.line(format!("  expires    {}", line(expires)))?;
+        lines.row("expires", line(expires));
     }
-    if let Some(provenance) = &inspection.provenance {
-        output.line(format!(
-            "  built      by {} for {}",
-            line(&provenance.compiler),
-            line(&provenance.target)
-        ))?;
+    if let Some(built) = &inspection.provenance {
+        let (compiler, target) = (line(&built.compiler), line(&built.target));
+        lines.row("built", format_args!("by {compiler} for {target}"));
     }
-    for tool in &inspection.tools {
-        output.line(format!("\ncontract {} {}", line(&tool.id), tool.version))?;
-        output.line(format!("  {}", line(&tool.description)))?;
-        let inputs: Vec<String> = tool.inputs.iter().map(input).collect();
-        output.line(format!("  inputs     {}", list(&inputs)))?;
-        let outputs: Vec<String> = tool.outputs.iter().map(input).collect();
-        output.line(format!("  outputs    {}", list(&outputs)))?;
-        output.line(format!("  declares   {}", list(&tool.declares)))?;
-        output.line(format!("  approval   {}", line(&tool.approval)))?;
-        output.line(format!("  risk       {} of 3", tool.risk_level))?;
-        output.line(format!("  timeout    {} ms", tool.timeout_ms))?;
-        output.line(format!("  cost       {}", tool.cost_class))?;
-        if !tool.fires_events.is_empty() {
-            output.line(format!("  fires      {}", list(&tool.fires_events)))?;
-        }
-        for (name, value) in &tool.budget {
-            let budget = format!("{name} {value}, which nothing counts");
-            output.line(format!("  budget     {}", line(&budget)))?;
-        }
-    }
-    for action in &inspection.actions {
-        show_action(action, output)?;
-    }
-    for driver in &inspection.drivers {
-        output.line(format!(
-            "\ndriver {} {} ({})",
-            line(&driver.id),
-            driver.version,
-            line(&driver.kind)
-        ))?;
-        output.line(format!("  implements {}", list(&driver.implements)))?;
-        output.line(format!("  egress     {}", list(&driver.egress)))?;
-        if !driver.requires.is_empty() {
-            output.line(format!("  requires   {}", list(&driver.requires)))?;
-        }
-        if let Some(path) = &driver.auth_ref {
-            output.line(format!("  auth.ref   {}", line(path)))?;
-        }
-        for request in &driver.requests {
-            output.line(format!("  requests   {}", line(request)))?;
-        }
-        if !driver.region.is_empty() {
-            output.line(format!("  region     {}", list(&driver.region)))?;
-        }
-        if !driver.policy_tags.is_empty() {
-            output.line(format!("  tags       {}", list(&driver.policy_tags)))?;
-        }
-        for (name, value) in &driver.unused {
-            output.line(format!(
-                "  no effect  {}",
-                line(&format!("{name}: {value}"))
-            ))?;
-        }
-        for (name, value) in &driver.fields {
-            output.line(format!(
-                "  not run    {}",
-                line(&format!("{name}: {value}"))
-            ))?;
-        }
-        for cost in &driver.costs {
-            output.line(format!("  costs      {}", line(&cost.to_string())))?;
-        }
-        if let Some(component) = &driver.component {
-            output.line(format!(
-                "  component  {} ({} bytes, {})",
-                line(&component.path),
-                component.size,
-                component.digest
-            ))?;
-            for name in &component.imports {
-                output.line(format!("  imports    {}", line(name)))?;
-            }
-            difference(&component.difference, output)?;
-        }
-    }
+    inspection
+        .tools
+        .iter()
+        .for_each(|tool| add_tool(&mut lines, tool));
+    inspection
+        .actions
+        .iter()
+        .for_each(|action| add_action(&mut lines, action));
+    inspection
+        .drivers
+        .iter()
+        .for_each(|driver| add_driver(&mut lines, driver));
     if files {
-        output.line("\nfiles")?;
+        lines.add("\nfiles");
         for file in &inspection.files {
-            output.line(format!(
-                "  {} {:>10} {:<9} {}",
-                file.blake3,
-                file.size,
-                file.role,
-                line(&file.path)
-            ))?;
+            let (digest, size, role) = (file.blake3, file.size, &file.role);
+            let path = line(&file.path);
+            lines.add(format_args!("  {digest} {size:>10} {role:<9} {path}"));
         }
     }
+    output.line(lines)?;
     for problem in &inspection.problems {
         output.diagnostic(problem)?;
     }
     Ok(())
 }
 
-/// What is imported and not declared, and the other way round.
-fn difference(difference: &DeclarationDifference, output: &mut Output) -> Result {
-    for found in &difference.undeclared {
-        let effect = if found.refused {
-            "a host refuses it"
-        } else {
-            "it gets nothing there"
+fn add_tool(lines: &mut TextLines, tool: &ToolView) {
+    lines.add(format_args!(
+        "\ncontract {} {}",
+        line(&tool.id),
+        tool.version
+    ));
+    lines.add(format_args!("  {}", line(&tool.description)));
+    for (name, fields) in [("inputs", &tool.inputs), ("outputs", &tool.outputs)] {
+        let fields: Vec<String> = fields.iter().map(input).collect();
+        lines.row(name, list(&fields));
+    }
+    lines.row("declares", list(&tool.declares));
+    lines.row("approval", line(&tool.approval));
+    lines.row("risk", format_args!("{} of 3", tool.risk_level));
+    lines.row("timeout", format_args!("{} ms", tool.timeout_ms));
+    lines.row("cost", tool.cost_class);
+    add_list(lines, "fires", &tool.fires_events);
+    for (name, value) in &tool.budget {
+        lines.row(
+            "budget",
+            line(&format!("{name} {value}, which nothing counts")),
+        );
+    }
+}
+
+fn add_action(lines: &mut TextLines, action: &ActionView) {
+    lines.add(format_args!(
+        "\naction {} {}",
+        line(&action.id),
+        action.version
+    ));
+    if !action.description.is_empty() {
+        lines.add(format_args!("  {}", line(&action.description)));
+    }
+    lines.row("mutates", list(&action.mutates));
+    let (approval, risk) = (line(&action.approval), action.risk_level);
+    lines.row("at least", format_args!("approval {approval}, risk {risk}"));
+    if !action.fires_events.is_empty() {
+        let events = list(&action.fires_events);
+        lines.row("no effect", format_args!("fires_events: {events}"));
+    }
+    for (kind, reference) in &action.implementations {
+        let hint = format!("implementations: {kind} {reference}");
+        lines.row("no effect", line(&hint));
+    }
+}
+
+fn add_driver(lines: &mut TextLines, driver: &DriverView) {
+    let (id, version, kind) = (line(&driver.id), &driver.version, line(&driver.kind));
+    lines.add(format_args!("\ndriver {id} {version} ({kind})"));
+    lines.row("implements", list(&driver.implements));
+    lines.row("egress", list(&driver.egress));
+    add_list(lines, "requires", &driver.requires);
+    if let Some(path) = &driver.auth_ref {
+        lines.row("auth.ref", line(path));
+    }
+    for request in &driver.requests {
+        lines.row("requests", line(request));
+    }
+    add_list(lines, "region", &driver.region);
+    add_list(lines, "tags", &driver.policy_tags);
+    for (row, fields) in [("no effect", &driver.unused), ("not run", &driver.fields)] {
+        for (name, value) in fields {
+            lines.row(row, line(&format!("{name}: {value}")));
+        }
+    }
+    for cost in &driver.costs {
+        lines.row("costs", line(&cost.to_string()));
+    }
+    let Some(component) = &driver.component else {
+        return;
+    };
+    let (path, size, digest) = (line(&component.path), component.size, &component.digest);
+    lines.row("component", format_args!("{path} ({size} bytes, {digest})"));
+    for name in &component.imports {
+        lines.row("imports", line(name));
+    }
+    for found in &component.difference.undeclared {
+        let (import, effect) = match found.refused {
+            true => (line(&found.import), "a host refuses it"),
+            false => (line(&found.import), "it gets nothing there"),
         };
-        output.line(format!(
-            "  undeclared {} is imported and not declared: {effect}",
-            line(&found.import)
-        ))?;
+        let text = format!("{import} is imported and not declared: {effect}");
+        lines.row("undeclared", text);
     }
-    for capability in &difference.unused {
-        output.line(format!(
-            "  unused     {} is declared, and nothing imported uses it",
-            line(capability)
-        ))?;
+    for capability in &component.difference.unused {
+        let capability = line(capability);
+        lines.row(
+            "unused",
+            format_args!("{capability} is declared, and nothing imported uses it"),
+        );
     }
-    Ok(())
+}
+
+/// A row, if there is something to list.
+fn add_list(lines: &mut TextLines, name: &str, items: &[String]) {
+    if !items.is_empty() {
+        lines.row(name, list(items));
+    }
 }
 
 fn input(input: &InputView) -> String {
@@ -257,8 +250,7 @@ pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
 
 fn component(path: &Path, output: &mut Output) -> Result {
     let bytes = read_component(path)?;
-    let surface =
-        Surface::read(&bytes).map_err(|error| Failure::of(Kind::Failed, error).in_file(path))?;
+    let surface = Surface::read(&bytes).map_err(|error| failed(error).in_file(path))?;
     let made_for = MadeFor::of(&surface);
     let usability = Usability::of(&bytes, &surface);
     let functions = match usability {
@@ -288,37 +280,43 @@ fn component(path: &Path, output: &mut Output) -> Result {
             "withheld": withheld.collect::<Vec<_>>(),
         }));
     }
+    let mut lines = TextLines::default();
     for name in &surface.imports {
-        output.line(format!("imports {}", line(name)))?;
+        lines.add(format_args!("imports {}", line(name)));
     }
     for export in &surface.exports {
-        output.line(format!("exports {} ({})", line(&export.name), export.kind))?;
+        lines.add(format_args!(
+            "exports {} ({})",
+            line(&export.name),
+            export.kind
+        ));
     }
-    output.line(format!(
-        "{} bytes, {} modules and {} components inside",
-        surface.size, surface.modules, surface.components
-    ))?;
+    let (size, modules, components) = (surface.size, surface.modules, surface.components);
+    lines.add(format_args!(
+        "{size} bytes, {modules} modules and {components} components inside"
+    ));
     for name in functions.offered.keys() {
-        output.line(format!("function {}", line(name)))?;
+        lines.add(format_args!("function {}", line(name)));
     }
     if functions.uncounted > 0 {
-        output.line(format!(
+        lines.add(format_args!(
             "{} more functions can't be called",
             functions.uncounted
-        ))?;
+        ));
     }
     for (name, reason) in &functions.withheld {
-        output.line(line(&format!("function {name} can't be called: {reason}")))?;
+        lines.add(line(&format!("function {name} can't be called: {reason}")));
     }
     let what = made_for.description();
-    output.line(match usability {
+    lines.add(match usability {
         Usability::Driver => format!("{what}: a contract can be bound to it"),
         Usability::Import(word) => {
             format!("{what}: `toolward import {word}` makes tools of it")
         }
         Usability::Unusable(reason) => line(&format!("{what}, which can't serve here: {reason}")),
         _ => what.to_owned(),
-    })
+    });
+    output.line(lines)
 }
 
 fn line(text: &str) -> String {
@@ -330,28 +328,4 @@ fn list(items: &[String]) -> String {
         [] => "nothing".to_owned(),
         items => line(&items.join(", ")),
     }
-}
-
-fn show_action(action: &ActionView, output: &mut Output) -> Result {
-    output.line(format!("\naction {} {}", line(&action.id), action.version))?;
-    if !action.description.is_empty() {
-        output.line(format!("  {}", line(&action.description)))?;
-    }
-    output.line(format!("  mutates    {}", list(&action.mutates)))?;
-    output.line(format!(
-        "  at least   approval {}, risk {}",
-        line(&action.approval),
-        action.risk_level
-    ))?;
-    if !action.fires_events.is_empty() {
-        output.line(format!(
-            "  no effect  fires_events: {}",
-            list(&action.fires_events)
-        ))?;
-    }
-    for (kind, reference) in &action.implementations {
-        let hint = format!("implementations: {kind} {reference}");
-        output.line(format!("  no effect  {}", line(&hint)))?;
-    }
-    Ok(())
 }

@@ -2,39 +2,28 @@
 //! registry names.
 
 mod list;
-mod search;
 mod update;
 
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::text::visible_line;
 use toolward_host::Broker;
-use toolward_operator::installed::StoreLocation;
 use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::network::{AskHost, DownloadHost, Fetcher, Network, RealmChange};
-use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::registry::UnknownHost;
 use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
+use toolward_operator::trust::TrustContext;
 use toolward_operator::trust::rows::TrustRows;
-use toolward_operator::trust::{Trust, TrustContext};
-use toolward_signing::Digest;
+use toolward_signing::{Digest, Refusal};
 use toolward_store::{InstallOutcome, InstalledBundle, Store};
 
-use super::{compile_broker, recorder};
-use crate::approve;
-use crate::environment::{Environment, has_terminal};
-use crate::failure::{Code, Exit, Failure, Kind, Result};
-use crate::flags::Flagged;
-use crate::output::Output;
+use crate::prelude::*;
+use crate::{approve, helper};
 
-pub(crate) use list::{List, Remove};
-pub(crate) use search::Search;
+pub(crate) use list::{List, Remove, Search};
 pub(crate) use update::Update;
 
 /// What installing and updating have in common.
 #[derive(Debug, Args)]
-pub(crate) struct CommonFlags {
+pub(crate) struct InstallFlags {
     /// The channel whose index names the current release
     ///
     /// [default: the only configured one]
@@ -74,7 +63,7 @@ pub(crate) struct Install {
     move_source: bool,
 
     #[command(flatten)]
-    common: CommonFlags,
+    common: InstallFlags,
 }
 
 impl Install {
@@ -98,11 +87,10 @@ impl Install {
     }
 }
 
-impl CommonFlags {
+impl InstallFlags {
     fn accepted(&self) -> Result<Option<Digest>> {
         let digest = self.accept.as_deref().map(str::parse).transpose();
-        digest
-            .map_err(|refusal: toolward_signing::Refusal| Failure::usage(refusal.kind(), &refusal))
+        digest.map_err(|refusal: Refusal| Failure::usage(refusal.kind(), &refusal))
     }
 
     fn installer<'a>(
@@ -135,15 +123,14 @@ impl CommonFlags {
 
     fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
         let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
-        let whom = TerminalHosts::new(environment);
+        let whom = TerminalHosts(environment.clone());
         Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
     }
 
     fn helpers(&self, environment: &Environment, output: &Output) -> Result<Helpers> {
-        let compiler = compile_broker::command()?;
         Ok(Helpers {
-            compiler: self.cache.broker(&compiler, environment, output)?,
-            recorder: recorder::command()?,
+            compiler: (self.cache).broker(&helper::compiler()?, environment, output)?,
+            recorder: helper::recorder()?,
         })
     }
 }
@@ -158,27 +145,25 @@ struct Helpers {
 
 /// Shows from where to where a bundle's source moves, and asks.
 fn confirm_move(moved: &SourceMove) -> Result {
-    let unconfirmed = |message: &str| {
-        let message = format!("{}: {message}", moved.id);
-        Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message)
-            .hint("give the command on a terminal, where it shows both sources and asks")
+    let id = &moved.id;
+    let text = || {
+        let (from, to) = (
+            visible_line(&moved.from, 1000),
+            visible_line(&moved.to, 1000),
+        );
+        format!(
+            "{id} comes from\n  - {from}\n  + {to}\n\nIts updates will be looked for there. Its channel and its maximum age \
+             stay."
+        )
     };
-    if !has_terminal() {
-        return Err(unconfirmed("nobody can be asked about its new source"));
-    }
-    let (from, to) = (
-        visible_line(&moved.from, 1000),
-        visible_line(&moved.to, 1000),
+    let why = (
+        "nobody can be asked about its new source",
+        "its new source was not confirmed",
     );
-    let text = format!(
-        "{} comes from\n  - {from}\n  + {to}\n\nIts updates will be looked for there. Its channel and its maximum age \
-         stay.",
-        moved.id
-    );
-    match approve::confirmed(&text, "Move it?") {
-        Ok(true) => Ok(()),
-        _ => Err(unconfirmed("its new source was not confirmed")),
-    }
+    approve::require(text, "Move it?", why, |why| {
+        Failure::denied(Code::ChangeUnconfirmed, format_args!("{id}: {why}"))
+            .hint("give the command on a terminal, where it shows both sources and asks")
+    })
 }
 
 /// Says what became of a release.
@@ -217,17 +202,7 @@ fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Resul
 
 /// The person at the terminal.
 #[derive(Debug)]
-struct TerminalHosts {
-    environment: Environment,
-}
-
-impl TerminalHosts {
-    fn new(environment: &Environment) -> Self {
-        Self {
-            environment: environment.clone(),
-        }
-    }
-}
+struct TerminalHosts(Environment);
 
 impl AskHost for TerminalHosts {
     fn downloads(&self, asked: &DownloadHost) -> Result<bool> {
@@ -235,23 +210,22 @@ impl AskHost for TerminalHosts {
             return Ok(false);
         }
         let (repository, host) = (&asked.repository, &asked.host);
-        let (registry, name) = (shown(repository.registry()), repository.repository());
-        let text = format!(
-            "The registry {registry} redirects downloads of {} to\n  + {}\n\n{}No credentials go there, and what comes \
-             is verified as ever. A yes is kept for this repository.",
-            shown(name),
-            shown(&host.origin),
-            encoded(host)
-        );
-        match approve::confirmed(&text, "Download from there?") {
-            Ok(true) => Ok(true),
-            _ => Err(Failure::new(
-                Kind::Denied,
-                Code::ChangeUnconfirmed,
-                format!("downloads of {repository} from {host} were not confirmed"),
+        let text = || {
+            format!(
+                "The registry {} redirects downloads of {} to\n  + {}\n\n{}No credentials go there, and what comes \
+                 is verified as ever. A yes is kept for this repository.",
+                shown(repository.registry()),
+                shown(repository.repository()),
+                shown(&host.origin),
+                encoded(host)
             )
-            .hint("ask whoever runs the registry where its downloads come from")),
-        }
+        };
+        approve::require(text, "Download from there?", ("", ""), |_| {
+            let message = format!("downloads of {repository} from {host} were not confirmed");
+            Failure::denied(Code::ChangeUnconfirmed, message)
+                .hint("ask whoever runs the registry where its downloads come from")
+        })?;
+        Ok(true)
     }
 
     fn realm(&self, asked: RealmChange) -> Result<bool> {
@@ -265,7 +239,7 @@ impl AskHost for TerminalHosts {
             shown(&asked.host.origin),
             encoded(&asked.host)
         );
-        let changes = LastingChanges::of(&self.environment)?;
+        let changes = LastingChanges::of(&self.0)?;
         approve::confirm_change(&why, asked.edit, &asked.after, asked.change, &changes)?;
         Ok(true)
     }

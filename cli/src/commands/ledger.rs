@@ -8,20 +8,14 @@ mod replay;
 mod show;
 pub(super) mod verify;
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, Subcommand};
-use serde_json::Value;
 use toolward_ledger::record::{Invocation, Number, Record};
 use toolward_ledger::{Reader, Row};
 use toolward_operator::ledger::LedgerSettings;
-use toolward_operator::trust::Trust;
 use toolward_signing::timestamp::Timestamp;
 
-use crate::environment::Environment;
-use crate::failure::{Code, Exit, Failure, Kind, Result};
-use crate::output::Output;
+use crate::prelude::*;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -29,20 +23,20 @@ pub(crate) enum Command {
     List(list::Arguments),
     /// Show the rows about a call, or one row, with what is kept of the payloads
     Show(show::Arguments),
-    /// Show the recorded results of calls, or make the calls once more
+    /// Show the recorded results of calls
     Replay(replay::Arguments),
     /// Verify every row, checkpoint and kept payload
     Verify(verify::Arguments),
     /// Write all rows as lines of JSON, or a copy for other people's programs
     Export(export::Arguments),
     /// Sign the current ledger, and write the signed note
-    Checkpoint(change::Checkpoint),
+    Checkpoint(change::CheckpointFlags),
     /// Write a proof that a row is in the ledger (tlog-proof)
     Prove(show::Prove),
     /// Delete the records of old rows; checkpoints and proofs still hold
     Prune(change::Prune),
     /// Delete payloads and a principal's name
-    Erase(change::Erase),
+    Erase(change::EraseFlags),
     /// Show where the ledger is, how large, and what it keeps
     Info(verify::Info),
 }
@@ -103,13 +97,13 @@ impl Which {
         }
         let directory = settings.directory(environment)?;
         if !directory.join("records.sqlite").exists() {
+            let why = match settings.off {
+                true => "`[ledger]` of the configuration says `off = true`",
+                false => "nothing was recorded there yet",
+            };
             let message = format!("there is no ledger in {}", directory.display());
-            return Err(
-                Failure::new(Kind::Failed, Code::LedgerMissing, message).hint(match settings.off {
-                    true => "`[ledger]` of the configuration says `off = true`; name another ledger with --directory",
-                    false => "nothing was recorded there yet; name another ledger with --directory",
-                }),
-            );
+            return Err(Failure::failed(Code::LedgerMissing, message)
+                .hint(format!("{why}; name another ledger with --directory")));
         }
         Ok(Found {
             directory,
@@ -153,18 +147,30 @@ pub(super) fn rows(text: &str) -> Result<Rows, String> {
 
 /// What a person names a row or a call by.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Id {
+pub(super) enum CallOrRow {
     Row(u64),
     Call(Invocation),
 }
 
-pub(super) fn id(text: &str) -> Result<Id, String> {
+pub(super) fn id(text: &str) -> Result<CallOrRow, String> {
     if let Ok(row) = text.parse() {
-        return Ok(Id::Row(row));
+        return Ok(CallOrRow::Row(row));
     }
-    Invocation::parse(text).map(Id::Call).map_err(|_| {
+    Invocation::parse(text).map(CallOrRow::Call).map_err(|_| {
         "expected the number of a row, or the id of a call: a UUID in lower case".to_owned()
     })
+}
+
+/// The principal of a record, unless the name was erased.
+fn principal(record: &Record, reader: &Reader) -> Result<Option<String>> {
+    let person = record.event.person();
+    let name = person.map(|person| reader.name(&person)).transpose()?;
+    Ok(name.flatten())
+}
+
+/// The failure for what no row is about.
+fn no_row(about: String) -> Failure {
+    toolward_ledger::Error::NoRow(about.into()).into()
 }
 
 /// The record as it was written, if it is one. In any other form it could say anything.

@@ -3,17 +3,12 @@
 mod client;
 mod config;
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
-use serde_json::json;
 use toolward_mcp::http::tokens::{self, Entry};
 
-use crate::environment::Environment;
-use crate::failure::{Result, http};
-use crate::output::Output;
+use crate::failure::http;
+use crate::prelude::*;
 
-pub(crate) use client::Client;
+pub(crate) use client::McpClient;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

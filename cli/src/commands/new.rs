@@ -3,17 +3,11 @@
 #[cfg(feature = "adapters")]
 mod runloop;
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::json;
 use toolward_author::build::Plan;
 use toolward_author::scaffold::{self, Language, Options};
 
 use super::build;
-use crate::environment::Environment;
-use crate::failure::{Failure, Kind, Result};
-use crate::output::Output;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -61,6 +55,21 @@ impl Arguments {
             NO_PUBLISHER.to_owned()
         })
     }
+
+    /// Reports the files that were made.
+    fn report(&self, id: &str, files: &[String], output: &mut Output) -> Result {
+        let directory = self.directory.display().to_string();
+        let value = json!({ "ok": true, "directory": directory, "id": id, "files": files });
+        output.result(&value, places(&self.directory, files))
+    }
+}
+
+/// Files below a directory, one a line.
+pub(super) fn places(directory: &Path, files: &[impl AsRef<Path>]) -> String {
+    let places = files
+        .iter()
+        .map(|file| directory.join(file).display().to_string());
+    places.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(feature = "adapters")]
@@ -94,15 +103,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         created: environment.created()?,
         language: arguments.language,
     };
-    let files =
-        scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
-    let paths = files
-        .iter()
-        .map(|file| directory.join(file).display().to_string());
-    let value = json!({
-        "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files,
-    });
-    output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
+    let files = scaffold::create(directory, &options).map_err(failed)?;
+    arguments.report(&options.id, &files, output)?;
     // Its sources come from this command.
     if let Ok(plan) = Plan::read(directory) {
         build::remember_consent(&plan, false, environment);

@@ -1,16 +1,11 @@
 //! `pack`: from the directory an author works in to a bundle.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde_json::json;
 use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Result, authored};
+use crate::failure::authored;
 use crate::keyfile::{self, Passphrase};
-use crate::output::Output;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -43,12 +38,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let named = arguments.output.as_deref();
     let archive = named.is_none_or(is_archive);
     if archive && arguments.key.is_empty() {
-        return Err(Failure::usage(
-            Code::KeyMissing,
-            "an archive carries its signatures, and no key was given",
-        )
-        .hint("sign it at once: --key PRIVATE.pem (`toolward publisher keys new` makes one)")
-        .hint("or pack into a directory, `-o DIR`, and `toolward publisher sign` it later"));
+        let message = "an archive carries its signatures, and no key was given";
+        return Err(Failure::usage(Code::KeyMissing, message)
+            .hint("sign it at once: --key PRIVATE.pem (`toolward publisher keys new` makes one)")
+            .hint("or pack into a directory, `-o DIR`, and `toolward publisher sign` it later"));
     }
     let options = PackOptions {
         source_date_epoch: environment.source_date_epoch()?,
@@ -107,5 +100,5 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
 pub(super) fn is_archive(place: &Path) -> bool {
     place
         .extension()
-        .is_some_and(|extension| extension == ARCHIVE_EXTENSION)
+        .is_some_and(|ending| ending == ARCHIVE_EXTENSION)
 }

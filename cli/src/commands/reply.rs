@@ -2,13 +2,9 @@
 //! standard error, other people's words labelled with their publisher.
 
 use serde::Serialize;
-use serde_json::Value;
-use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
-use crate::environment::has_terminal;
-use crate::failure::{Exit, Failure, Kind, Result};
-use crate::output::{Output, counted};
+use crate::prelude::*;
 
 /// Shows a reply; with all that the driver printed if `verbose`.
 pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
@@ -19,11 +15,8 @@ pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<
     match &reply.result {
         Ok(value) => {
             output.pretty(&value.structured)?;
-            if !value.content.is_empty() {
-                output.note(format!(
-                    "and {} content block(s); --json shows them",
-                    value.content.len()
-                ));
+            if let blocks @ 1.. = value.content.len() {
+                output.note(format!("and {blocks} content block(s); --json shows them"));
             }
             Ok(Exit::Fine)
         }
@@ -58,14 +51,11 @@ fn aside(reply: &Reply, verbose: bool, output: &Output) {
         captured(reply, output);
     }
     if verbose {
-        let meta = &reply.metadata;
+        let (speaker, meta) = (speaker(reply), &reply.metadata);
+        let (ms, fuel, memory) = (meta.milliseconds, meta.fuel, meta.peak_memory);
+        let attempts = meta.attempts;
         output.note(format!(
-            "{}: {} ms, {} fuel, {} bytes of memory, {} attempt(s)",
-            speaker(reply),
-            meta.milliseconds,
-            meta.fuel,
-            meta.peak_memory,
-            meta.attempts
+            "{speaker}: {ms} ms, {fuel} fuel, {memory} bytes of memory, {attempts} attempt(s)"
         ));
     }
 }
@@ -141,11 +131,10 @@ fn tried(reply: &Reply, output: &Output) {
     let earlier = meta.tried.len().saturating_sub(1);
     for one in meta.tried.iter().take(earlier) {
         let code = one.error.as_ref().map_or("", |code| code.as_str());
+        let (driver, code) = (visible_line(&one.driver, 100), visible_line(code, 100));
+        let publisher = visible_line(&one.driver_publisher, 200);
         output.note(format!(
-            "the driver {} by {} failed ({}), and the next one was tried",
-            visible_line(&one.driver, 100),
-            visible_line(&one.driver_publisher, 200),
-            visible_line(code, 100),
+            "the driver {driver} by {publisher} failed ({code}), and the next one was tried"
         ));
     }
 }
@@ -154,10 +143,9 @@ fn tried(reply: &Reply, output: &Output) {
 fn foreign(reply: &Reply, output: &Output) {
     let meta = &reply.metadata;
     if meta.attempts > 0 && meta.driver_publisher != meta.publisher {
+        let (tool, speaker) = (visible_line(&meta.tool, 200), speaker(reply));
         output.note(format!(
-            "{} was carried out by {}, ANOTHER publisher",
-            visible_line(&meta.tool, 200),
-            speaker(reply)
+            "{tool} was carried out by {speaker}, ANOTHER publisher"
         ));
     }
 }
@@ -181,43 +169,29 @@ fn violations(reply: &Reply, output: &Output) {
     if found.is_empty() {
         return;
     }
-    let mut shown: Vec<String> = found
-        .iter()
-        .take(MAX_VIOLATIONS)
-        .map(|violation| visible_line(&violation.to_string(), 300))
-        .collect();
-    if found.len() > MAX_VIOLATIONS {
-        shown.push("…".to_owned());
-    }
+    let shown = found.iter().take(MAX_VIOLATIONS);
+    let shown = shown.map(|violation| visible_line(&violation.to_string(), 300));
+    let more = (found.len() > MAX_VIOLATIONS).then(|| "…".to_owned());
+    let shown = shown.chain(more).collect::<Vec<_>>().join(", ");
+    let times = usize::try_from(reply.metadata.violations_total).unwrap_or(usize::MAX);
+    let (speaker, times) = (speaker(reply), counted(times, "time"));
     output.warning(format!(
-        "[{}] tried what it was not granted, {}: {}",
-        speaker(reply),
-        counted(
-            usize::try_from(reply.metadata.violations_total).unwrap_or(usize::MAX),
-            "time"
-        ),
-        shown.join(", ")
+        "[{speaker}] tried what it was not granted, {times}: {shown}"
     ));
 }
 
 fn captured(reply: &Reply, output: &Output) {
     let speaker = speaker(reply);
     for record in &reply.captured.logs {
-        let fields = if record.fields.is_null() {
-            String::new()
-        } else {
-            format!(" {}", visible_line(&record.fields.to_string(), 1000))
+        let fields = match record.fields.is_null() {
+            true => String::new(),
+            false => format!(" {}", visible_line(&record.fields.to_string(), 1000)),
         };
-        output.note(format!(
-            "[{speaker}] {:?}: {}{fields}",
-            record.level,
-            visible_line(&record.message, 2000)
-        ));
+        let (level, message) = (record.level, visible_line(&record.message, 2000));
+        output.note(format!("[{speaker}] {level:?}: {message}{fields}"));
     }
-    for (name, text) in [
-        ("stdout", &reply.captured.stdout),
-        ("stderr", &reply.captured.stderr),
-    ] {
+    let captured = &reply.captured;
+    for (name, text) in [("stdout", &captured.stdout), ("stderr", &captured.stderr)] {
         for line in visible(text, 64 * 1024).lines() {
             output.note(format!("[{speaker}] {name}: {line}"));
         }
@@ -231,12 +205,9 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
     };
     let failure = Failure::with_code(kind_of(error), error.code.as_str(), message);
     let mut failure = hinted(failure, error, &visible_line(&reply.metadata.tool, 200));
-    failure.cause = error
-        .cause
-        .as_ref()
-        // The message has in words what does not match.
-        .filter(|_| error.class != ErrorClass::SchemaValidationFailed)
-        .filter(|cause| !cause.is_null())
-        .map(ToString::to_string);
+    let cause = error.cause.as_ref().filter(|cause| !cause.is_null());
+    // The message has in words what does not match.
+    let cause = cause.filter(|_| error.class != ErrorClass::SchemaValidationFailed);
+    failure.cause = cause.map(ToString::to_string);
     failure
 }

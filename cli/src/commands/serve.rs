@@ -1,40 +1,27 @@
 //! `serve`: the tools of bundles for agents, over MCP.
 
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::exec_broker::Programs;
-use super::{compile_broker, recorder};
-use clap::Args;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use toolward_host::confine::Confinement;
-use toolward_host::{Denials, DenialsError, Host, LOCAL, memory};
+use toolward_host::{Denials, Host, memory};
 use toolward_ledger::Pending;
-use toolward_mcp::http::HttpError;
-use toolward_mcp::principal::{Principal, Tools};
-use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Connection, Service, stdio};
-
-use crate::environment::{Colours, Environment};
-use crate::failure::{self, Code, Exit, Failure, Kind, Result};
-use crate::flags::ConfineFlags;
-use crate::flags::Flagged;
-use crate::logging::LogFormat;
-use crate::output::{Look, Output};
-use crate::{logging, stderr};
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::host_setup::HostSetup;
-use toolward_operator::processes::CompileCache;
+use toolward_mcp::Service;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
+
+use crate::environment::Colours;
+use crate::helper::{self, Programs, RecorderLog};
+use crate::logging::LogFormat;
+use crate::output::Look;
+use crate::prelude::*;
+use crate::{logging, stderr};
 
 #[cfg(feature = "adapters")]
 mod events;
@@ -44,13 +31,15 @@ mod http;
 mod metrics;
 mod process;
 mod replay;
+mod transport;
 
 #[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
 use features::{FeaturesBuilder, ServedFeatures, warn_of_changes, warn_of_names, welcome};
-use http::{HttpFlags, HttpServer};
-use process::{Asked, Signals};
+use http::HttpFlags;
+use process::{Asked, Signals, local};
 use replay::ReplayFlags;
+use transport::Transport;
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
@@ -129,17 +118,11 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     logging::start(environment, arguments.log_format, output);
     process::raise_file_limit();
-    let Arguments {
-        source: Flagged(source),
-        setup: Flagged(setup),
-        cache: Flagged(cache),
-        http: address,
-        ..
-    } = arguments;
+    let (address, trust_client) = (arguments.http, arguments.trust_client);
     let operator = Arc::new(Operator {
-        source,
-        setup,
-        cache,
+        source: arguments.source.0,
+        setup: arguments.setup.0,
+        cache: arguments.cache.0,
         environment: environment.operator.clone(),
     });
     let handed_over = environment.listen_fds.as_ref();
@@ -148,13 +131,13 @@ pub(crate) fn run(
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
     // It starts up while bundles are read.
-    let log = recorder::RecorderLog {
+    let log = RecorderLog {
         stderr: Stdio::inherit(),
         format: arguments.log_format,
         // A client that starts this server keeps its log where the client can change it.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
-    let started = recorder::start((&operator.setup, trust), environment, log)?;
+    let started = helper::start_recorder(&operator.setup, trust, environment, log)?;
     let watch = BundleWatch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
     let begin = |started: StartedRecorder| {
@@ -167,18 +150,22 @@ pub(crate) fn run(
     let (counted, scraped) = arguments
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
-    let (denials, not_kept) = match denials(&operator.setup, environment) {
-        None => (None, None),
-        Some(Ok(denials)) => (Some(denials), None),
-        Some(Err(error)) => (None, Some(error)),
+    // In a separate folder: a process that keeps it writes next to what is there.
+    let folder = operator
+        .setup
+        .state(environment)
+        .map(|state| state.join("denials"));
+    let (denials, not_kept) = match folder.as_deref().map(Denials::open).transpose() {
+        Ok(denials) => (denials, None),
+        Err(error) => (None, Some(error)),
     };
     let denials_directory = denials
         .as_ref()
         .map(|denials| denials.directory().to_owned());
     let builder = FeaturesBuilder {
-        broker: operator.broker(&compile_broker::command()?, output)?,
+        broker: operator.broker(&helper::compiler()?, output)?,
         programs: match &replaying {
-            None => Programs::start(watch.granted(), environment)?,
+            None => Programs::start(watch.granted(), environment, output)?,
             Some(_) => Programs::default(),
         },
         replaying,
@@ -199,7 +186,6 @@ pub(crate) fn run(
     let (started, features) = beside(start, first);
     started?;
     let features = features?;
-    let trust_client = arguments.trust_client;
     let transport = Transport::open(address, handed_over, &builder, trust_client)?;
     output.note(welcome(&features, builder.replaying.as_ref()));
     warn_of_names(&features, output);
@@ -207,22 +193,22 @@ pub(crate) fn run(
         output.warning(shortage);
     }
     warn_of_changes(environment, output);
-    let host = features.host().clone();
-    let trusted = &builder.operator.source.trust;
-    let approving = trusted.approving_clients(environment)?;
+    let approving = builder
+        .operator
+        .source
+        .trust
+        .approving_clients(environment)?;
     if let Some(error) = not_kept {
-        let code = error.code();
-        output.warning(format!(
-            "what people deny is forgotten when this server ends: {error} ({code})"
-        ));
+        let what = "what people deny is forgotten when this server ends";
+        output.warning_of(what, &failed(error));
     }
     let server = Server {
+        host: features.host().clone(),
         service: Service::new(features),
         // A confined process may not open what it reads.
         memory: memory::Watch::new().ok(),
         builder,
         watch,
-        host,
         transport,
         trust_client,
         approving,
@@ -232,16 +218,11 @@ pub(crate) fn run(
         scraped,
     };
     let confinement = server.confinement(denials_directory.as_deref(), environment)?;
-    let FeaturesBuilder {
-        broker, operator, ..
-    } = &server.builder;
-    arguments.confine.apply(
-        confinement,
-        broker,
-        &operator.source.trust,
-        environment,
-        output,
-    )?;
+    let (broker, trust) = (
+        &server.builder.broker,
+        &server.builder.operator.source.trust,
+    );
+    (arguments.confine).apply(confinement, broker, trust, environment, output)?;
     if let Transport::Http(listener, http) = &server.transport {
         http.announce(listener, output)?;
     }
@@ -353,9 +334,8 @@ impl Server {
             }))
         });
         let (control, handle) = (asked.control.clone(), runtime.handle());
-        let following =
-            self.watch
-                .follow(target, shared_state, control, reports, handle, preparing)?;
+        let watch = self.watch;
+        let following = watch.follow(target, shared_state, control, reports, handle, preparing)?;
         let served = runtime.block_on(async {
             tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
             let connection = stdio_runtime.as_ref().unwrap_or(&runtime).handle();
@@ -363,11 +343,9 @@ impl Server {
                 let local = self.service.connection(Some(local(self.trust_client)));
                 local.approving_clients(self.approving)
             };
-            let serving = self
-                .transport
-                .serve(&self.service, local, &asked, connection);
+            let transport = self.transport;
             tokio::select! {
-                served = serving => served,
+                served = transport.serve(&self.service, local, &asked, connection) => served,
                 () = asked.at_once.cancelled() => {
                     tracing::warn!("told to end at once: calls that ran were cut off");
                     Ok(())
@@ -399,67 +377,6 @@ impl Server {
     }
 }
 
-/// Where clients come from.
-enum Transport {
-    Stdio(Streams),
-    Http(TcpListener, Box<HttpServer>),
-}
-
-impl Transport {
-    /// Listens at an address, or takes standard input and output where there is none.
-    fn open(
-        address: Option<SocketAddr>,
-        handed_over: Option<TcpListener>,
-        builder: &FeaturesBuilder,
-        trust_client: bool,
-    ) -> Result<Self> {
-        let Some(address) = address else {
-            let streams = Streams::take()
-                .map_err(|error| Failure::of(Kind::Failed, StdioError::from(error)))?;
-            return Ok(Self::Stdio(streams));
-        };
-        let listener = match handed_over {
-            Some(listener) => listener,
-            None => http::listen(address)?,
-        };
-        let bound = listener.local_addr();
-        let bound = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
-        let server = (builder.http).server(bound, trust_client, &builder.shared_state)?;
-        Ok(Self::Http(listener, Box::new(server)))
-    }
-
-    /// The most connections at once.
-    fn connections(&self) -> u64 {
-        match self {
-            Self::Stdio(_) => 1,
-            Self::Http(_, http) => http.connections(),
-        }
-    }
-
-    /// `local` is the handler of the client at the standard streams; `connection` is the runtime for it and its short
-    /// calls. The others run on the current one.
-    async fn serve(
-        self,
-        service: &Service,
-        local: impl FnOnce() -> Connection,
-        asked: &Asked,
-        connection: &Handle,
-    ) -> Result {
-        match self {
-            Self::Http(listener, http) => http.serve(service, listener, asked).await,
-            Self::Stdio(streams) => {
-                let handler = local().long_calls_on(Handle::current());
-                let shutdown = asked.control.stop.clone();
-                let serving = stdio::serve(handler, streams, shutdown);
-                let served = AbortOnDropHandle::new(connection.spawn(serving)).await;
-                let served =
-                    served.unwrap_or_else(|error| Err(StdioError::Failed(error.to_string())));
-                served.map_err(|error| Failure::of(Kind::Failed, error))
-            }
-        }
-    }
-}
-
 /// Gives memory that was freed back to the kernel, after a spike.
 async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
     let pause = || tokio::time::sleep(memory::Watch::PAUSE);
@@ -488,15 +405,6 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     })
 }
 
-/// The principal of standard input: the user who started this process.
-fn local(may_approve: bool) -> Principal {
-    Principal {
-        name: LOCAL.into(),
-        tools: Tools::All,
-        may_approve,
-    }
-}
-
 /// Makes the engine; the server ends where there is none. The client waits for its
 /// handshake first, and a call before that makes the engine itself. Whether it is
 /// there comes back.
@@ -506,7 +414,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
     let failure = match made {
         Ok(Ok(())) => return true,
         Ok(Err(error)) => error.into(),
-        Err(error) => Failure::new(Kind::Failed, Code::EngineUnavailable, error),
+        Err(error) => Failure::failed(Code::EngineUnavailable, error),
     };
     // Nothing waits for it if the server ends just now.
     let _ = tell.send(failure);
@@ -522,18 +430,8 @@ async fn recorder_ends(
 ) {
     if let Err(error) = ended.await {
         // Nothing waits for it if the server ends just now.
-        let _ = tell.send(Failure::of(Kind::Failed, error));
+        let _ = tell.send(failed(error));
         tokio::time::sleep(LAST_ANSWERS).await;
         stop.cancel();
     }
-}
-
-/// Where denials are kept beyond this process. Without such a place a denial counts as long as the process runs.
-fn denials(
-    setup: &HostSetup,
-    environment: &Environment,
-) -> Option<std::result::Result<Denials, DenialsError>> {
-    // In a separate folder: a process that keeps it writes next to what is there.
-    let folder = setup.state(environment)?.join("denials");
-    Some(Denials::open(&folder))
 }

@@ -1,27 +1,30 @@
 //! `show`: one tool, from its inputs to what it may do here, or one section about it. Nothing is called.
 
-mod drivers;
 mod forms;
 mod policy;
 
-use clap::Args;
-use serde_json::{Value, json};
-use toolward_bundle::content::Content;
 use toolward_bundle::inspect::InputView;
-use toolward_bundle::text::{visible, visible_line};
-use toolward_operator::bundles::{BundleSource, SourceKind};
-use toolward_operator::granted::PolicyFiles;
-use toolward_operator::policy_review::{PolicyReview, ToolStatus};
+use toolward_operator::bundles::SourceKind;
+use toolward_operator::policy_review::{
+    DriverCandidate, PolicyReview, RejectedDriver, ToolCandidates, ToolStatus,
+};
 use toolward_store::InstalledBundle;
 
 use super::policy::Subject;
-use crate::environment::Environment;
-use crate::failure::Result;
-use crate::output::Output;
+use crate::prelude::*;
 use crate::wrap::wrapped;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 1000;
+
+/// Longest cell of the table, in characters.
+const MAX_CELL_CHARS: usize = 200;
+
+/// The widest that a column is made for the sake of alignment, in characters.
+const MAX_COLUMN_CHARS: usize = 40;
+
+/// Driver, publisher, kind, cost; what follows them is of any width.
+const COLUMNS: usize = 4;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -53,7 +56,7 @@ struct Section {
 
     /// Show it in the form of another specification
     #[arg(long = "as", value_enum, value_name = "FORM")]
-    form: Option<forms::Form>,
+    form: Option<forms::ToolForm>,
 }
 
 /// A section, as JSON and for people.
@@ -65,11 +68,8 @@ struct Shown {
 
 impl Shown {
     fn new(value: Value, lines: String) -> Self {
-        Self {
-            value,
-            lines,
-            note: None,
-        }
+        let note = None;
+        Self { value, lines, note }
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let (subject, section, name) = (&arguments.subject, &arguments.section, &arguments.name);
     let review = subject.review(environment, output)?;
     let shown = match section {
-        Section { drivers: true, .. } => drivers::of(&review, name)?,
+        Section { drivers: true, .. } => drivers(&review, name)?,
         Section { policy: true, .. } => policy::of(&review, name)?,
         Section {
             form: Some(form), ..
@@ -134,39 +134,34 @@ fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<Ins
 
 fn lines(tool: &ToolStatus) -> String {
     let contract = &tool.contract;
-    let mut lines = vec![
-        format!("{} {}", line(&tool.tool), contract.version),
-        format!(
-            "  {}",
-            wrapped(&visible(&contract.description, MAX_LINE_CHARS), "\n  ")
-        ),
-    ];
-    let mut row = |name: &str, text: String| lines.push(format!("  {name:<10} {text}"));
-    row("publisher", line(&tool.publisher));
+    let mut lines = TextLines::new(format_args!("{} {}", line(&tool.tool), contract.version));
+    let description = visible(&contract.description, MAX_LINE_CHARS);
+    lines.add(format_args!("  {}", wrapped(&description, "\n  ")));
+    lines.row("publisher", line(&tool.publisher));
     let state = match tool.state {
         "blocked" => "BLOCKED",
         state => state,
     };
-    row(
-        "state",
-        match tool.reasons.as_slice() {
-            [] => state.to_owned(),
-            reasons => format!("{state}: {}", line(&reasons.join("; "))),
-        },
-    );
-    fields("inputs", &contract.inputs, &mut row);
-    fields("outputs", &contract.outputs, &mut row);
-    row("declares", list(&contract.declares));
-    row("grants", list(&tool.grants));
-    if !tool.without.is_empty() {
-        row("not given", list(&tool.without));
+    match tool.reasons.as_slice() {
+        [] => lines.row("state", state),
+        reasons => lines.row(
+            "state",
+            format_args!("{state}: {}", line(&reasons.join("; "))),
+        ),
     }
-    row("approval", line(&contract.approval));
-    row("risk", format!("{} of 3", contract.risk_level));
-    row("timeout", format!("{} ms", contract.timeout_ms));
-    row("cost", contract.cost_class.to_string());
+    fields(&mut lines, "inputs", &contract.inputs);
+    fields(&mut lines, "outputs", &contract.outputs);
+    lines.row("declares", list(&contract.declares));
+    lines.row("grants", list(&tool.grants));
+    if !tool.without.is_empty() {
+        lines.row("not given", list(&tool.without));
+    }
+    lines.row("approval", line(&contract.approval));
+    lines.row("risk", format_args!("{} of 3", contract.risk_level));
+    lines.row("timeout", format_args!("{} ms", contract.timeout_ms));
+    lines.row("cost", contract.cost_class);
     for (name, value) in &contract.budget {
-        row(
+        lines.row(
             "budget",
             line(&format!("{name} {value}, which nothing counts")),
         );
@@ -176,46 +171,37 @@ fn lines(tool: &ToolStatus) -> String {
             true => String::new(),
             false => format!(" by ANOTHER publisher, {}", line(publisher)),
         };
-        row("driver", format!("{}{other}", line(driver)));
+        lines.row("driver", format_args!("{}{other}", line(driver)));
     }
-    row(
+    let (bundle, version, sequence) = (line(&tool.bundle), &tool.bundle_version, tool.sequence);
+    lines.row(
         "bundle",
-        format!(
-            "{} {} (sequence {})",
-            line(&tool.bundle),
-            tool.bundle_version,
-            tool.sequence
-        ),
+        format_args!("{bundle} {version} (sequence {sequence})"),
     );
     if let Some(source) = &tool.source {
-        row("source", line(source));
+        lines.row("source", line(source));
     }
     if let Some(installed) = &tool.installed {
-        row("installed", installed.clone());
+        lines.row("installed", installed);
     }
-    row(
+    let verified = tool.verified.as_deref();
+    lines.row(
         "verified",
-        match &tool.verified {
-            Some(verified) => verified.clone(),
-            None => "never: under work, unsigned".to_owned(),
-        },
+        verified.unwrap_or("never: under work, unsigned"),
     );
-    lines.join("\n")
+    lines.to_string()
 }
 
 /// The properties of an input or output, one on a line.
-fn fields(name: &str, fields: &[InputView], row: &mut impl FnMut(&str, String)) {
+fn fields(lines: &mut TextLines, name: &str, fields: &[InputView]) {
     if fields.is_empty() {
-        row(name, "nothing".to_owned());
+        lines.row(name, "nothing");
     }
     for (number, field) in fields.iter().enumerate() {
-        let kind = field.kind.as_deref().unwrap_or("any");
+        let kind = line(field.kind.as_deref().unwrap_or("any"));
         let needed = if field.required { ", required" } else { "" };
         let name = if number == 0 { name } else { "" };
-        row(
-            name,
-            format!("{}: {}{needed}", line(&field.name), line(kind)),
-        );
+        lines.row(name, format_args!("{}: {kind}{needed}", line(&field.name)));
     }
 }
 
@@ -228,4 +214,85 @@ fn list(items: &[String]) -> String {
         [] => "nothing".to_owned(),
         items => line(&items.join(", ")),
     }
+}
+
+/// Which driver would serve a call of the tool, and why the others would not.
+fn drivers(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
+    let tools = review.candidates(name)?;
+    let lines: Vec<String> = tools.iter().map(table).collect();
+    let value = json!({ "ok": true, "policies": review.granted.files, "tools": tools });
+    Ok((!tools.is_empty()).then(|| Shown::new(value, lines.join("\n\n"))))
+}
+
+fn table(tool: &ToolCandidates) -> String {
+    let (id, publisher) = (&tool.tool, cell(&tool.publisher));
+    let mut lines = vec![match (&tool.serves, tool.candidates.as_slice()) {
+        (Some(driver), _) => format!("{id} of {publisher}: {driver} serves it"),
+        (None, []) if tool.only_region => {
+            format!(
+                "{id} of {publisher}: no driver serves it in the region that [resolve] asks for"
+            )
+        }
+        (None, []) => format!("{id} of {publisher}: no driver serves it"),
+        (None, _) => format!("{id} of {publisher}: blocked, by every driver that may serve it"),
+    }];
+    let mut rows = Vec::new();
+    if !tool.candidates.is_empty() || !tool.rejected.is_empty() {
+        let head = ["driver", "publisher", "kind", "cost", "decision"];
+        rows.push(head.map(str::to_owned));
+    }
+    rows.extend(tool.candidates.iter().map(row));
+    rows.extend(tool.rejected.iter().map(rejected));
+    lines.extend(aligned(&rows));
+    lines.join("\n")
+}
+
+fn row(one: &DriverCandidate) -> [String; COLUMNS + 1] {
+    let mut decision = one.decision.to_owned();
+    if let Some(first) = one.reasons.first() {
+        decision.push_str(&format!(": {}", line(first)));
+    }
+    if one.takes_over {
+        decision.push_str("; takes over where another fails");
+    }
+    if !one.without.is_empty() {
+        let without = line(&one.without.join(", "));
+        decision.push_str(&format!("; without {without}"));
+    }
+    if !one.except.is_empty() {
+        let except = line(&one.except.join("; "));
+        decision.push_str(&format!("; not for {except}"));
+    }
+    let cost = cell(&one.cost.to_string());
+    let (driver, kind) = (cell(&one.driver), cell(&one.kind));
+    [driver, cell(&one.publisher), kind, cost, decision]
+}
+
+fn rejected(one: &RejectedDriver) -> [String; COLUMNS + 1] {
+    let reasons: Vec<&str> = one.reasons.iter().map(|one| one.text.as_str()).collect();
+    let decision = format!("rejected: {}", line(&reasons.join("; ")));
+    let (driver, kind) = (cell(&one.driver), cell(&one.kind));
+    [driver, cell(&one.publisher), kind, "-".to_owned(), decision]
+}
+
+fn cell(text: &str) -> String {
+    visible_line(text, MAX_CELL_CHARS)
+}
+
+/// The rows as lines, with their columns below each other.
+fn aligned(rows: &[[String; COLUMNS + 1]]) -> Vec<String> {
+    let mut widths = [0_usize; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count().min(MAX_COLUMN_CHARS));
+        }
+    }
+    let line = |row: &[String; COLUMNS + 1]| {
+        let cells = row.iter().zip(widths);
+        let cells = cells.map(|(cell, width)| format!("  {cell:<width$}"));
+        let cells: Vec<String> = cells.collect();
+        let last = row.last().map_or("", String::as_str);
+        format!("{}  {last}", cells.concat())
+    };
+    rows.iter().map(line).collect()
 }

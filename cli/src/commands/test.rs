@@ -1,30 +1,18 @@
 //! `test`: the examples of a bundle's contracts, against each of its drivers.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::content::Content;
-use toolward_bundle::text::visible_line;
 use toolward_host::Reply;
 use toolward_operator::bundles::{dev_content, is_under_work};
 use toolward_operator::examples::{ExampleCase, ExampleOutcome, MissingTool, Sandbox};
-use toolward_operator::granted::Granted;
-use toolward_operator::host_setup::{HostSetup, opens_buckets};
-use toolward_operator::installed::StoreLocation;
-use toolward_operator::processes::CompileCache;
-use toolward_operator::runtime;
-use toolward_operator::trust::Trust;
+use toolward_operator::host_setup::opens_buckets;
 
 use super::build::Probe;
-use super::compile_broker;
 use crate::approve::Terminal;
-use crate::environment::Environment;
-use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result, authored};
-use crate::flags::{ConfineFlags, Flagged};
-use crate::output::{Output, counted};
+use crate::failure::authored;
+use crate::helper;
+use crate::prelude::*;
 use crate::progress::Bar;
 
 #[derive(Debug, Args)]
@@ -73,72 +61,89 @@ pub(crate) struct Arguments {
     confine: ConfineFlags,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    let (path, content) = content(arguments, environment, output)?;
-    let cases = ExampleCase::of(&content);
-    if cases.is_empty() {
-        return Err(Failure::new(
-            Kind::Failed,
-            Code::NothingToTest,
-            format!("{}: no contract with examples has a driver here", path.display()),
-        )
-        .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
-    }
-    // What is refused above leaves nothing behind, a cache neither.
-    let broker = arguments
-        .cache
-        .broker(&compile_broker::command()?, environment, output)?;
-    broker.start()?;
-    let probe = Probe::of(&content, &arguments.cache, &broker)?;
-    let (sandbox, host, confinement) = if arguments.with_grants {
-        let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
-        let bar = Arc::new(Bar::new("testing", output.tells()));
-        let means = &arguments.means;
-        let contents = vec![content];
-        let buckets = opens_buckets(&contents, &granted.policy);
-        let builder = means.host(contents, &granted, &arguments.trust, environment, buckets)?;
-        let builder = builder.approver(Terminal::new(&bar));
-        let host = arguments.cache.host(builder, &broker)?;
-        let confinement = means.kept(&host, &granted, environment)?;
-        (None, host, confinement)
-    } else {
-        let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);
-        // Removed at the end.
-        let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
-        let folder = folder.map_err(unwritable)?;
-        let sandbox = Sandbox::new(folder.path(), &content)?;
-        let host = arguments.cache.host(sandbox.host(content)?, &broker)?;
-        let confinement = sandbox.kept(&host);
-        (Some((sandbox, folder)), host, confinement)
-    };
-    arguments
-        .confine
-        .apply(confinement, &broker, &arguments.trust, environment, output)?;
-    let runtime = runtime()?;
-    let mut run = Run::default();
-    for (number, case) in cases.iter().enumerate() {
-        let mut request = case.request();
-        if let Some((sandbox, _)) = &sandbox {
-            sandbox.clear()?;
-            // Buckets of its own.
-            request = request.principal(format!("example-{number}"));
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        let (trust, cache, means) = (&self.trust, &self.cache, &self.means);
+        let (path, content) = self.content(environment, output)?;
+        let cases = ExampleCase::of(&content);
+        if cases.is_empty() {
+            let message = format!(
+                "{}: no contract with examples has a driver here",
+                path.display()
+            );
+            return Err(Failure::failed(Code::NothingToTest, message)
+                .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
         }
-        let reply = runtime.block_on(host.call(request));
-        run.add(case, &reply, output)?;
+        // What is refused above leaves nothing behind, a cache neither.
+        let broker = cache.broker(&helper::compiler()?, environment, output)?;
+        broker.start()?;
+        let probe = Probe::of(&content, cache, &broker)?;
+        let (sandbox, host, confinement) = if self.with_grants {
+            let granted = Granted::read(trust, &means.policies, environment)?;
+            let bar = Arc::new(Bar::new("testing", output.tells()));
+            let contents = vec![content];
+            let buckets = opens_buckets(&contents, &granted.policy);
+            let builder = means.host(contents, &granted, trust, environment, buckets)?;
+            let host = cache.host(builder.approver(Terminal::new(&bar)), &broker)?;
+            let confinement = means.kept(&host, &granted, environment)?;
+            (None, host, confinement)
+        } else {
+            let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);
+            // Removed at the end.
+            let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
+            let folder = folder.map_err(unwritable)?;
+            let sandbox = Sandbox::new(folder.path(), &content)?;
+            let host = cache.host(sandbox.host(content)?, &broker)?;
+            let confinement = sandbox.kept(&host);
+            (Some((sandbox, folder)), host, confinement)
+        };
+        (self.confine).apply(confinement, &broker, trust, environment, output)?;
+        let runtime = runtime()?;
+        let mut run = Run::default();
+        for (number, case) in cases.iter().enumerate() {
+            let mut request = case.request();
+            if let Some((sandbox, _)) = &sandbox {
+                sandbox.clear()?;
+                // Each example has separate buckets.
+                request = request.principal(format!("example-{number}"));
+            }
+            let reply = runtime.block_on(host.call(request));
+            run.add(case, &reply, output)?;
+        }
+        let missing = probe.map(|probe| probe.ask(&runtime)).unwrap_or_default();
+        runtime.shutdown_background();
+        // A tool whose example passes is served, whatever its component says.
+        let served =
+            |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
+        let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();
+        for one in &missing {
+            output.diagnostic(&one.diagnostic)?;
+        }
+        Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), output))
     }
-    let missing = probe.map(|probe| probe.ask(&runtime)).unwrap_or_default();
-    runtime.shutdown_background();
-    // A tool whose example passes is served, whatever its component says.
-    let served = |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
-    let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();
-    for one in &missing {
-        output.diagnostic(&one.diagnostic)?;
+
+    /// The bundle to test, and its path.
+    fn content(&self, environment: &Environment, output: &Output) -> Result<(&Path, Content)> {
+        let (trust, store) = (&self.trust, &self.store);
+        if let Some(directory) = &self.dev {
+            toolward_author::current(directory).map_err(authored)?;
+            let content = dev_content(directory, trust, store, environment, output)?;
+            return Ok((directory, content));
+        }
+        let Some(path) = self.bundle.as_ref().or(self.named.as_ref()) else {
+            let failure = Failure::usage(OperatorCode::BundleMissing, "no bundle was named");
+            return Err(failure.hint("give a bundle with --trust-key PEM, or --dev DIR"));
+        };
+        if !trust.is_named() && is_under_work(path) {
+            let path = path.display();
+            let message = format!("{path}: nobody has signed this bundle");
+            return Err(Failure::usage(Code::BundleUnsigned, message).hint(format!(
+                "to run what lies there, unsigned: toolward test --dev {path}"
+            )));
+        }
+        let content = trust.content(path, store, environment, output)?;
+        Ok((path, content))
     }
-    Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), output))
 }
 
 /// How the examples came out.
@@ -193,35 +198,6 @@ impl Run {
             _ => Exit::Failed,
         }
     }
-}
-
-/// The bundle to test, and its path.
-fn content<'a>(
-    arguments: &'a Arguments,
-    environment: &Environment,
-    output: &Output,
-) -> Result<(&'a Path, Content)> {
-    let (trust, store) = (&arguments.trust, &arguments.store);
-    if let Some(directory) = &arguments.dev {
-        toolward_author::current(directory).map_err(authored)?;
-        let content = dev_content(directory, trust, store, environment, output)?;
-        return Ok((directory, content));
-    }
-    let Some(path) = arguments.bundle.as_ref().or(arguments.named.as_ref()) else {
-        return Err(
-            Failure::usage(OperatorCode::BundleMissing, "no bundle was named")
-                .hint("give a bundle with --trust-key PEM, or --dev DIR"),
-        );
-    };
-    if !trust.is_named() && is_under_work(path) {
-        let message = format!("{}: nobody has signed this bundle", path.display());
-        return Err(Failure::usage(Code::BundleUnsigned, message).hint(format!(
-            "to run what lies there, unsigned: toolward test --dev {}",
-            path.display()
-        )));
-    }
-    let content = trust.content(path, store, environment, output)?;
-    Ok((path, content))
 }
 
 fn report(

@@ -3,26 +3,17 @@
 mod add;
 mod bare_key;
 
-use clap::{Args, Subcommand};
-use serde_json::json;
-use toolward_bundle::text::visible_line;
-use toolward_operator::installed::StoreLocation;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{TrustChanges, unknown};
 use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::update::PublisherUpdate;
 use toolward_store::audit_log::DecisionFilter;
 
-use super::recorder;
-use crate::approve;
-use crate::environment::{Environment, has_terminal};
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::flags::Flagged;
-use crate::output::{Output, counted};
+use crate::prelude::*;
+use crate::{approve, helper};
 
 use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS};
 
@@ -63,28 +54,8 @@ pub(crate) enum Command {
     /// Take in newer documents of a publisher, or what it revokes, or change which
     /// ids it may publish and which actions its libraries may have
     Update {
-        /// Its name
-        name: String,
-        /// The next documents, in order [default: where the first came from]
-        source: Vec<String>,
-        /// A list of what the publisher revokes
-        #[arg(long, value_name = "SOURCE")]
-        revocations: Option<String>,
-        /// Another prefix of ids that it may publish
-        ///
-        /// Shows what changes and asks on the terminal. May be given again.
-        #[arg(long, value_name = "PREFIX")]
-        prefix: Vec<String>,
-        /// A prefix of the action ids that its libraries may have, too
-        ///
-        /// In place of the present ones. May be given again.
-        #[arg(long, value_name = "PREFIX")]
-        actions: Vec<String>,
-        /// Take all prefixes of actions from it
-        #[arg(long, conflicts_with = "actions")]
-        no_actions: bool,
         #[command(flatten)]
-        freshness: FreshnessFlags,
+        given: UpdateFlags,
         #[command(flatten)]
         common: CommonFlags,
     },
@@ -106,37 +77,14 @@ impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let subject = |common| Subject {
             common,
-            recorder: recorder::command().ok(),
+            recorder: helper::recorder().ok(),
             environment,
         };
         match self {
             Self::Add { given, common } => subject(common).add(given, output),
             Self::List { common } => subject(common).list(output),
             Self::Show { name, common } => subject(common).show(name, output),
-            Self::Update {
-                name,
-                source,
-                revocations,
-                prefix,
-                actions,
-                no_actions,
-                freshness,
-                common,
-            } => {
-                let subject = subject(common);
-                if !prefix.is_empty() {
-                    subject.confirm_prefixes(name, prefix)?;
-                }
-                let update = PublisherUpdate {
-                    sources: source,
-                    revocations: revocations.as_deref(),
-                    actions: (*no_actions || !actions.is_empty()).then_some(actions),
-                    prefixes: prefix,
-                };
-                let rule = |settings: &_| freshness.given(settings);
-                let known = subject.changes(output).update(name, &update, rule)?;
-                print(&known, output)
-            }
+            Self::Update { given, common } => subject(common).update(given, output),
             Self::Remove {
                 name,
                 forget_revocations,
@@ -144,6 +92,32 @@ impl Command {
             } => subject(common).remove(name, *forget_revocations, output),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateFlags {
+    /// Its name
+    name: String,
+    /// The next documents, in order [default: where the first came from]
+    source: Vec<String>,
+    /// A list of what the publisher revokes
+    #[arg(long, value_name = "SOURCE")]
+    revocations: Option<String>,
+    /// Another prefix of ids that it may publish
+    ///
+    /// Shows what changes and asks on the terminal. May be given again.
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Vec<String>,
+    /// A prefix of the action ids that its libraries may have, too
+    ///
+    /// In place of the present ones. May be given again.
+    #[arg(long, value_name = "PREFIX")]
+    actions: Vec<String>,
+    /// Take all prefixes of actions from it
+    #[arg(long, conflicts_with = "actions")]
+    no_actions: bool,
+    #[command(flatten)]
+    freshness: FreshnessFlags,
 }
 
 struct Subject<'a> {
@@ -157,9 +131,10 @@ impl Subject<'_> {
     fn list(&self, output: &mut Output) -> Result {
         let all = self.common.trust.trusted(self.environment)?;
         if !output.json() && all.is_empty() {
-            output.note(
-                "no publisher is trusted by its document or key; `toolward trust add` adds one",
-            );
+            let hint = "`toolward trust add` adds one";
+            output.note(format!(
+                "no publisher is trusted by its document or key; {hint}"
+            ));
         }
         for known in &all.known {
             print(known, output)?;
@@ -198,6 +173,21 @@ impl Subject<'_> {
         Ok(())
     }
 
+    fn update(&self, given: &UpdateFlags, output: &mut Output) -> Result {
+        let (name, prefixes, actions) = (&given.name, &given.prefix, &given.actions);
+        if !prefixes.is_empty() {
+            self.confirm_prefixes(name, prefixes)?;
+        }
+        let update = PublisherUpdate {
+            sources: &given.source,
+            revocations: given.revocations.as_deref(),
+            actions: (given.no_actions || !actions.is_empty()).then_some(actions),
+            prefixes,
+        };
+        let rule = |settings: &_| given.freshness.given(settings);
+        print(&self.changes(output).update(name, &update, rule)?, output)
+    }
+
     /// Shows which ids a publisher may publish, and asks if these shall be added.
     fn confirm_prefixes(&self, name: &str, added: &[String]) -> Result {
         let publishers = self.common.trust.publishers(self.environment)?;
@@ -205,29 +195,24 @@ impl Subject<'_> {
         let Some(PublisherRecord::Document(known)) = publishers.get(name)? else {
             return Ok(());
         };
-        let unconfirmed = |message: &str| {
-            let shown = visible_line(name, 100);
-            Failure::new(
-                Kind::Denied,
-                Code::ChangeUnconfirmed,
-                format!("{shown}: {message}"),
+        let shown = visible_line(name, 100);
+        let list = |prefixes: &[String]| visible_line(&prefixes.join(", "), MAX_PREFIXES_CHARS);
+        let text = || {
+            format!(
+                "publisher    {shown}\nfingerprint  {}\nfor          {}\nadded        {}",
+                known.document.fingerprint(),
+                list(&known.grant.prefixes),
+                list(added),
             )
-            .hint("give the command on a terminal, where it shows what changes and asks")
         };
-        if !has_terminal() {
-            return Err(unconfirmed("there is no terminal to ask on"));
-        }
-        let text = format!(
-            "publisher    {}\nfingerprint  {}\nfor          {}\nadded        {}",
-            visible_line(name, 100),
-            known.document.fingerprint(),
-            visible_line(&known.grant.prefixes.join(", "), MAX_PREFIXES_CHARS),
-            visible_line(&added.join(", "), MAX_PREFIXES_CHARS),
+        let why = (
+            "there is no terminal to ask on",
+            "the change was not confirmed",
         );
-        match approve::confirmed(&text, "Trust it for the added ids, too?") {
-            Ok(true) => {}
-            _ => return Err(unconfirmed("the change was not confirmed")),
-        }
+        approve::require(text, "Trust it for the added ids, too?", why, |why| {
+            Failure::denied(Code::ChangeUnconfirmed, format_args!("{shown}: {why}"))
+                .hint("give the command on a terminal, where it shows what changes and asks")
+        })?;
         let what = format!("trusts {name} for {}", added.join(", "));
         let folder = publishers.folder().join(name);
         let change = LastingChange::new("trust update --prefix", what, &folder);
@@ -290,24 +275,22 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
             "revoked_bundles": bundles,
         }));
     }
-    output.line(format!(
-        "{} version {}, {} of {} keys, for {}",
-        document.name,
-        document.version,
-        document.threshold,
-        document.keys.len(),
-        visible_line(&known.grant.prefixes.join(", "), 400)
-    ))?;
+    let (name, version, threshold) = (&document.name, document.version, document.threshold);
+    let (keys, list) = (document.keys.len(), |all: &[String]| {
+        visible_line(&all.join(", "), 400)
+    });
+    let prefixes = list(&known.grant.prefixes);
+    let heading = format!("{name} version {version}, {threshold} of {keys} keys, for {prefixes}");
+    let mut lines = TextLines::new(heading).wide();
     if !known.grant.actions.is_empty() {
-        let actions = visible_line(&known.grant.actions.join(", "), 400);
-        output.line(format!("  actions      {actions}"))?;
+        lines.row("actions", list(&known.grant.actions));
     }
-    output.line(format!("  fingerprint  {fingerprint}"))?;
+    lines.row("fingerprint", fingerprint);
     if !known.grant.freshness.is_empty() {
-        output.line(format!("  freshness    {}", known.grant.freshness))?;
+        lines.row("freshness", &known.grant.freshness);
     }
     if bundles > 0 {
-        output.line(format!("  revoked      {}", counted(bundles, "bundle")))?;
+        lines.row("revoked", counted(bundles, "bundle"));
     }
-    Ok(())
+    output.line(lines)
 }

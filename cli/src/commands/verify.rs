@@ -1,19 +1,11 @@
 //! `verify`: signatures, trust, and every byte.
 
 use std::fs::File;
-use std::path::PathBuf;
 
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::content::{Content, ContentOrigin};
-use toolward_bundle::text::visible_line;
-use toolward_operator::installed::{self, StoreLocation};
-use toolward_operator::trust::Trust;
+use toolward_bundle::content::ContentOrigin;
+use toolward_operator::installed;
 
-use crate::environment::Environment;
-use crate::failure::{Exit, Result};
-use crate::flags::Flagged;
-use crate::output::{Output, counted};
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -32,20 +24,16 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-pub(crate) fn run(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    let Some(bundle) = &arguments.bundle else {
-        return all(arguments, environment, output);
-    };
-    let store = &arguments.store;
-    let content = arguments
-        .trust
-        .content(bundle, store, environment, output)?;
-    report(&content, output)?;
-    Ok(Exit::Fine)
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        let Some(bundle) = &self.bundle else {
+            return all(self, environment, output);
+        };
+        let content = self
+            .trust
+            .content(bundle, &self.store, environment, output)?;
+        report(&content, output).map(|()| Exit::Fine)
+    }
 }
 
 fn all(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
@@ -110,21 +98,19 @@ fn report(content: &Content, output: &mut Output) -> Result {
         output.warning(warning);
     }
     let publisher = visible_line(&publisher, 100);
-    output.line(format!(
-        "{id} {version} (sequence {sequence}) by {publisher}: verified"
-    ))?;
+    let heading = format!("{id} {version} (sequence {sequence}) by {publisher}: verified");
+    let mut lines = TextLines::new(heading);
     for signer in &signers {
-        output.line(format!("  signed by  {signer}"))?;
+        lines.row("signed by", signer);
     }
-    output.line(format!("  manifest   {}", content.manifest_digest))?;
-    output.line(format!(
-        "  holds      {}, {}, {}{}",
+    lines.row("manifest", content.manifest_digest);
+    let provenance = content.provenance.as_ref().map(|_| "provenance".to_owned());
+    let holds = [
         counted(content.files.len(), "file"),
         counted(content.tools.len(), "contract"),
         counted(content.drivers.len(), "driver"),
-        match content.provenance {
-            Some(_) => ", provenance",
-            None => "",
-        }
-    ))
+    ];
+    let holds: Vec<String> = holds.into_iter().chain(provenance).collect();
+    lines.row("holds", holds.join(", "));
+    output.line(lines)
 }

@@ -1,18 +1,11 @@
 //! Calls that the command refuses before there is a host for them. They are recorded as those that a host refuses.
 
-use toolward_bundle::content::Content;
-use toolward_host::{
-    CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall, WithheldReason,
-};
-use toolward_operator::granted::Granted;
-use toolward_operator::installed;
+use toolward_host::{CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall};
 use toolward_operator::recorder::StartedRecorder;
-use toolward_operator::runtime;
 
-use super::{Arguments, recorder};
-use crate::environment::Environment;
-use crate::failure::{Failure, Result};
-use crate::output::Output;
+use super::Arguments;
+use crate::helper;
+use crate::prelude::*;
 
 /// A call that may end before it reaches a host.
 pub(super) struct Early<'a> {
@@ -23,40 +16,20 @@ pub(super) struct Early<'a> {
 }
 
 impl Early<'_> {
-    /// The call ends since its tool belongs to a bundle that was left out.
-    pub(super) fn withheld(&self, started: Option<StartedRecorder>, failure: Failure) -> Failure {
-        let code = match installed::reason(&failure) {
-            WithheldReason::Held => ErrorCode::HELD,
-            _ => ErrorCode::WITHDRAWN,
-        };
-        let error = CallError::new(code, ErrorClass::PolicyBlocked, failure.message.as_str());
-        self.ends(started, &error, failure)
-    }
-
-    /// The call ends since its arguments can't be read, or don't make an input.
-    pub(super) fn unfit(&self, started: Option<StartedRecorder>, failure: Failure) -> Failure {
-        let error = CallError::new(
-            ErrorCode::INPUT_INVALID,
-            ErrorClass::InvalidArguments,
-            failure.message.as_str(),
-        );
-        self.ends(started, &error, failure)
-    }
-
-    /// What fails here is a warning: it does not hide why the call ends.
-    fn ends(
+    /// The call ends with this failure. What fails here is a warning: it does not hide why the call ends.
+    pub(super) fn ends(
         &self,
         started: Option<StartedRecorder>,
-        error: &CallError,
+        code: ErrorCode,
+        class: ErrorClass,
         failure: Failure,
     ) -> Failure {
+        let error = CallError::new(code, class, failure.message.as_str());
         if let Some(started) = started
-            && let Err(unrecorded) = self.record(started, error)
+            && let Err(unrecorded) = self.record(started, &error)
         {
-            self.output.warning(format!(
-                "the call is not recorded: {} ({})",
-                unrecorded.message, unrecorded.code
-            ));
+            self.output
+                .warning_of("the call is not recorded", &unrecorded);
         }
         failure
     }
@@ -82,7 +55,7 @@ impl Early<'_> {
             native: &Native::default(),
             error,
         }));
-        recorder::close(Some(&recorder), self.output);
+        helper::close_recorder(Some(&recorder), self.output);
         Ok(())
     }
 }

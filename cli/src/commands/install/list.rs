@@ -1,19 +1,15 @@
-//! `list` and `remove`: what is installed, and whether it would be loaded now.
+//! `list` and `remove`: what is installed, and whether it would be loaded now. `search`: tools that are installed, or
+//! that a channel lists.
 
-use clap::Args;
 use serde::Serialize;
-use serde_json::{Value, json};
-use toolward_bundle::text::visible_line;
-use toolward_operator::granted::{Granted, PolicyFiles};
-use toolward_operator::installed::{self, ExaminedBundle, StoreLocation, next_step};
+use toolward_operator::installed::{self, ExaminedBundle, next_step};
+use toolward_operator::network::Network;
 use toolward_operator::policy_review::{PolicyReview, ToolRow};
-use toolward_operator::trust::Trust;
+use toolward_operator::releases;
+use toolward_store::search::{SearchEntry, rank};
 use toolward_store::{HeldUpdate, InstalledTool};
 
-use crate::environment::Environment;
-use crate::failure::Result;
-use crate::flags::Flagged;
-use crate::output::Output;
+use crate::prelude::*;
 
 /// Longest reason why a bundle is not loaded, in characters.
 const MAX_REASON_CHARS: usize = 400;
@@ -69,20 +65,16 @@ impl List {
                 "held": version, "held_surface": surface,
                 "state": "held", "error": null, "tools": [],
             });
-            output.result(
-                &value,
-                format_args!(
-                    "{id} {version} is held\n  hint: `toolward install {}` shows it, and `toolward update {id} \
-                     --accept {surface}` accepts it",
-                    visible_line(&held.source, MAX_REASON_CHARS)
-                ),
-            )?;
+            let source = visible_line(&held.source, MAX_REASON_CHARS);
+            let lines = format!(
+                "{id} {version} is held\n  hint: `toolward install {source}` shows it, and `toolward update {id} \
+                 --accept {surface}` accepts it"
+            );
+            output.result(&value, lines)?;
         }
         Ok(())
     }
-}
 
-impl List {
     /// What the policy makes of the tools that are loaded; nothing where that is not known.
     fn rows(
         &self,
@@ -93,23 +85,20 @@ impl List {
         let contents = examined.iter().filter_map(ExaminedBundle::content).cloned();
         let policies = PolicyFiles::default();
         let review = PolicyReview::of(contents.collect(), &self.trust, &policies, environment);
-        let review = review.inspect(|review| {
+        let rows = review.and_then(|review| {
             // The tools of a bundle that is not loaded are not known.
             if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
-                for unused in review.unused_rules() {
-                    output.warning(unused);
-                }
+                review
+                    .unused_rules()
+                    .iter()
+                    .for_each(|one| output.warning(one));
             }
+            review.rows()
         });
-        review
-            .and_then(|review| review.rows())
-            .unwrap_or_else(|failure| {
-                output.warning(format!(
-                    "what the policy makes of the tools is not known: {} ({})",
-                    failure.message, failure.code
-                ));
-                Vec::new()
-            })
+        rows.unwrap_or_else(|failure| {
+            output.warning_of("what the policy makes of the tools is not known", &failure);
+            Vec::new()
+        })
     }
 }
 
@@ -151,9 +140,7 @@ fn as_json(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<
     let error = one.refusal().map(|failure| {
         let mut hints = failure.hints.clone();
         hints.push(next_step(&installed.id));
-        json!({
-            "code": failure.code, "message": failure.message, "hint": hints.join("\n"),
-        })
+        json!({ "code": failure.code, "message": failure.message, "hint": hints.join("\n") })
     });
     json!({
         "id": installed.id, "version": installed.version.to_string(),
@@ -180,8 +167,8 @@ fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_
     }
     if let Some(held) = held {
         let (id, version) = (&installed.id, &held.version);
-        lines +=
-            &format!("\n  {version} is held\n  hint: `toolward update {id}` shows what changes");
+        let hint = format!("`toolward update {id}` shows what changes");
+        lines += &format!("\n  {version} is held\n  hint: {hint}");
     }
     let width = tools.iter().map(|tool| tool.tool.len()).max();
     let width = width.unwrap_or_default();
@@ -217,4 +204,113 @@ impl Remove {
         let value = json!({ "ok": true, "removed": id, "files": files });
         output.result(&value, format_args!("{id}: removed"))
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// Words of names, descriptions, tags or publishers
+    query: Vec<String>,
+
+    /// Search the index of this channel instead of what is installed
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+
+    #[command(flatten)]
+    trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+
+    #[command(flatten)]
+    network: Flagged<Network>,
+}
+
+/// How many matches are shown.
+const MAX_MATCHES: usize = 50;
+
+impl Search {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let query = self.query.join(" ");
+        if let Some(name) = &self.channel {
+            return self.channel(name, &query, environment, output);
+        }
+        let Some(store) = self.store.shown(environment, output)? else {
+            output.note("nothing is installed");
+            return Ok(());
+        };
+        let matches = store.search(&query, MAX_MATCHES)?;
+        if matches.is_empty() {
+            output.note("no installed tool matches");
+            return Ok(());
+        }
+        let examined = installed::examined(&store, &self.trust, environment, output)?;
+        for tool in &matches {
+            let of = |one: &&ExaminedBundle| one.installed.id == tool.bundle;
+            let refusal = examined.iter().find(of).and_then(|one| one.refusal());
+            let version = tool.version.to_string();
+            found(&tool.entry, &tool.bundle, &version, refusal, output)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the tools in the index of a channel.
+    fn channel(
+        &self,
+        name: &str,
+        query: &str,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result {
+        let trust = &self.trust;
+        let standing = trust.context_or_empty(&trust.trusted(environment)?, environment, output)?;
+        let store = self.store.open(environment)?;
+        let channel = standing.channel(name)?;
+        let network = self.network.clone().fetcher(trust, environment)?;
+        let index = releases::fetch_index(channel, &network, &store, &standing)?;
+        let (mut entries, mut bundles) = (Vec::new(), Vec::new());
+        for listed in &index.bundles {
+            for tool in &listed.tools {
+                entries.push(SearchEntry {
+                    id: tool.id.clone(),
+                    title: tool.title.clone().unwrap_or_default(),
+                    description: tool.description.clone(),
+                    tags: tool.tags.clone(),
+                    publisher: listed.publisher.clone(),
+                });
+                bundles.push(listed);
+            }
+        }
+        let ranked = rank(query, &entries);
+        if ranked.is_empty() {
+            output.note(format!("the channel {name} lists no tool that matches"));
+        }
+        for position in ranked.into_iter().take(MAX_MATCHES) {
+            if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position)) {
+                found(entry, &listed.id, &listed.version.to_string(), None, output)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn found(
+    entry: &SearchEntry,
+    bundle: &str,
+    version: &str,
+    refusal: Option<&Failure>,
+    output: &mut Output,
+) -> Result {
+    let code = refusal.map(|failure| failure.code.as_str());
+    let (id, publisher) = (&entry.id, &entry.publisher);
+    let value = json!({
+        "tool": id, "name": entry.title, "description": entry.description,
+        "tags": entry.tags, "publisher": publisher, "bundle": bundle, "version": version,
+        "refused": code,
+    });
+    let (id, publisher) = (visible_line(id, 200), visible_line(publisher, 200));
+    let description = visible_line(&entry.description, 200);
+    let refused = code.map(|code| format!(", NOT LOADED ({code})"));
+    let refused = refused.unwrap_or_default();
+    let from = format!("{bundle} {version} by {publisher}{refused}");
+    output.result(&value, format_args!("{id}  {description}\n  {from}"))
 }

@@ -1,17 +1,12 @@
 //! `update`: new releases of what is installed, and the yes to a held one: what changes for agents and policies,
 //! whole, and what differs in it.
 
-use clap::Args;
-use serde_json::{Value, json};
 use toolward_bundle::surface::SurfaceDifference;
-use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Severity;
 use toolward_store::{HeldUpdate, Store};
 
-use super::{CommonFlags, print, show};
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Result};
-use crate::output::Output;
+use super::{InstallFlags, print, show};
+use crate::prelude::*;
 use crate::wrap::wrapped;
 
 /// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
@@ -116,7 +111,7 @@ pub(crate) struct Update {
     id: Option<String>,
 
     #[command(flatten)]
-    common: CommonFlags,
+    common: InstallFlags,
 }
 
 impl Update {
@@ -179,7 +174,7 @@ fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit> {
         }
         output.value(&value)?;
     } else {
-        output.warning(format!("{id}: {} ({})", failure.message, failure.code));
+        output.warning_of(id, failure);
     }
     Ok(failure.kind.into())
 }

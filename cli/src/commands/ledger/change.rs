@@ -1,18 +1,16 @@
 //! `ledger checkpoint`, `prune` and `erase`: what an operator does to a ledger.
 
-use clap::Args;
-use serde_json::json;
+use toolward_ledger::Maintenance;
+use toolward_ledger::payload::Erase;
 use toolward_ledger::record::{Invocation, Number};
-use toolward_ledger::{Maintenance, payload};
 
 use super::{Found, Which, time};
 use crate::approve;
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, Result};
-use crate::output::{Output, raw};
+use crate::output::raw;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
-pub(crate) struct Checkpoint {
+pub(crate) struct CheckpointFlags {
     #[command(flatten)]
     which: Which,
 }
@@ -33,7 +31,7 @@ pub(crate) struct Prune {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Erase {
+pub(crate) struct EraseFlags {
     #[command(flatten)]
     what: What,
 
@@ -80,23 +78,19 @@ impl Consent {
             return Ok(());
         }
         let message = format!("{what}: not confirmed");
-        Err(
-            Failure::new(Kind::Denied, Code::DeletionUnconfirmed, message)
-                .hint("to delete without being asked: --yes"),
-        )
+        let failure = Failure::denied(Code::DeletionUnconfirmed, message);
+        Err(failure.hint("to delete without being asked: --yes"))
     }
 }
 
 impl Found {
     fn maintenance(&self) -> Result<Maintenance> {
-        Ok(Maintenance::open(
-            &self.directory,
-            self.settings.checkpoints.clone(),
-        )?)
+        let checkpoints = self.settings.checkpoints.clone();
+        Ok(Maintenance::open(&self.directory, checkpoints)?)
     }
 }
 
-impl Checkpoint {
+impl CheckpointFlags {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let note = self.which.find(environment)?.maintenance()?.checkpoint()?;
         match output.json() {
@@ -121,28 +115,24 @@ impl Prune {
     }
 }
 
-impl Erase {
+impl EraseFlags {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let found = self.which.find(environment)?;
-        let (erase, what) = match &self.what {
-            What {
-                principal: Some(name),
-                ..
-            } => (
-                payload::Erase::Principal(name.clone()),
+        let What {
+            principal,
+            invocation,
+            before,
+        } = &self.what;
+        let (erase, what) = match (principal, invocation) {
+            (Some(name), _) => (
+                Erase::Principal(name.clone()),
                 "all that is kept of this principal's calls, and the name",
             ),
-            What {
-                invocation: Some(id),
-                ..
-            } => (
-                payload::Erase::Invocation(*id),
-                "all that is kept of this call",
-            ),
-            What { before, .. } => (
-                payload::Erase::Before(before.unwrap_or_default()),
-                "all that was kept before this time",
-            ),
+            (None, Some(id)) => (Erase::Invocation(*id), "all that is kept of this call"),
+            (None, None) => {
+                let before = before.unwrap_or_default();
+                (Erase::Before(before), "all that was kept before this time")
+            }
         };
         self.consent.obtain(what, output)?;
         let payloads = found.maintenance()?.erase(&erase)?;

@@ -1,24 +1,14 @@
 //! `ledger export`: rows as lines of JSON, or copies for other programs: tlog-tiles, frames of Runloop, cassettes.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde_json::json;
+#[cfg(feature = "adapters")]
+#[cfg(feature = "adapters")]
+use super::Found;
+use super::{Rows, Which, json_of, no_row, rows};
+use crate::output::{raw, unwritable};
+use crate::prelude::*;
 #[cfg(feature = "adapters")]
 use toolward_adapters::frames::Attachments;
 use toolward_ledger::{Reader, Selection};
-#[cfg(feature = "adapters")]
-use toolward_operator::bundles::BundleSource;
-use toolward_operator::file;
-use toolward_operator::installed::StoreLocation;
-
-#[cfg(feature = "adapters")]
-use super::Found;
-use super::{Rows, Which, json_of, rows};
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
-use crate::flags::Flagged;
-use crate::output::{Output, counted, raw};
 
 /// Rows that are read at once, and bytes that are written at once.
 const PAGE_ROWS: u64 = 256;
@@ -99,11 +89,8 @@ impl Arguments {
         while from < to {
             let next = from.saturating_add(PAGE_ROWS).min(to);
             for row in reader.rows(from, next)? {
-                let value = json!({
-                    "leaf": row.leaf, "record": json_of(&row), "seq": row.seq,
-                });
-                serde_json::to_writer(&mut lines, &value)
-                    .map_err(|error| Failure::new(Kind::Failed, Code::OutputUnwritable, error))?;
+                let value = json!({ "leaf": row.leaf, "record": json_of(&row), "seq": row.seq });
+                serde_json::to_writer(&mut lines, &value).map_err(unwritable)?;
                 lines.push(b'\n');
             }
             if lines.len() >= WRITE_BYTES {
@@ -116,27 +103,21 @@ impl Arguments {
     }
 
     fn cassette(&self, path: &Path, reader: &Reader, output: &mut Output) -> Result {
-        let person = match &self.principal {
-            None => None,
-            Some(name) => {
-                let missing = || {
-                    let message = format!("of a principal {name:?}");
-                    toolward_ledger::Error::NoRow(message.into())
-                };
-                Some(reader.person_of(name)?.ok_or_else(missing)?)
-            }
-        };
+        let person = self.principal.as_ref().map(|name| -> Result<_> {
+            let missing = || no_row(format!("of a principal {name:?}"));
+            reader.person_of(name)?.ok_or_else(missing)
+        });
         let Rows { from, to } = self.rows.unwrap_or_default();
-        let export = reader.cassette(&Selection {
+        let selection = Selection {
             from,
             to,
-            person,
+            person: person.transpose()?,
             all: self.all,
-        })?;
+        };
+        let export = reader.cassette(&selection)?;
+        let keeps = "`keep = \"all\"` in `[ledger]` keeps";
         if export.calls == 0 {
-            output.warning(
-                "no call was copied: `keep = \"all\"` in `[ledger]` keeps what a cassette needs",
-            );
+            output.warning(format!("no call was copied: {keeps} what a cassette needs"));
         }
         file::write_new_private(path, &export.bytes)?;
         for (why, count) in &export.left_out {
@@ -146,18 +127,16 @@ impl Arguments {
                 "unsigned" => format!(
                     "left out: {calls} that no checkpoint covers; `toolward ledger checkpoint` signs them"
                 ),
-                payload => format!(
-                    "left out: {calls} without {payload}; `keep = \"all\"` in `[ledger]` keeps those of later calls"
-                ),
+                payload => {
+                    format!("left out: {calls} without {payload}; {keeps} those of later calls")
+                }
             });
         }
         let value = json!({
             "ok": true, "file": path.display().to_string(), "calls": export.calls, "left_out": export.left_out,
         });
-        output.result(
-            &value,
-            format_args!("{}: {}", path.display(), counted(export.calls, "call")),
-        )
+        let calls = counted(export.calls, "call");
+        output.result(&value, format_args!("{}: {calls}", path.display()))
     }
 
     #[cfg(feature = "adapters")]
@@ -190,10 +169,8 @@ impl Arguments {
 fn tiles(directory: &Path, reader: &Reader, output: &mut Output) -> Result {
     if directory.symlink_metadata().is_ok() {
         let message = format!("{}: it is there already", directory.display());
-        return Err(
-            Failure::new(Kind::Failed, OperatorCode::OutputExists, message)
-                .hint("name a directory that is not there yet"),
-        );
+        return Err(Failure::failed(OperatorCode::OutputExists, message)
+            .hint("name a directory that is not there yet"));
     }
     let size = reader.export_tiles(directory)?;
     let value = json!({ "ok": true, "directory": directory.display().to_string(), "rows": size });

@@ -3,17 +3,12 @@
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use clap::Args;
 use serde::Serialize;
-use serde_json::json;
-use toolward_bundle::text::visible_line;
 use toolward_ledger::record::{Code as RecordCode, Event, Number, Record};
 use toolward_ledger::{Filter, ListedRow, Reader};
 
-use super::{Which, shown_time, time};
-use crate::environment::Environment;
-use crate::failure::Result;
-use crate::output::Output;
+use super::{Which, json_of, principal, shown_time, time};
+use crate::prelude::*;
 use crate::progress::{Bar, SHOW_DELAY};
 
 /// Rows that are looked up at once.
@@ -143,18 +138,15 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
 fn print(listed: &ListedRow, reader: &Reader, shown: &mut Shown, output: &mut Output) -> Result {
     let seq = listed.row.seq;
     let Some(record) = &listed.record else {
-        let value = json!({ "seq": seq, "record": null });
         if output.json() {
-            return output.value(&value);
+            return output.value(&json!({ "seq": seq, "record": null }));
         }
         shown.of_commands.push(format!("{seq:>8}  (no record)"));
         return Ok(());
     };
-    let person = record.event.person();
-    let name = person.map(|person| reader.name(&person)).transpose()?;
-    let name = name.flatten();
+    let name = principal(record, reader)?;
     if output.json() {
-        let mut value = json!({ "seq": seq, "record": super::json_of(&listed.row) });
+        let mut value = json!({ "seq": seq, "record": json_of(&listed.row) });
         if let (Some(name), Some(fields)) = (name, value.as_object_mut()) {
             fields.insert("principal".to_owned(), name.into());
         }
@@ -217,11 +209,10 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids)
             let version = body.version.as_ref();
             add(version.map_or("-", |version| version.as_str()));
         }
-        Event::Gap(body) => add(&format!(
-            "{} rows missing: {}",
-            body.missing.get(),
-            body.why.as_str()
-        )),
+        Event::Gap(body) => {
+            let (missing, why) = (body.missing.get(), body.why.as_str());
+            add(&format!("{missing} rows missing: {why}"));
+        }
         Event::Erased(body) => add(&format!("{} payloads", body.payloads.get())),
         Event::Pruned(body) => add(&format!("rows before {}", body.to.get())),
         Event::RefusedMore(body) => {

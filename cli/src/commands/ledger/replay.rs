@@ -1,21 +1,10 @@
 //! `ledger replay`: results of recorded calls.
 
-mod rerun;
-
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::text::visible_line;
-use toolward_ledger::{DamagedRow, Reader, RecordedCall};
-use toolward_operator::installed::StoreLocation;
+use toolward_ledger::{DamagedRow, RecordedCall};
 use toolward_operator::replay::{RecordedResult, Replay, ReplayedCall, ToolNow};
 
-use rerun::RerunFlags;
-
-use super::{Id, Rows, Which, id, rows, shown_time};
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Result};
-use crate::flags::Flagged;
-use crate::output::Output;
+use super::{CallOrRow, Rows, Which, id, no_row, rows, shown_time};
+use crate::prelude::*;
 
 /// Longest result that is shown to people, in characters.
 const MAX_SHOWN_CHARS: usize = 4000;
@@ -33,15 +22,12 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     store: Flagged<StoreLocation>,
-
-    #[command(flatten)]
-    rerun: RerunFlags,
 }
 
 /// Which calls.
 #[derive(Debug, Clone, Copy)]
 enum What {
-    One(Id),
+    One(CallOrRow),
     Rows(Rows),
 }
 
@@ -56,13 +42,10 @@ impl Arguments {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let found = self.which.find(environment)?;
         let reader = found.reader(output)?;
-        if self.rerun.is_set() {
-            return self.rerun(reader, &found.settings, environment, output);
-        }
         let store = self.store.shown(environment, output)?;
         let replay = Replay::new(&reader, &found.settings, store.as_ref())?;
         let mut exit = Exit::Fine;
-        let mut show = |found: Found, output: &mut Output| {
+        let mut show = |found: Result<RecordedCall, DamagedRow>| {
             let call = match found {
                 Ok(call) => call,
                 Err(damaged) => {
@@ -79,29 +62,19 @@ impl Arguments {
                 false => print(&replay, &replayed, output),
             }
         };
-        calls(&self.what, &reader, |found| show(found, output))?;
+        // If one call is named, damage of its rows is an error.
+        match self.what {
+            What::Rows(Rows { from, to }) => {
+                reader.calls_and_damage::<Failure>(from, to.unwrap_or(u64::MAX), show)?;
+            }
+            What::One(CallOrRow::Call(invocation)) => show(Ok(reader.call(invocation)?))?,
+            What::One(CallOrRow::Row(seq)) => {
+                let invocation = reader.row(seq)?.read()?.invocation();
+                let missing = || no_row(format!("row {seq} is about no call"));
+                show(Ok(reader.call(invocation.ok_or_else(missing)?)?))?;
+            }
+        }
         Ok(exit)
-    }
-}
-
-/// A call that is meant, or a damaged row between such calls.
-type Found = Result<RecordedCall, DamagedRow>;
-
-/// Calls `each` with the calls that are meant. Where one is named, damage of its rows is an error.
-fn calls(what: &What, reader: &Reader, mut each: impl FnMut(Found) -> Result) -> Result {
-    match *what {
-        What::Rows(Rows { from, to }) => {
-            reader.calls_and_damage::<Failure>(from, to.unwrap_or(u64::MAX), each)
-        }
-        What::One(Id::Call(invocation)) => each(Ok(reader.call(invocation)?)),
-        What::One(Id::Row(seq)) => {
-            let invocation = reader.row(seq)?.read()?.invocation();
-            let missing = || {
-                let about = format!("row {seq} is about no call");
-                toolward_ledger::Error::NoRow(about.into())
-            };
-            each(Ok(reader.call(invocation.ok_or_else(missing)?)?))
-        }
     }
 }
 

@@ -1,16 +1,14 @@
 //! `ledger show` and `ledger prove`: one call, or one row.
 
-use clap::Args;
-use serde_json::{Map, Value, json};
-use toolward_bundle::text::visible_line;
+use serde_json::Map;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
 use toolward_ledger::{Filter, PayloadState, Reader, Row};
 
-use super::{Id, Which, id, json_of, list};
-use crate::environment::Environment;
-use crate::failure::Result;
-use crate::output::{Output, raw};
+use super::list::{Ids, line};
+use super::{CallOrRow, Which, id, json_of, no_row, principal};
+use crate::output::raw;
+use crate::prelude::*;
 
 /// Longest payload that is shown to people, in characters.
 const MAX_SHOWN_CHARS: usize = 4000;
@@ -19,7 +17,7 @@ const MAX_SHOWN_CHARS: usize = 4000;
 pub(crate) struct Arguments {
     /// The number of a row, or the id of a call
     #[arg(value_parser = id, value_name = "ID")]
-    id: Id,
+    id: CallOrRow,
 
     #[command(flatten)]
     which: Which,
@@ -29,7 +27,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Prove {
     /// The number of a row, or the id of a call: its last row
     #[arg(value_parser = id, value_name = "ID")]
-    id: Id,
+    id: CallOrRow,
 
     #[command(flatten)]
     which: Which,
@@ -55,7 +53,7 @@ impl Prove {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let reader = self.which.find(environment)?.reader(output)?;
         let seq = match self.id {
-            Id::Row(seq) => seq,
+            CallOrRow::Row(seq) => seq,
             id => rows(&reader, id)?.last().map_or(0, |row| row.seq),
         };
         let proof = reader.prove(seq)?;
@@ -67,10 +65,10 @@ impl Prove {
 }
 
 /// The rows about it, oldest first; there is one at least.
-fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
+fn rows(reader: &Reader, id: CallOrRow) -> Result<Vec<Row>> {
     let invocation = match id {
-        Id::Row(seq) => return Ok(vec![reader.row(seq)?]),
-        Id::Call(invocation) => invocation,
+        CallOrRow::Row(seq) => return Ok(vec![reader.row(seq)?]),
+        CallOrRow::Call(invocation) => invocation,
     };
     let listed = reader.list(&Filter {
         invocation: Some(invocation),
@@ -79,10 +77,7 @@ fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = listed.into_iter().map(|listed| listed.row).collect();
     rows.reverse();
     match rows.is_empty() {
-        true => {
-            let missing = toolward_ledger::Error::NoRow(format!("of the call {invocation}").into());
-            Err(missing.into())
-        }
+        true => Err(no_row(format!("of the call {invocation}"))),
         false => Ok(rows),
     }
 }
@@ -106,7 +101,7 @@ fn contents(record: &Record) -> impl Iterator<Item = (PayloadKind, &Content)> {
 
 fn value(row: &Row, reader: &Reader) -> Result<Value> {
     let mut payloads = Map::new();
-    let mut principal = None;
+    let mut name = None;
     if let Ok(record) = row.read() {
         for (kind, content) in contents(&record) {
             let shown = match reader.payload_state(content, kind)? {
@@ -123,13 +118,11 @@ fn value(row: &Row, reader: &Reader) -> Result<Value> {
             };
             payloads.insert(kind.as_str().to_owned(), shown);
         }
-        let person = record.event.person();
-        let name = person.map(|person| reader.name(&person)).transpose()?;
-        principal = name.flatten();
+        name = principal(&record, reader)?;
     }
     Ok(json!({
         "seq": row.seq, "leaf": row.leaf, "record": json_of(row),
-        "principal": principal, "payloads": payloads,
+        "principal": name, "payloads": payloads,
     }))
 }
 
@@ -141,15 +134,8 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
         }
         Err(error) => return Err(error.into()),
     };
-    let person = record.event.person();
-    let name = person.map(|person| reader.name(&person)).transpose()?;
-    let name = name.flatten();
-    output.line(list::line(
-        row.seq,
-        &record,
-        name.as_deref(),
-        list::Ids::Whole,
-    ))?;
+    let name = principal(&record, reader)?;
+    output.line(line(row.seq, &record, name.as_deref(), Ids::Whole))?;
     let mut fields = Vec::new();
     flatten("", &json_of(row).unwrap_or_default(), &mut fields);
     for (name, value) in fields {
@@ -201,6 +187,6 @@ fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
 }
 
 fn text(leaf: &Value) -> String {
-    leaf.as_str()
-        .map_or_else(|| leaf.to_string(), str::to_owned)
+    let text = leaf.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| leaf.to_string())
 }

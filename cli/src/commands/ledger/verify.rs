@@ -1,19 +1,11 @@
 //! `ledger verify` and `ledger info`.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde_json::{Value, json};
-use toolward_bundle::text::visible_line;
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
 use toolward_ledger::{Finding, Reader};
-use toolward_operator::file;
 use toolward_operator::ledger::keep_word;
 
 use super::Which;
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, OperatorCode, Result};
-use crate::output::{Output, counted};
+use crate::prelude::*;
 
 /// Longest file of checkpoints: some hundred thousand of them.
 const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
@@ -58,12 +50,8 @@ impl Arguments {
         };
         let verified = reader.verify(&elsewhere.checkpoints)?;
         let mut findings: Vec<(Value, String)> = verified.findings.iter().map(described).collect();
-        findings.extend(
-            elsewhere
-                .unreadable
-                .iter()
-                .map(|problem| (json!({ "kind": "note" }), problem.clone())),
-        );
+        let unreadable = elsewhere.unreadable.into_iter();
+        findings.extend(unreadable.map(|problem| (json!({ "kind": "note" }), problem)));
         if reader.log_unread() {
             let message = "the newest rows can't be read: its disk or directory is read-only";
             findings.push((json!({ "kind": "unread" }), message.to_owned()));
@@ -90,22 +78,17 @@ impl Arguments {
                 true => "holds",
                 false => "DOES NOT HOLD",
             };
+            let (rows, signed, pruned) = (verified.rows, verified.signed, verified.pruned);
+            let (payloads, kept) = (verified.payloads, elsewhere.checkpoints.len());
+            let kept = counted(kept, "checkpoint");
             output.line(format_args!(
-                "{state}: {} rows, {} signed, {} pruned, {} payloads; {} kept elsewhere",
-                verified.rows,
-                verified.signed,
-                verified.pruned,
-                verified.payloads,
-                counted(elsewhere.checkpoints.len(), "checkpoint"),
+                "{state}: {rows} rows, {signed} signed, {pruned} pruned, {payloads} payloads; {kept} kept elsewhere"
             ))?;
             if self.key.is_none() {
                 output.note("The key was taken from the ledger's directory: name the one that you noted with --key.");
             }
         }
-        Ok(match holds {
-            true => Exit::Fine,
-            false => Exit::Failed,
-        })
+        Ok(if holds { Exit::Fine } else { Exit::Failed })
     }
 }
 
@@ -131,9 +114,8 @@ impl Elsewhere {
             match verifier.open(&format!("{body}\n\n{signatures}\n")) {
                 Ok(checkpoint) => read.checkpoints.push(checkpoint),
                 Err(error) => {
-                    let path = path.display();
-                    read.unreadable
-                        .push(format!("{path}: note {number}: {error}"));
+                    let problem = format!("{}: note {number}: {error}", path.display());
+                    read.unreadable.push(problem);
                 }
             }
         }

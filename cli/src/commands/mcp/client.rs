@@ -1,13 +1,12 @@
 //! The clients whose configuration is known: where it is, and the block or entry in it.
 
-use std::path::{Path, PathBuf};
-
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use toolward_operator::client_file::ClientFileForm;
 
 use crate::environment;
-use crate::failure::{Code, Failure, Kind, Result};
+use crate::output::unwritable;
+use crate::prelude::*;
 
 /// The variable that a client's token is taken from, where a client can take one
 /// from there.
@@ -15,7 +14,7 @@ const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
 
 /// The clients whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum McpClient {
     /// Claude Desktop
     ClaudeDesktop,
     /// Claude Code
@@ -32,6 +31,23 @@ pub(crate) enum Client {
     Zed,
 }
 
+/// What is known of a client. Versions of a client differ in the names that they send.
+pub(super) struct ClientFacts {
+    /// The user's own file, in the home directory.
+    pub(super) file: &'static str,
+    /// The variable that has it look for its file elsewhere, and the folder that is the same as without it.
+    moved_by: Option<(&'static str, &'static str)>,
+    /// Where the block goes, in words.
+    place: &'static str,
+    pub(super) form: ClientFileForm,
+    /// The table of the file that has an entry for each server.
+    pub(super) table: &'static str,
+    /// The name that it sends.
+    sent_name: &'static str,
+    /// How its file names the variable that has a token; `None` if the file holds the token itself.
+    token: Option<&'static str>,
+}
+
 /// How a client reaches the server.
 pub(super) enum Server {
     Started { program: String, flags: Vec<String> },
@@ -42,7 +58,7 @@ pub(super) enum Server {
 pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("this program's own file can't be found: {error}");
-        Failure::new(Kind::Failed, Code::ProgramUnknown, message)
+        Failure::failed(Code::ProgramUnknown, message)
     })?;
     Ok(Server::Started {
         program: program.display().to_string(),
@@ -50,7 +66,7 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
     })
 }
 
-impl Client {
+impl McpClient {
     /// Where the block goes that makes the client start this program, and the block.
     pub(crate) fn starting(
         self,
@@ -64,7 +80,7 @@ impl Client {
     pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
         const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
         let all = Self::value_variants().iter();
-        let of_home = all.filter_map(|client| Some(home?.join(client.file())));
+        let of_home = all.filter_map(|client| Some(home?.join(client.facts().file)));
         let of_project = OF_PROJECT.iter().map(|file| project.join(file));
         let mut files: Vec<PathBuf> = of_home.chain(of_project).collect();
         files.sort();
@@ -72,91 +88,109 @@ impl Client {
         files
     }
 
-    /// The user's own file, in the home directory.
-    pub(super) fn file(self) -> &'static str {
+    pub(super) fn facts(self) -> ClientFacts {
+        let json = |file, place, sent_name| ClientFacts {
+            file,
+            moved_by: None,
+            place,
+            form: ClientFileForm::Json,
+            table: "mcpServers",
+            sent_name,
+            token: None,
+        };
+        let config = Some(("XDG_CONFIG_HOME", ".config"));
         match self {
-            Self::ClaudeDesktop => ".config/Claude/claude_desktop_config.json",
-            Self::ClaudeCode => ".claude.json",
-            Self::Cursor => ".cursor/mcp.json",
-            Self::VsCode => ".config/Code/User/mcp.json",
-            Self::Codex => ".codex/config.toml",
-            Self::Gemini => ".gemini/settings.json",
-            Self::Zed => ".config/zed/settings.json",
+            Self::ClaudeDesktop => ClientFacts {
+                moved_by: config,
+                ..json(
+                    ".config/Claude/claude_desktop_config.json",
+                    "claude_desktop_config.json (Settings, Developer, Edit Config)",
+                    "claude-ai",
+                )
+            },
+            Self::ClaudeCode => ClientFacts {
+                moved_by: Some(("CLAUDE_CONFIG_DIR", "")),
+                token: Some("${TOOLWARD_TOKEN}"),
+                ..json(
+                    ".claude.json",
+                    ".mcp.json in the project's folder",
+                    "claude-code",
+                )
+            },
+            Self::Cursor => ClientFacts {
+                token: Some("${env:TOOLWARD_TOKEN}"),
+                ..json(
+                    ".cursor/mcp.json",
+                    "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder",
+                    "cursor-vscode",
+                )
+            },
+            Self::VsCode => ClientFacts {
+                moved_by: config,
+                form: ClientFileForm::Jsonc,
+                table: "servers",
+                ..json(
+                    ".config/Code/User/mcp.json",
+                    ".vscode/mcp.json in the project's folder",
+                    "Visual Studio Code",
+                )
+            },
+            Self::Codex => ClientFacts {
+                moved_by: Some(("CODEX_HOME", ".codex")),
+                form: ClientFileForm::Toml,
+                table: "mcp_servers",
+                token: Some(TOKEN_VARIABLE),
+                ..json(
+                    ".codex/config.toml",
+                    "~/.codex/config.toml",
+                    "codex-mcp-client",
+                )
+            },
+            Self::Gemini => ClientFacts {
+                form: ClientFileForm::JsonWithComments,
+                token: Some("$TOOLWARD_TOKEN"),
+                ..json(
+                    ".gemini/settings.json",
+                    "~/.gemini/settings.json",
+                    "gemini-cli-mcp-client",
+                )
+            },
+            Self::Zed => ClientFacts {
+                moved_by: config,
+                form: ClientFileForm::Jsonc,
+                table: "context_servers",
+                ..json(".config/zed/settings.json", "settings.json of Zed", "Zed")
+            },
         }
     }
 
     /// The variable that has this client look for its file elsewhere, if it is set to that.
     pub(super) fn moved(self, home: Option<&Path>) -> Option<&'static str> {
-        let (variable, usual) = match self {
-            Self::ClaudeDesktop | Self::VsCode | Self::Zed => ("XDG_CONFIG_HOME", ".config"),
-            Self::ClaudeCode => ("CLAUDE_CONFIG_DIR", ""),
-            Self::Codex => ("CODEX_HOME", ".codex"),
-            Self::Cursor | Self::Gemini => return None,
-        };
+        let (variable, usual) = self.facts().moved_by?;
         let place = environment::path(variable)?;
         let moved = home.is_none_or(|home| place != home.join(usual));
         moved.then_some(variable)
     }
 
-    pub(super) fn form(self) -> ClientFileForm {
-        match self {
-            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor => ClientFileForm::Json,
-            Self::Gemini => ClientFileForm::JsonWithComments,
-            Self::VsCode | Self::Zed => ClientFileForm::Jsonc,
-            Self::Codex => ClientFileForm::Toml,
-        }
-    }
-
-    /// The names that it sends to a server that its file calls `server`. Versions of a client differ.
+    /// The names that it sends to a server that its file calls `server`.
     pub(super) fn sent_names(self, server: &str) -> Vec<String> {
-        let plain = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        match self {
-            Self::ClaudeDesktop => plain(&["claude-ai"]),
-            Self::ClaudeCode => plain(&["claude-code"]),
-            Self::Cursor => plain(&["cursor-vscode"]),
-            Self::VsCode => plain(&["Visual Studio Code"]),
-            Self::Codex => plain(&["codex-mcp-client"]),
-            Self::Gemini => {
-                let name = "gemini-cli-mcp-client";
-                vec![name.to_owned(), format!("{name}-{server}")]
-            }
-            Self::Zed => plain(&["Zed"]),
-        }
-    }
-
-    /// The table of the file that has an entry for each server.
-    pub(super) fn table(self) -> &'static str {
-        match self {
-            Self::Codex => "mcp_servers",
-            Self::VsCode => "servers",
-            Self::Zed => "context_servers",
-            _ => "mcpServers",
-        }
+        let name = self.facts().sent_name;
+        let with_server = (self == Self::Gemini).then(|| format!("{name}-{server}"));
+        [name.to_owned()].into_iter().chain(with_server).collect()
     }
 
     /// Whether a file of it can name the variable that has a token, rather than hold the token.
     pub(super) fn refers_to_tokens(self) -> bool {
-        matches!(
-            self,
-            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Gemini
-        )
+        self.facts().token.is_some()
     }
 
     /// Where the block goes, and the block.
     pub(super) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
-        let place = match self {
-            Self::ClaudeDesktop => "claude_desktop_config.json (Settings, Developer, Edit Config)",
-            Self::ClaudeCode => ".mcp.json in the project's folder",
-            Self::Cursor => "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder",
-            Self::VsCode => ".vscode/mcp.json in the project's folder",
-            Self::Codex => "~/.codex/config.toml",
-            Self::Gemini => "~/.gemini/settings.json",
-            Self::Zed => "settings.json of Zed",
-        };
+        let ClientFacts { place, table, .. } = self.facts();
         let entry = self.entry(server);
         let text = match self {
-            Self::Codex => codex(self.table(), name, &entry)?,
-            _ => pretty(self.table(), name, &entry),
+            Self::Codex => codex(table, name, &entry)?,
+            _ => pretty(table, name, &entry),
         };
         Ok((place, text))
     }
@@ -172,33 +206,24 @@ impl Client {
                 add("command", program.as_str().into());
                 add("args", json!(flags));
             }
-            Server::Reached { url } if self == Self::Codex => {
-                add("url", url.as_str().into());
-                add("bearer_token_env_var", TOKEN_VARIABLE.into());
-            }
             Server::Reached { url } => {
-                match self {
-                    Self::VsCode | Self::ClaudeCode => {
-                        add("type", "http".into());
-                        add("url", url.as_str().into());
-                    }
-                    Self::Gemini => {
-                        add("httpUrl", url.as_str().into());
-                    }
-                    _ => {
-                        add("url", url.as_str().into());
-                    }
+                if self == Self::VsCode || self == Self::ClaudeCode {
+                    add("type", "http".into());
                 }
-                let token = match self {
-                    Self::ClaudeCode => format!("${{{TOKEN_VARIABLE}}}"),
-                    Self::Cursor => format!("${{env:{TOKEN_VARIABLE}}}"),
-                    Self::Gemini => format!("${TOKEN_VARIABLE}"),
-                    _ => "PUT THE TOKEN HERE".to_owned(),
+                let key = if self == Self::Gemini {
+                    "httpUrl"
+                } else {
+                    "url"
                 };
-                add(
-                    "headers",
-                    json!({ "Authorization": format!("Bearer {token}") }),
-                );
+                add(key, url.as_str().into());
+                let token = self.facts().token.unwrap_or("PUT THE TOKEN HERE");
+                match self {
+                    Self::Codex => add("bearer_token_env_var", token.into()),
+                    _ => add(
+                        "headers",
+                        json!({ "Authorization": format!("Bearer {token}") }),
+                    ),
+                };
             }
         }
         Value::Object(entry)
@@ -212,13 +237,11 @@ fn pretty(table: &str, name: &str, entry: &Value) -> String {
 
 /// TOML, since that client reads nothing else.
 fn codex(table: &str, name: &str, entry: &Value) -> Result<String> {
-    let unwritable = |error| Failure::new(Kind::Failed, Code::OutputUnwritable, error);
     let entry = toml::Value::try_from(entry).map_err(unwritable)?;
     let servers = toml::Table::from_iter([(name.to_owned(), entry)]);
     let whole = toml::Table::from_iter([(table.to_owned(), toml::Value::Table(servers))]);
-    toml::to_string(&whole)
-        .map(|text| text.trim_end().to_owned())
-        .map_err(unwritable)
+    let text = toml::to_string(&whole).map_err(unwritable)?;
+    Ok(text.trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -239,12 +262,12 @@ mod tests {
     #[test]
     fn each_block_is_in_the_form_and_under_the_key_that_its_client_reads() {
         for (client, table) in [
-            (Client::ClaudeDesktop, "mcpServers"),
-            (Client::ClaudeCode, "mcpServers"),
-            (Client::Cursor, "mcpServers"),
-            (Client::VsCode, "servers"),
-            (Client::Gemini, "mcpServers"),
-            (Client::Zed, "context_servers"),
+            (McpClient::ClaudeDesktop, "mcpServers"),
+            (McpClient::ClaudeCode, "mcpServers"),
+            (McpClient::Cursor, "mcpServers"),
+            (McpClient::VsCode, "servers"),
+            (McpClient::Gemini, "mcpServers"),
+            (McpClient::Zed, "context_servers"),
         ] {
             let (_, text) = client.block("mine", &server()).unwrap();
             let block: Value = serde_json::from_str(&text).unwrap();
@@ -256,7 +279,7 @@ mod tests {
                 "{client:?}"
             );
         }
-        let (_, text) = Client::Codex.block("mine", &server()).unwrap();
+        let (_, text) = McpClient::Codex.block("mine", &server()).unwrap();
         let block: toml::Table = text.parse().unwrap();
         assert_eq!(
             block["mcp_servers"]["mine"]["args"][0].as_str(),
@@ -269,7 +292,7 @@ mod tests {
         let reached = Server::Reached {
             url: "http://127.0.0.1:8000/mcp".to_owned(),
         };
-        let (_, text) = Client::ClaudeCode.block("toolward", &reached).unwrap();
+        let (_, text) = McpClient::ClaudeCode.block("toolward", &reached).unwrap();
         let block: Value = serde_json::from_str(&text).unwrap();
         let entry = &block["mcpServers"]["toolward"];
         assert_eq!(entry["url"], "http://127.0.0.1:8000/mcp");
@@ -278,7 +301,7 @@ mod tests {
             "Bearer ${TOOLWARD_TOKEN}"
         );
         assert_eq!(entry.get("command"), None);
-        let (_, text) = Client::Codex.block("toolward", &reached).unwrap();
+        let (_, text) = McpClient::Codex.block("toolward", &reached).unwrap();
         assert!(
             text.contains("bearer_token_env_var = \"TOOLWARD_TOKEN\""),
             "{text}"

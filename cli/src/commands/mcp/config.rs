@@ -1,23 +1,15 @@
 //! `mcp config`: the block is printed, or written into the client's file after a person has seen the difference.
 
 use std::any::TypeId;
-use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _};
-use serde_json::json;
-use toolward_operator::client_file;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
-use toolward_operator::settings;
-use toolward_operator::trust::Trust;
+use toolward_operator::{client_file, settings};
 
-use super::client::{Client, Server, started};
-use crate::approve;
+use super::client::{ClientFacts, McpClient, Server, started};
 use crate::arguments::Cli;
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
-use crate::flags::Flagged;
-use crate::output::Output;
-use crate::usage;
+use crate::prelude::*;
+use crate::{approve, usage};
 
 /// What no client's file may carry: each gives a writer of that file more than the operator's own
 /// configuration says.
@@ -36,7 +28,7 @@ const MAX_NAME_CHARS: usize = 64;
 pub(crate) struct Arguments {
     /// The client to print it for
     #[arg(value_enum)]
-    client: Client,
+    client: McpClient,
 
     /// What the client calls the server
     #[arg(long, value_name = "NAME", default_value = "toolward")]
@@ -136,26 +128,24 @@ impl Arguments {
     }
 
     fn write(&self, server: &Server, environment: &Environment, output: &mut Output) -> Result {
-        let file = self.client.file();
+        let ClientFacts {
+            file, form, table, ..
+        } = self.client.facts();
         if let Some(variable) = self.client.moved(environment.home.as_deref()) {
             let message = format!("{variable} is set: the client's file is somewhere else");
-            return Err(Failure::new(Kind::Failed, OperatorCode::FileUnfit, message)
+            return Err(Failure::failed(OperatorCode::FileUnfit, message)
                 .hint("add the entry to that file yourself"));
         }
         let home = environment.home.as_deref().ok_or_else(|| {
-            Failure::new(
-                Kind::Failed,
-                OperatorCode::FileUnfit,
-                "there is no home directory",
-            )
-            .hint("set HOME to an absolute path")
+            Failure::failed(OperatorCode::FileUnfit, "there is no home directory")
+                .hint("set HOME to an absolute path")
         })?;
         let edit = TextEdit::beneath(home, Path::new(file))?;
         let changes = LastingChanges::of(environment)?;
         let value = self.client.entry(server);
         let entry = client_file::ServerEntry {
-            form: self.client.form(),
-            table: self.client.table(),
+            form,
+            table,
             name: &self.name,
             value: &value,
         };
@@ -163,13 +153,11 @@ impl Arguments {
         // Those that were written by this command are known by name, file and digest.
         let known = changes.all()?;
         let own = |digest: &_| known.iter().any(|one| one.wrote(&path, &self.name, digest));
-        let outcome = entry
-            .put(edit.text(), own)
-            .map_err(|failure| failure.in_file(&path))?;
-        let Some(after) = outcome else {
-            let value =
-                json!({ "ok": true, "state": "unchanged", "file": path.display().to_string() });
-            return output.result(&value, format_args!("{} has it already", path.display()));
+        let outcome = entry.put(edit.text(), own);
+        let Some(after) = outcome.map_err(|failure| failure.in_file(&path))? else {
+            let file = path.display().to_string();
+            let value = json!({ "ok": true, "state": "unchanged", "file": file });
+            return output.result(&value, format_args!("{file} has it already"));
         };
         let what = format!("wrote the entry `{}`", self.name);
         let change = LastingChange::new("mcp config --write", what, &path)
@@ -192,8 +180,8 @@ impl Arguments {
         let why = "A tool that needs a person's approval can be used through this client only if the client may \
              ask its person.\nAllow it only if the client shows each question and lets no model answer it. It is then \
              known by\nthe name that it sends, which any program of yours can send.\n\n";
-        let change =
-            LastingChange::new("mcp config --write", "let a client ask for approval", &path);
+        let what = "let a client ask for approval";
+        let change = LastingChange::new("mcp config --write", what, &path);
         let changes = LastingChanges::of(environment)?;
         match approve::confirm_change(why, edit, &after, change, &changes) {
             Ok(()) => output.note(format!("wrote {}", path.display())),
@@ -211,23 +199,17 @@ impl Arguments {
 fn checked(flags: &[String]) -> Result<(Vec<String>, Trust)> {
     let words = ["toolward", "serve"].into_iter();
     let words = words.chain(flags.iter().map(String::as_str));
+    let untaken = "`toolward serve` does not take these flags";
     let refused = |error: &clap::Error| {
         let failure = usage::failure(error);
-        let message = format!(
-            "`toolward serve` does not take these flags: {}",
-            failure.message
-        );
+        let message = format!("{untaken}: {}", failure.message);
         failure.saying(message)
     };
     let matches = Cli::command().try_get_matches_from(words);
     let matches = matches.map_err(|error| refused(&error))?;
     Cli::from_arg_matches(&matches).map_err(|error| refused(&error))?;
-    let (_, serve) = matches.subcommand().ok_or_else(|| {
-        Failure::usage(
-            Code::FlagRefused,
-            "`toolward serve` does not take these flags",
-        )
-    })?;
+    let serve = matches.subcommand().map(|(_, serve)| serve);
+    let serve = serve.ok_or_else(|| Failure::usage(Code::FlagRefused, untaken))?;
     let trust = Flagged::<Trust>::from_arg_matches(serve).map_err(|error| refused(&error))?;
     let command = Cli::command();
     let serve = command.find_subcommand("serve");

@@ -1,15 +1,11 @@
 //! `new --format runloop`: a tools.json of version 1. Its entries come from flags, or from the person at the terminal.
 
-use clap::Args;
-use serde_json::json;
 use toolward_adapters::scaffold::{self, Attachment, NewBundle};
 use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
-use crate::codes::Code;
-use crate::environment::{Environment, has_terminal};
-use crate::failure::{Failure, Kind, Result};
-use crate::output::Output;
+use crate::output::quoted;
+use crate::prelude::*;
 
 /// How many entries are asked for.
 const MAX_ENTRIES: usize = 100;
@@ -39,11 +35,10 @@ impl Entry {
     pub(super) fn unused(&self) -> Result {
         match &self.url {
             None => Ok(()),
-            Some(_) => Err(Failure::usage(
-                Code::EntryMissing,
-                "`--url` describes an entry of tools.json, and this bundle gets none".to_owned(),
-            )
-            .hint("add `--format runloop`")),
+            Some(_) => {
+                let message = "`--url` describes an entry of tools.json, and this bundle gets none";
+                Err(Failure::usage(Code::EntryMissing, message).hint("add `--format runloop`"))
+            }
         }
     }
 
@@ -89,14 +84,9 @@ pub(super) fn run(
         created: environment.created()?,
         entries,
     };
-    let files =
-        scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
-    let paths = files
-        .iter()
-        .map(|file| directory.join(file).display().to_string());
-    let value = json!({ "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files });
-    output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
-    let shown = crate::output::quoted(directory);
+    let files = scaffold::create(directory, &options).map_err(failed)?;
+    arguments.report(&options.id, &files, output)?;
+    let shown = quoted(directory);
     output.note(format!(
         "\nNext:\n  toolward check {shown}\n  toolward policy suggest --dev {shown}\n  toolward pack {shown} -o {}.toolbundle --key PRIVATE.pem",
         options.id
@@ -131,34 +121,23 @@ fn collected(
 
 /// Asks for one entry. The first has an id to begin with, and has to be described; `None`: no more.
 fn ask(bundle: &str, first: bool) -> dialoguer::Result<Option<Attachment>> {
+    let input = |prompt: &str| dialoguer::Input::<String>::new().with_prompt(prompt);
     let id = match first {
-        true => dialoguer::Input::<String>::new()
-            .with_prompt("The tool's id")
-            .default(bundle.to_owned())
-            .interact_text()?,
-        false => dialoguer::Input::<String>::new()
-            .with_prompt("The next tool's id (nothing: no more tools)")
-            .allow_empty(true)
-            .interact_text()?,
+        true => input("The tool's id").default(bundle.to_owned()),
+        false => input("The next tool's id (nothing: no more tools)").allow_empty(true),
     };
+    let id = id.interact_text()?;
     if id.trim().is_empty() {
         return Ok(None);
     }
-    let description = dialoguer::Input::<String>::new()
-        .with_prompt("What does it do, and when is it used?")
+    let description = input("What does it do, and when is it used?");
+    let description = description
         .default(default_description(&id))
         .interact_text()?;
-    let method = dialoguer::Input::<String>::new()
-        .with_prompt("Method")
-        .default("GET".to_owned())
-        .interact_text()?;
-    let url = dialoguer::Input::<String>::new()
-        .with_prompt("URL (https; ${NAME} is an input)")
-        .interact_text()?;
-    let secret = dialoguer::Input::<String>::new()
-        .with_prompt("The id of a secret for `Authorization: Bearer` (nothing: none)")
-        .allow_empty(true)
-        .interact_text()?;
+    let method = input("Method").default("GET".to_owned()).interact_text()?;
+    let url = input("URL (https; ${NAME} is an input)").interact_text()?;
+    let secret = input("The id of a secret for `Authorization: Bearer` (nothing: none)");
+    let secret = secret.allow_empty(true).interact_text()?;
     let secret = Some(secret.trim().to_owned()).filter(|slug| !slug.is_empty());
     Ok(Some(Attachment {
         id: id.trim().to_owned(),

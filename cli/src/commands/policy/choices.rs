@@ -1,13 +1,9 @@
 //! The flags and questions by which an operator fills lines that a declaration alone can't fill.
 
-use std::path::Path;
-
-use clap::Args;
-use toolward_bundle::text::visible_line;
 use toolward_policy::{Choices, OpenChoice, SecretChoice};
 
 use crate::approve;
-use crate::failure::{Failure, OperatorCode, Result};
+use crate::prelude::*;
 
 /// Longest list of hosts that a question shows, in characters.
 const MAX_HOSTS_CHARS: usize = 400;
@@ -57,11 +53,10 @@ impl ChoiceFlags {
             choices.workspaces.insert(path.to_owned(), directory);
         }
         for text in &self.secret {
+            let parts = text.split_once('=');
+            let parsed = parts.and_then(|(slug, rest)| Some((slug, secret(rest)?)));
             let form = "NAME=env:VARIABLE@https://HOST";
-            let (slug, rest) = text
-                .split_once('=')
-                .ok_or_else(|| invalid("--secret", text, form))?;
-            let choice = secret(rest).ok_or_else(|| invalid("--secret", text, form))?;
+            let (slug, choice) = parsed.ok_or_else(|| invalid("--secret", text, form))?;
             choices.add_secret(slug, choice);
         }
         if let Some((_, host)) = choices.hosts.iter().find(|(_, host)| is_example(host)) {
@@ -133,22 +128,16 @@ fn hosts(egress: &std::collections::BTreeSet<String>) -> String {
         return String::new();
     }
     let hosts: Vec<&str> = egress.iter().map(String::as_str).collect();
-    format!(
-        "\nThe driver reaches {}.",
-        visible_line(&hosts.join(", "), MAX_HOSTS_CHARS)
-    )
+    let hosts = visible_line(&hosts.join(", "), MAX_HOSTS_CHARS);
+    format!("\nThe driver reaches {hosts}.")
 }
 
 /// Whether it is a word that a hint or a suggested line has in place of a choice.
 fn is_example(text: &str) -> bool {
-    [
-        "HOST",
-        "VARIABLE",
-        "PATH",
-        "TOOLWARD_CHOOSE",
-        "host.invalid",
-    ]
-    .contains(&text)
+    matches!(
+        text,
+        "HOST" | "VARIABLE" | "PATH" | "TOOLWARD_CHOOSE" | "host.invalid"
+    )
 }
 
 /// A secret's source and origin, its file as an absolute path.

@@ -2,20 +2,15 @@
 //! and to add. `policy grant`: adds them to the policy's file, once a person has seen them and typed a yes.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use clap::Args;
-use serde_json::json;
-use toolward_bundle::text::{visible, visible_line};
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 use toolward_policy::{Choices, OpenChoice, Policy};
 
+use super::Subject;
 use super::choices::{self, ChoiceFlags};
-use super::{Subject, documents};
+use super::list::documents;
 use crate::approve;
-use crate::environment::{Environment, has_terminal};
-use crate::failure::{Failure, Kind, OperatorCode, Result};
-use crate::output::Output;
+use crate::prelude::*;
 
 /// Longest suggestion, in characters: it is of use only whole.
 const MAX_SUGGESTION_CHARS: usize = 1024 * 1024;
@@ -45,7 +40,7 @@ pub(crate) fn suggest(
     let tool = arguments.tool.as_deref();
     let driver = arguments.driver.as_deref();
     let documents = match (tool, driver) {
-        (None, None) => documents::all(&review),
+        (None, None) => documents(&review),
         _ => Vec::new(),
     };
     let suggestion = review.suggest(tool, driver)?;
@@ -56,12 +51,10 @@ pub(crate) fn suggest(
     let (tools, remarks) = (suggestion.lines, suggestion.remarks);
     let narrower = suggestion.narrower;
     let documents = toolward_mcp::documents::suggest(&documents);
-    let between = if tools.is_empty() || documents.is_empty() {
-        ""
-    } else {
-        "\n"
-    };
-    let lines = tools + between + &documents;
+    let parts = [tools, documents]
+        .into_iter()
+        .filter(|part| !part.is_empty());
+    let lines = parts.collect::<Vec<_>>().join("\n");
     let place = &review.granted.place;
     let mut text = String::new();
     for (content, publisher) in &review.bundles {
@@ -102,7 +95,7 @@ pub(crate) fn suggest(
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Grant {
+pub(crate) struct GrantFlags {
     /// The tools, each an id or id@major
     #[arg(required = true)]
     tools: Vec<String>,
@@ -126,7 +119,11 @@ pub(crate) struct Grant {
     subject: Subject,
 }
 
-pub(crate) fn grant(arguments: &Grant, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn grant(
+    arguments: &GrantFlags,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result {
     let review = arguments.subject.review(environment, output)?;
     for tool in &arguments.tools {
         let subject = &arguments.subject;
@@ -164,11 +161,8 @@ pub(crate) fn grant(arguments: &Grant, environment: &Environment, output: &mut O
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
         .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
-    let by = arguments
-        .driver
-        .iter()
-        .map(|driver| format!(" by {driver}"));
-    let by: String = by.collect();
+    let driver = arguments.driver.iter();
+    let by: String = driver.map(|driver| format!(" by {driver}")).collect();
     let what = format!("granted what {}{by} declares", arguments.tools.join(", "));
     let change = LastingChange::new("policy grant", what, &place);
     let changes = LastingChanges::of(environment)?;
@@ -196,8 +190,6 @@ fn open(open: &[OpenChoice]) -> Failure {
     });
     let hints: Vec<String> = hints.collect();
     let message = "nothing was written: these lines leave something to choose";
-    Failure::new(Kind::Denied, OperatorCode::ChoiceOpen, message).hint(format!(
-        "choose it: {}",
-        visible_line(&hints.join(", "), 1000)
-    ))
+    let hints = visible_line(&hints.join(", "), 1000);
+    Failure::denied(OperatorCode::ChoiceOpen, message).hint(format!("choose it: {hints}"))
 }

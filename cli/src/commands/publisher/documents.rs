@@ -1,14 +1,10 @@
 //! The documents that a publisher signs besides bundles: its keys (the first document, and each next one), its
 //! revocations, the index of a channel.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use toolward_author::documents::{self, Document};
 use toolward_operator::config::read_text;
-use toolward_operator::installed::StoreLocation;
-use toolward_operator::trust::Trust;
 use toolward_signing::channel::{self, ChannelIndex};
 use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::publisher::{PublisherDocument, Reset};
@@ -16,10 +12,8 @@ use toolward_signing::revocation::{RevocationList, RevokedBundle};
 use toolward_signing::timestamp::Timestamp;
 
 use super::signing::{Writing, created, is_name, pair, parsed, read_earlier};
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, OperatorCode, Result, invalid, invalid_file};
-use crate::flags::Flagged;
-use crate::output::Output;
+use crate::failure::{invalid, invalid_file};
+use crate::prelude::*;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -227,16 +221,11 @@ impl Index {
         let created = created(environment)?;
         let validity = Duration::from_secs(self.days.saturating_mul(SECONDS_PER_DAY));
         if validity.is_zero() || validity > channel::MAX_VALIDITY {
-            return Err(Failure::usage(
-                OperatorCode::SettingInvalid,
-                format!("--days {}: expected 1 to 90", self.days),
-            )
-            .hint("sign a new index more often instead"));
+            let message = format!("--days {}: expected 1 to 90", self.days);
+            return Err(Failure::usage(OperatorCode::SettingInvalid, message)
+                .hint("sign a new index more often instead"));
         }
-        let expires = i64::try_from(validity.as_secs())
-            .ok()
-            .and_then(|validity| created.unix().checked_add(validity))
-            .unwrap_or(i64::MAX);
+        let expires = created.unix().saturating_add_unsigned(validity.as_secs());
         let mut index = ChannelIndex {
             name: self.name.clone(),
             version: 1,

@@ -1,145 +1,104 @@
 //! `publisher keys`: make and look at signing keys.
 
-use std::path::{Path, PathBuf};
-
-use clap::Subcommand;
-use serde_json::json;
 use toolward_author::keys::{self, KeyFiles};
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{Code, Failure, Result, invalid, invalid_file};
+use crate::failure::{invalid, invalid_file};
 use crate::keyfile::{self, Passphrase, unwritten};
-use crate::output::Output;
+use crate::prelude::*;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a key pair: OUT, which only you can read, and OUT's public half
     /// next to it, ending in .pub.pem
-    New {
-        /// Where the private key goes; nothing is overwritten
-        #[arg(short, long, value_name = "OUT")]
-        out: PathBuf,
-        /// Ask for a passphrase and encrypt the private key with it
-        #[arg(long)]
-        encrypt: bool,
-        #[command(flatten)]
-        passphrase: Passphrase,
-    },
+    New(NewKey),
     /// Show what a key file holds: kind and key id, never the key
-    Show {
-        /// A private or public key (PEM file)
-        key: PathBuf,
-        #[command(flatten)]
-        passphrase: Passphrase,
-    },
+    Show(ShowKey),
     /// Write a private key of another program in the form that every host and
     /// OpenSSL read: PKCS#8 version 1, PEM
-    Import {
-        /// The private key: PKCS#8, PEM or DER, encrypted or not
-        key: PathBuf,
-        /// Where the private key goes; nothing is overwritten
-        #[arg(short, long, value_name = "OUT")]
-        out: PathBuf,
-        /// Encrypt it
-        ///
-        /// With the passphrase of --new-passphrase-file, or else asked for.
-        #[arg(long)]
-        encrypt: bool,
-        /// Encrypt it with the first line of this file
-        #[arg(long, value_name = "FILE", requires = "encrypt")]
-        new_passphrase_file: Option<PathBuf>,
-        #[command(flatten)]
-        passphrase: Passphrase,
-    },
+    Import(ImportKey),
     /// Write the public half of a private key
     #[command(visible_alias = "public")]
-    Export {
-        /// The private key (PEM file)
-        key: PathBuf,
-        /// Where to [default: standard output]
-        #[arg(short, long, value_name = "OUT", required_if_eq("der", "true"))]
-        out: Option<PathBuf>,
-        /// As DER instead of PEM
-        #[arg(long)]
-        der: bool,
-        #[command(flatten)]
-        passphrase: Passphrase,
-    },
+    Export(ExportKey),
     /// Write an encrypted copy of a private key
-    Encrypt {
-        /// The private key, not encrypted yet (PEM file)
-        key: PathBuf,
-        /// Where the encrypted key goes; nothing is overwritten
-        #[arg(short, long, value_name = "OUT")]
-        out: PathBuf,
-        #[command(flatten)]
-        passphrase: Passphrase,
-    },
+    Encrypt(EncryptKey),
 }
 
 impl Command {
     pub(super) fn run(&self, output: &mut Output) -> Result {
         match self {
-            Self::New {
-                out,
-                encrypt,
-                passphrase,
-            } => new(out, *encrypt, passphrase, output),
-            Self::Show { key, passphrase } => show(key, passphrase, output),
-            Self::Import {
-                key,
-                out,
-                encrypt,
-                new_passphrase_file,
-                passphrase,
-            } => {
-                let new = Passphrase::of_file(new_passphrase_file.clone());
-                import(key, out, encrypt.then_some(&new), passphrase, output)
-            }
-            Self::Export {
-                key,
-                out,
-                der,
-                passphrase,
-            } => public(key, out.as_deref(), *der, passphrase, output),
-            Self::Encrypt {
-                key,
-                out,
-                passphrase,
-            } => encrypt(key, out, passphrase, output),
+            Self::New(new) => new.run(output),
+            Self::Show(show) => show.run(output),
+            Self::Import(import) => import.run(output),
+            Self::Export(export) => export.run(output),
+            Self::Encrypt(encrypt) => encrypt.run(output),
         }
     }
 }
 
-fn new(out: &Path, encrypt: bool, passphrase: &Passphrase, output: &mut Output) -> Result {
-    // Before anybody types a passphrase, and before half of a pair is written.
-    let files = KeyFiles::at(out).map_err(unwritten)?;
-    let secret = match passphrase.given()? {
-        Some(secret) => Some(secret),
-        None if encrypt => Some(passphrase.obtain("Passphrase for the new key", true)?),
-        None => None,
-    };
-    let key = SigningKey::generate().map_err(invalid)?;
-    write_pair(&files, &key, secret.as_ref(), output)?;
-    output.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
-    Ok(())
+#[derive(Debug, Args)]
+pub(crate) struct NewKey {
+    /// Where the private key goes; nothing is overwritten
+    #[arg(short, long, value_name = "OUT")]
+    out: PathBuf,
+    /// Ask for a passphrase and encrypt the private key with it
+    #[arg(long)]
+    encrypt: bool,
+    #[command(flatten)]
+    passphrase: Passphrase,
 }
 
-fn import(
-    path: &Path,
-    out: &Path,
-    encrypt: Option<&Passphrase>,
-    passphrase: &Passphrase,
-    output: &mut Output,
-) -> Result {
-    let files = KeyFiles::at(out).map_err(unwritten)?;
-    let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
-    let secret = passphrase.of_key(path, is_encrypted(&bytes))?;
-    let key = SigningKey::import(&bytes, secret.as_ref())
-        .map_err(|refusal| invalid_file(path, refusal))?;
-    let secret = encrypt.map(|new| new.obtain("Passphrase for the new file", true));
-    write_pair(&files, &key, secret.transpose()?.as_ref(), output)
+impl NewKey {
+    fn run(&self, output: &mut Output) -> Result {
+        // Before anybody types a passphrase, and before half of a pair is written.
+        let files = KeyFiles::at(&self.out).map_err(unwritten)?;
+        let secret = match self.passphrase.given()? {
+            None if self.encrypt => {
+                Some(self.passphrase.obtain("Passphrase for the new key", true)?)
+            }
+            given => given,
+        };
+        let key = SigningKey::generate().map_err(invalid)?;
+        write_pair(&files, &key, secret.as_ref(), output)?;
+        output.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportKey {
+    /// The private key: PKCS#8, PEM or DER, encrypted or not
+    key: PathBuf,
+    /// Where the private key goes; nothing is overwritten
+    #[arg(short, long, value_name = "OUT")]
+    out: PathBuf,
+    /// Encrypt it
+    ///
+    /// With the passphrase of --new-passphrase-file, or else asked for.
+    #[arg(long)]
+    encrypt: bool,
+    /// Encrypt it with the first line of this file
+    #[arg(long, value_name = "FILE", requires = "encrypt")]
+    new_passphrase_file: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+impl ImportKey {
+    fn run(&self, output: &mut Output) -> Result {
+        let path = &self.key;
+        let files = KeyFiles::at(&self.out).map_err(unwritten)?;
+        let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
+        let secret = self.passphrase.of_key(path, is_encrypted(&bytes))?;
+        let key = SigningKey::import(&bytes, secret.as_ref());
+        let key = key.map_err(|refusal| invalid_file(path, refusal))?;
+        let new = Passphrase::of_file(self.new_passphrase_file.clone());
+        let secret = self
+            .encrypt
+            .then(|| new.obtain("Passphrase for the new file", true));
+        write_pair(&files, &key, secret.transpose()?.as_ref(), output)
+    }
 }
 
 /// Writes a private key and its public half, and shows where.
@@ -154,8 +113,7 @@ fn write_pair(
         None => key.to_pem(),
     };
     let pem = pem.map_err(invalid)?;
-    let public_pem = key.public().to_pem();
-    let public_pem = public_pem.map_err(invalid)?;
+    let public_pem = key.public().to_pem().map_err(invalid)?;
     let (private, public) = (&files.private, &files.public);
     keys::write_private(private, &pem).map_err(unwritten)?;
     keys::write_public(public, public_pem.as_bytes()).map_err(|error| {
@@ -171,83 +129,116 @@ fn write_pair(
         "key_id": key_id, "encrypted": secret.is_some(),
     });
     let (private, public) = (private.display(), public.display());
-    output.result(
-        &value,
-        format_args!("private key  {private}\npublic key   {public}\nkey id       {key_id}"),
-    )
-}
-
-fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result {
-    let pem = keyfile::read_secret(path)?;
-    let text = pem.expose_secret();
-    let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
-        let public = PublicKey::from_pem(text);
-        (
-            "public",
-            public.map_err(|refusal| invalid_file(path, refusal))?,
-        )
-    } else {
-        let kind = match is_encrypted_pem(text) {
-            true => "private, encrypted",
-            false => "private",
-        };
-        let key = keyfile::parse(path, &pem, passphrase, output)?;
-        (kind, key.public())
-    };
-    let key_id = public.key_id();
-    let example = public.is_example();
-    let mut lines = format!("kind       {kind}, Ed25519\nkey id     {key_id}");
-    if example {
-        lines += "\nexample    yes: its private half is public; trust nothing that it signed";
-    }
-    let value = json!({
-        "ok": true, "path": path.display().to_string(), "kind": kind, "algorithm": "ed25519",
-        "key_id": key_id, "example": example,
-    });
+    let lines = format!("private key  {private}\npublic key   {public}\nkey id       {key_id}");
     output.result(&value, lines)
 }
 
-fn public(
-    path: &Path,
-    out: Option<&Path>,
-    der: bool,
-    passphrase: &Passphrase,
-    output: &mut Output,
-) -> Result {
-    let public = keyfile::read(path, passphrase, output)?.public();
-    let pem = public.to_pem().map_err(invalid)?;
-    if let Some(out) = out {
-        let bytes = match der {
-            true => public.to_der(),
-            false => pem.clone().into_bytes(),
+#[derive(Debug, Args)]
+pub(crate) struct ShowKey {
+    /// A private or public key (PEM file)
+    key: PathBuf,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+impl ShowKey {
+    fn run(&self, output: &mut Output) -> Result {
+        let path = &self.key;
+        let pem = keyfile::read_secret(path)?;
+        let text = pem.expose_secret();
+        let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
+            let public = PublicKey::from_pem(text);
+            (
+                "public",
+                public.map_err(|refusal| invalid_file(path, refusal))?,
+            )
+        } else {
+            let kind = match is_encrypted_pem(text) {
+                true => "private, encrypted",
+                false => "private",
+            };
+            let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+            (kind, key.public())
         };
-        keys::write_public(out, &bytes).map_err(unwritten)?;
-    }
-    let value = json!({ "ok": true, "public": out, "key_id": public.key_id(), "pem": pem });
-    match out {
-        Some(out) => output.result(&value, out.display()),
-        None => output.result(&value, pem.trim_end()),
+        let key_id = public.key_id();
+        let example = public.is_example();
+        let mut lines = format!("kind       {kind}, Ed25519\nkey id     {key_id}");
+        if example {
+            lines += "\nexample    yes: its private half is public; trust nothing that it signed";
+        }
+        let value = json!({
+            "ok": true, "path": path.display().to_string(), "kind": kind, "algorithm": "ed25519",
+            "key_id": key_id, "example": example,
+        });
+        output.result(&value, lines)
     }
 }
 
-fn encrypt(path: &Path, out: &Path, passphrase: &Passphrase, output: &mut Output) -> Result {
-    keys::free(out).map_err(unwritten)?;
-    let pem = keyfile::read_secret(path)?;
-    if is_encrypted_pem(pem.expose_secret()) {
-        let message = format!("{}: this key is encrypted already", path.display());
-        return Err(Failure::usage(Code::KeyEncrypted, message));
+#[derive(Debug, Args)]
+pub(crate) struct ExportKey {
+    /// The private key (PEM file)
+    key: PathBuf,
+    /// Where to [default: standard output]
+    #[arg(short, long, value_name = "OUT", required_if_eq("der", "true"))]
+    out: Option<PathBuf>,
+    /// As DER instead of PEM
+    #[arg(long)]
+    der: bool,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+impl ExportKey {
+    fn run(&self, output: &mut Output) -> Result {
+        let public = keyfile::read(&self.key, &self.passphrase, output)?.public();
+        let pem = public.to_pem().map_err(invalid)?;
+        let (out, key_id) = (self.out.as_deref(), public.key_id());
+        let value = json!({ "ok": true, "public": out, "key_id": key_id, "pem": pem });
+        let Some(out) = out else {
+            return output.result(&value, pem.trim_end());
+        };
+        let bytes = match self.der {
+            true => public.to_der(),
+            false => pem.into_bytes(),
+        };
+        keys::write_public(out, &bytes).map_err(unwritten)?;
+        output.result(&value, out.display())
     }
-    let key = keyfile::parse(path, &pem, passphrase, output)?;
-    let secret = passphrase.obtain("Passphrase for the encrypted key", true)?;
-    let pem = key.to_encrypted_pem(&secret);
-    let pem = pem.map_err(invalid)?;
-    keys::write_private(out, &pem).map_err(unwritten)?;
-    let key_id = key.public().key_id();
-    let value = json!({ "ok": true, "private": out, "key_id": key_id, "encrypted": true });
-    output.result(&value, out.display())?;
-    output.note(format!(
-        "{} is still there, without encryption; remove it yourself",
-        path.display()
-    ));
-    Ok(())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EncryptKey {
+    /// The private key, not encrypted yet (PEM file)
+    key: PathBuf,
+    /// Where the encrypted key goes; nothing is overwritten
+    #[arg(short, long, value_name = "OUT")]
+    out: PathBuf,
+    #[command(flatten)]
+    passphrase: Passphrase,
+}
+
+impl EncryptKey {
+    fn run(&self, output: &mut Output) -> Result {
+        let (path, out) = (&self.key, &self.out);
+        keys::free(out).map_err(unwritten)?;
+        let pem = keyfile::read_secret(path)?;
+        if is_encrypted_pem(pem.expose_secret()) {
+            let message = format!("{}: this key is encrypted already", path.display());
+            return Err(Failure::usage(Code::KeyEncrypted, message));
+        }
+        let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+        let secret = self
+            .passphrase
+            .obtain("Passphrase for the encrypted key", true)?;
+        let pem = key.to_encrypted_pem(&secret).map_err(invalid)?;
+        keys::write_private(out, &pem).map_err(unwritten)?;
+        let key_id = key.public().key_id();
+        let value = json!({ "ok": true, "private": out, "key_id": key_id, "encrypted": true });
+        output.result(&value, out.display())?;
+        let path = path.display();
+        output.note(format!(
+            "{path} is still there, without encryption; remove it yourself"
+        ));
+        Ok(())
+    }
 }

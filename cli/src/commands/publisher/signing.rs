@@ -1,25 +1,18 @@
 //! Signatures: on bundles, and on documents, which are read, shown and written in their envelopes.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde_json::{Value, json};
 use toolward_author::Sealed;
 use toolward_author::documents::Document;
-use toolward_bundle::text::visible_line;
-use toolward_operator::file;
-use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
+use toolward_signing::publisher::RevokedKey;
 use toolward_signing::timestamp::Timestamp;
+use toolward_signing::{Refusal, channel};
 
 use crate::commands::pack::is_archive;
-use crate::environment::Environment;
-use crate::failure::{
-    Code, Failure, Kind, OperatorCode, Result, authored, invalid, invalid_file, packed,
-};
+use crate::failure::{authored, invalid, invalid_file, packed};
 use crate::keyfile::{self, Passphrase};
-use crate::output::Output;
+use crate::prelude::*;
 
 /// Where a new document goes, and who signs it.
 #[derive(Debug, Args)]
@@ -123,9 +116,7 @@ impl Sign {
 
 /// Whether a file is a document, or meant to be one: a document is JSON, and no bundle is.
 pub(super) fn is_document(path: &Path) -> bool {
-    let named_so = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
+    let named_so = path.extension().is_some_and(|ending| ending == "json");
     let starts_so = || {
         let mut first = [0];
         let opened = toolward_support::files::open_regular(path);
@@ -134,17 +125,25 @@ pub(super) fn is_document(path: &Path) -> bool {
     path.is_file() && (named_so || starts_so())
 }
 
-/// Reads any of the documents with its envelope, without checking its signatures.
-pub(super) fn read(path: &Path) -> Result<(Document, Envelope)> {
+/// The envelope in a file, and the bytes of the file.
+pub(super) fn read_envelope(path: &Path) -> Result<(Result<Envelope, Refusal>, Vec<u8>)> {
     let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
-    let envelope = Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES)
-        .map_err(|refusal| invalid_file(path, refusal))?;
+    Ok((
+        Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES),
+        bytes,
+    ))
+}
+
+/// Reads any of the documents with its envelope, without checking its signatures.
+fn read(path: &Path) -> Result<(Document, Envelope)> {
+    let (envelope, _) = read_envelope(path)?;
+    let envelope = envelope.map_err(|refusal| invalid_file(path, refusal))?;
     match Document::read(&envelope).map_err(invalid)? {
         Some(document) => Ok((document, envelope)),
         None => {
             let other = visible_line(envelope.payload_type(), 100);
             let message = format!("expected a publisher's document, found {other}");
-            Err(Failure::new(Kind::Failed, Code::DocumentUnknown, message)
+            Err(Failure::failed(Code::DocumentUnknown, message)
                 .hint("name a file that `toolward publisher` made"))
         }
     }
@@ -153,60 +152,60 @@ pub(super) fn read(path: &Path) -> Result<(Document, Envelope)> {
 /// Shows what a document has. Its signatures are not verified here.
 pub(super) fn show(path: &Path, output: &mut Output) -> Result {
     let (document, envelope) = read(path)?;
-    let verifying = match document {
-        Document::Publisher(_) => "`toolward trust add`",
-        Document::Revocations(_) => "`toolward trust update NAME --revocations`",
-        Document::Channel(_) => "each command that uses the channel",
+    let revoked = |keys: &[RevokedKey]| {
+        let keys = keys.iter();
+        let keys = keys.map(|revoked| json!({ "key": revoked.key_id, "reason": revoked.reason }));
+        keys.collect::<Vec<_>>()
     };
-    let mut shown = match document {
-        Document::Publisher(document) => json!({
-            "kind": "publisher document",
-            "name": document.name,
-            "version": document.version,
-            "created": document.created.to_string(),
-            "expires": document.expires.map(|time| time.to_string()),
-            "threshold": document.threshold,
-            "keys": document.keys.iter().map(|key| key.key_id().to_string()).collect::<Vec<_>>(),
-            "revoked_keys": document.revoked_keys.iter().map(|revoked| json!({
-                "key": revoked.key_id, "reason": revoked.reason,
-            })).collect::<Vec<_>>(),
-            "resets": document.resets.iter().map(|reset| json!({
-                "id": reset.id, "sequence": reset.sequence, "digest": reset.digest,
-            })).collect::<Vec<_>>(),
-            "fingerprint": document.fingerprint().to_string(),
-        }),
-        Document::Revocations(list) => json!({
-            "kind": "revocation list",
-            "name": list.publisher,
-            "version": list.version,
-            "created": list.created.to_string(),
-            "expires": list.expires.map(|time| time.to_string()),
-            "revoked_keys": list.keys.iter().map(|revoked| json!({
-                "key": revoked.key_id, "reason": revoked.reason,
-            })).collect::<Vec<_>>(),
-            "revoked_bundles": list.bundles.iter().map(|revoked| json!({
-                "digest": revoked.digest, "id": revoked.id, "reason": revoked.reason,
-            })).collect::<Vec<_>>(),
-        }),
-        Document::Channel(index) => json!({
-            "kind": "channel index",
-            "name": index.name,
-            "version": index.version,
-            "created": index.created.to_string(),
-            "expires": index.expires.to_string(),
-            "bundles": index.bundles.iter().map(|listed| json!({
-                "id": listed.id, "version": listed.version.to_string(), "sequence": listed.sequence,
-                "publisher": listed.publisher, "digest": listed.digest,
-            })).collect::<Vec<_>>(),
-        }),
+    let (verifying, mut shown) = match document {
+        Document::Publisher(document) => (
+            "`toolward trust add`",
+            json!({
+                "kind": "publisher document",
+                "name": document.name,
+                "version": document.version,
+                "created": document.created.to_string(),
+                "expires": document.expires.map(|time| time.to_string()),
+                "threshold": document.threshold,
+                "keys": document.keys.iter().map(|key| key.key_id().to_string()).collect::<Vec<_>>(),
+                "revoked_keys": revoked(&document.revoked_keys),
+                "resets": document.resets.iter().map(|reset| json!({
+                    "id": reset.id, "sequence": reset.sequence, "digest": reset.digest,
+                })).collect::<Vec<_>>(),
+                "fingerprint": document.fingerprint().to_string(),
+            }),
+        ),
+        Document::Revocations(list) => (
+            "`toolward trust update NAME --revocations`",
+            json!({
+                "kind": "revocation list",
+                "name": list.publisher,
+                "version": list.version,
+                "created": list.created.to_string(),
+                "expires": list.expires.map(|time| time.to_string()),
+                "revoked_keys": revoked(&list.keys),
+                "revoked_bundles": list.bundles.iter().map(|revoked| json!({
+                    "digest": revoked.digest, "id": revoked.id, "reason": revoked.reason,
+                })).collect::<Vec<_>>(),
+            }),
+        ),
+        Document::Channel(index) => (
+            "each command that uses the channel",
+            json!({
+                "kind": "channel index",
+                "name": index.name,
+                "version": index.version,
+                "created": index.created.to_string(),
+                "expires": index.expires.to_string(),
+                "bundles": index.bundles.iter().map(|listed| json!({
+                    "id": listed.id, "version": listed.version.to_string(), "sequence": listed.sequence,
+                    "publisher": listed.publisher, "digest": listed.digest,
+                })).collect::<Vec<_>>(),
+            }),
+        ),
     };
-    let claims: Vec<_> = envelope
-        .signatures()
-        .iter()
-        .map(|signature| signature.keyid.clone())
-        .collect();
     if let Value::Object(fields) = &mut shown {
-        fields.insert("claimed_signers".to_owned(), json!(claims));
+        fields.insert("claimed_signers".to_owned(), json!(signers(&envelope)));
     }
     if output.json() {
         return output.value(&shown);
@@ -269,12 +268,15 @@ fn sign(
 }
 
 fn told(path: &Path, envelope: &Envelope, output: &mut Output) -> Result {
+    let value =
+        json!({ "ok": true, "output": path.display().to_string(), "signers": signers(envelope) });
+    output.result(&value, path.display())
+}
+
+/// The keys that claim to have signed.
+fn signers(envelope: &Envelope) -> Vec<&Option<String>> {
     let signatures = envelope.signatures().iter();
-    let signers: Vec<_> = signatures.map(|signature| &signature.keyid).collect();
-    output.result(
-        &json!({ "ok": true, "output": path.display().to_string(), "signers": signers }),
-        path.display(),
-    )
+    signatures.map(|signature| &signature.keyid).collect()
 }
 
 /// Refuses a file in place of a publisher's name: a document would be signed for a publisher of the file's name.
@@ -293,10 +295,8 @@ pub(super) fn is_name(name: &str) -> Result {
         Some(named) => format!("its publisher is {}", visible_line(&named, 200)),
         None => "give the name that the publisher's document and bundles have".to_owned(),
     };
-    let message = format!(
-        "expected a publisher's name, found the file {}",
-        visible_line(name, 200)
-    );
+    let name = visible_line(name, 200);
+    let message = format!("expected a publisher's name, found the file {name}");
     Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
 }
 
@@ -309,18 +309,18 @@ pub(super) fn created(environment: &Environment) -> Result<Timestamp> {
 pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
     match text.split_once('=') {
         Some((key, words)) if !key.is_empty() && !words.is_empty() => Ok((key, words)),
-        _ => Err(Failure::usage(
-            OperatorCode::SettingInvalid,
-            format!("{flag} {text:?}: expected two parts with `=` between them"),
-        )
-        .hint(format!("write for instance {flag} DIGEST=\"why\""))),
+        _ => {
+            let message = format!("{flag} {text:?}: expected two parts with `=` between them");
+            Err(Failure::usage(OperatorCode::SettingInvalid, message)
+                .hint(format!("write for instance {flag} DIGEST=\"why\"")))
+        }
     }
 }
 
 /// A key id or digest in a flag.
 pub(super) fn parsed<T>(text: &str) -> Result<T>
 where
-    T: std::str::FromStr<Err = toolward_signing::Refusal>,
+    T: std::str::FromStr<Err = Refusal>,
 {
     text.parse().map_err(invalid)
 }

@@ -4,11 +4,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +14,7 @@ use toolward_adapters::records::event_record;
 use toolward_host::{Events, Heard, HostBuilder};
 use toolward_support::files::{Lock, Problem, Protection};
 
-use crate::failure::{Failure, Result};
+use crate::prelude::*;
 
 /// Bytes of the file before its lines move to the older one.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -47,11 +45,9 @@ impl EventFlags {
 
     /// Opens the files.
     pub(super) fn open(&self) -> Result<Option<EventFile>> {
-        let opened = self
-            .events
-            .as_ref()
-            .map(|path| EventFile::open(path, MAX_FILE_BYTES));
-        opened.transpose()
+        let path = self.events.as_ref();
+        path.map(|path| EventFile::open(path, MAX_FILE_BYTES))
+            .transpose()
     }
 }
 
@@ -218,9 +214,7 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
 fn add(lines: &mut Vec<u8>, heard: &Heard) {
     let written = match heard {
         Heard::Event(event) => serde_json::to_writer(&mut *lines, &event_record(event)),
-        Heard::Lost(lost) => {
-            serde_json::to_writer(&mut *lines, &serde_json::json!({ "lost": lost }))
-        }
+        Heard::Lost(lost) => serde_json::to_writer(&mut *lines, &json!({ "lost": lost })),
     };
     // Nothing fails that is written to memory.
     if written.is_ok() {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
 use toolward_operator::lasting_changes::LastingChanges;
@@ -13,17 +12,14 @@ use toolward_operator::reload::ReloadTarget;
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
-use super::HttpFlags;
 #[cfg(feature = "adapters")]
 use super::events::EventFlags;
+use super::http::HttpFlags;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
-use super::recorder;
 use super::replay::Replaying;
-use crate::commands::exec_broker::Programs;
-use crate::environment::Environment;
-use crate::failure::{Failure, Kind, Result};
-use crate::output::{Output, counted};
+use crate::helper::{self, Programs};
+use crate::prelude::*;
 
 /// Makes what clients see of bundles.
 #[derive(Clone)]
@@ -64,7 +60,7 @@ impl FeaturesBuilder {
         // The handshake needs no engine.
         let builder = self.programs.attach(builder);
         let builder = Replaying::given(self.replaying.as_ref(), builder);
-        let builder = recorder::given(builder, self.recorder.as_ref(), granted);
+        let builder = helper::recorded(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder);
         #[cfg(feature = "adapters")]
         let builder = self.events.protect(builder);
@@ -76,8 +72,7 @@ impl FeaturesBuilder {
         if let Some(counting) = counting {
             counting.serves(&host);
         }
-        let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
-        features.map_err(|error| Failure::of(Kind::Usage, error))
+        features(host, contents, &granted.policy, self.defer_above)
     }
 }
 
@@ -131,8 +126,17 @@ impl ReloadTarget for ServedFeatures {
 
 /// Features without anything.
 fn nothing(host: Host) -> Result<ServerFeatures> {
-    ServerFeatures::new(host, &[], &Policy::empty(), usize::MAX)
-        .map_err(|error| Failure::of(Kind::Usage, error))
+    features(host, &[], &Policy::empty(), usize::MAX)
+}
+
+fn features(
+    host: Host,
+    contents: &[Content],
+    policy: &Policy,
+    defer_above: usize,
+) -> Result<ServerFeatures> {
+    let features = ServerFeatures::new(host, contents, policy, defer_above);
+    features.map_err(|error| Failure::of(Kind::Usage, error))
 }
 
 /// Says which tools are not shown by the names that they would have.
@@ -150,10 +154,7 @@ pub(super) fn warn_of_changes(environment: &Environment, output: &Output) {
     };
     match changes.unserved() {
         Ok(changes) => changes.iter().for_each(|one| output.warning(one)),
-        Err(failure) => output.warning(format!(
-            "what commands have changed is not known: {failure} ({})",
-            failure.code
-        )),
+        Err(failure) => output.warning_of("what commands have changed is not known", &failure),
     }
 }
 

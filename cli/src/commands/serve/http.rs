@@ -3,24 +3,20 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd as _, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use serde_json::json;
 use toolward_host::{HostBuilder, SharedState};
 use toolward_mcp::Service;
 use toolward_mcp::http::tokens::{self, Secret, Tokens};
 use toolward_mcp::http::{self, HttpError, PATH, Settings};
 
-use super::local;
-use super::process::Asked;
-use crate::failure::{self, Code, Failure, Result};
-use crate::output::Output;
+use super::process::{Asked, local};
+use crate::failure;
+use crate::prelude::*;
 
 /// How clients that speak HTTP prove who they are.
 #[derive(Debug, Args)]
@@ -125,16 +121,15 @@ impl HttpFlags {
         &self,
         trust_client: bool,
     ) -> Result<(http::Authentication, ShownToken), HttpError> {
+        let required = |tokens| http::Authentication::Required(Arc::new(tokens));
         if self.no_token {
-            return Ok((
-                http::Authentication::Loopback(local(trust_client)),
-                ShownToken::None,
-            ));
+            let everyone = http::Authentication::Loopback(local(trust_client));
+            return Ok((everyone, ShownToken::None));
         }
         if let Some(path) = &self.tokens {
             let tokens = tokens::read(path)?;
             let shown = ShownToken::Tokens(tokens.len());
-            return Ok((http::Authentication::Required(Arc::new(tokens)), shown));
+            return Ok((required(tokens), shown));
         }
         let (secret, hash) = tokens::generate()?;
         let shown = match &self.token_file {
@@ -144,8 +139,7 @@ impl HttpFlags {
             }
             None => ShownToken::Token(secret),
         };
-        let tokens = Tokens::single(hash, local(trust_client));
-        Ok((http::Authentication::Required(Arc::new(tokens)), shown))
+        Ok((required(Tokens::single(hash, local(trust_client))), shown))
     }
 }
 
@@ -157,9 +151,8 @@ impl HttpServer {
 
     /// Says where to connect, and with what.
     pub(super) fn announce(&self, listener: &TcpListener, output: &mut Output) -> Result {
-        let address = listener
-            .local_addr()
-            .map_err(|error| failure::http(HttpError::Listener(error)))?;
+        let address = listener.local_addr();
+        let address = address.map_err(|error| failure::http(HttpError::Listener(error)))?;
         let url = format!("http://{address}{PATH}");
         if let ShownToken::None = &self.token {
             output.warning(
@@ -197,14 +190,10 @@ impl HttpServer {
         let handler = move || service.connection(None);
         self.settings.draining = asked.draining.clone();
         let shutdown = asked.control.stop.clone();
-        let ended = http::serve(listener, handler, self.settings, shutdown)
-            .await
-            .map_err(failure::http)?;
-        if ended.cut > 0 {
-            tracing::warn!(
-                connections = ended.cut,
-                "calls took too long to end, and were cut off"
-            );
+        let ended = http::serve(listener, handler, self.settings, shutdown).await;
+        let connections = ended.map_err(failure::http)?.cut;
+        if connections > 0 {
+            tracing::warn!(connections, "calls took too long to end, and were cut off");
         }
         Ok(())
     }
@@ -232,11 +221,6 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
             "expected one socket, found LISTEN_FDS={found:?}"
         )));
     }
-    let unusable = |error| {
-        refused(format_args!(
-            "descriptor {FIRST_LISTEN_FD} can't be used: {error}"
-        ))
-    };
     // A copy, to see what it is before anything is done to it.
     let copy = pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|own| pidfd_getfd(own, FIRST_LISTEN_FD, PidfdGetfdFlags::empty()))
@@ -248,21 +232,13 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
     }
     let listener = TcpListener::from(take());
     rustix::io::fcntl_setfd(&listener, FdFlags::CLOEXEC).map_err(unusable)?;
-    let found = listener.local_addr().map_err(|error| {
-        refused(format_args!(
-            "descriptor {FIRST_LISTEN_FD} can't be used: {error}"
-        ))
-    })?;
+    let found = listener.local_addr().map_err(unusable)?;
     if found.ip() != address.ip() || (address.port() != 0 && found.port() != address.port()) {
         return Err(refused(format_args!(
             "expected a socket that listens at {address}, as `--http` says, found {found}"
         )));
     }
-    listener.set_nonblocking(true).map_err(|error| {
-        refused(format_args!(
-            "descriptor {FIRST_LISTEN_FD} can't be used: {error}"
-        ))
-    })?;
+    listener.set_nonblocking(true).map_err(unusable)?;
     Ok(listener)
 }
 
@@ -286,6 +262,12 @@ fn is_tcp_listener(socket: &OwnedFd) -> rustix::io::Result<bool> {
         && (domain == AddressFamily::INET || domain == AddressFamily::INET6)
         && sockopt::socket_type(socket)? == SocketType::STREAM
         && sockopt::socket_protocol(socket)? == Some(ipproto::TCP))
+}
+
+fn unusable(error: impl std::error::Error) -> Failure {
+    refused(format_args!(
+        "descriptor {FIRST_LISTEN_FD} can't be used: {error}"
+    ))
 }
 
 fn refused(message: impl std::fmt::Display) -> Failure {

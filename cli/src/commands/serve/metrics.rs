@@ -2,10 +2,8 @@
 //! before the process confines itself.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
 use toolward_host::metrics::{CallMetrics, HostMetrics, Sample};
@@ -16,8 +14,9 @@ use toolward_mcp::http::{self, HttpError, Settings};
 use toolward_operator::recorder::CallRecorder;
 
 use super::http::{address, listen};
-use super::local;
-use crate::failure::{self, Code, Failure, Result};
+use super::process::local;
+use crate::failure;
+use crate::prelude::*;
 
 /// Who may read counts of calls.
 #[derive(Debug, Args)]
@@ -152,10 +151,8 @@ fn place(path: &Path) -> PathBuf {
         _ => Path::new("."),
     };
     let whole = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
-    path.canonicalize()
-        .ok()
-        .or_else(whole)
-        .unwrap_or_else(|| path.to_owned())
+    let place = path.canonicalize().ok().or_else(whole);
+    place.unwrap_or_else(|| path.to_owned())
 }
 
 /// The hint names the flag of this listener.

@@ -1,5 +1,6 @@
 //! The server as a process: what signals ask of it (to end, at once or when it has drained, and to read its configuration
-//! again), and how many files it may open.
+//! again), how many files it may open,
+//! and whose it is.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -7,9 +8,11 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use toolward_host::LOCAL;
+use toolward_mcp::principal::{Principal, Tools};
 use toolward_operator::reload::Control;
 
-use crate::failure::{Failure, Result};
+use crate::prelude::*;
 
 /// What signals lead to.
 #[derive(Debug, Clone, Default)]
@@ -109,4 +112,13 @@ pub(super) fn file_shortage(connections: u64) -> Option<String> {
              raise the hard limit (`ulimit -Hn {needed}`, `LimitNOFILE={needed}` under systemd)"
         )
     })
+}
+
+/// The principal of standard input: the user who started this process.
+pub(super) fn local(may_approve: bool) -> Principal {
+    Principal {
+        name: LOCAL.into(),
+        tools: Tools::All,
+        may_approve,
+    }
 }

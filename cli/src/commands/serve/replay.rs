@@ -1,15 +1,12 @@
 //! Serving from a cassette instead of drivers.
 
-use std::path::PathBuf;
-
-use clap::Args;
 use toolward_host::{HostBuilder, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_operator::Operator;
 use toolward_operator::cassette::{CassetteFile, CassetteSource, ServedCallers};
 
 use crate::commands::ledger::verify::vkey;
-use crate::failure::Result;
+use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {

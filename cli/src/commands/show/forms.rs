@@ -4,26 +4,23 @@
 use std::time::SystemTime;
 
 use clap::ValueEnum;
-use serde_json::Value;
 #[cfg(feature = "adapters")]
 use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
-use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
 use toolward_host::ToolFacts;
 #[cfg(feature = "adapters")]
 use toolward_host::{Host, LOCAL};
 use toolward_mcp::ServerFeatures;
-use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
 
 use super::{Shown, Subject};
 use crate::commands::reply;
-use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
+use crate::output::unwritable;
+use crate::prelude::*;
 
 /// The specifications whose form a tool can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum ToolForm {
     /// The records of Agent Tool 0.2.0
     #[cfg(feature = "adapters")]
     AgentTool,
@@ -38,7 +35,7 @@ pub(super) enum Form {
 }
 
 pub(super) fn of(
-    form: Form,
+    form: ToolForm,
     review: &PolicyReview,
     name: &str,
     subject: &Subject,
@@ -58,40 +55,30 @@ pub(super) fn of(
     let Some(tool) = host.tool(name) else {
         return Ok(None);
     };
-    let features = ServerFeatures::new(host.clone(), &contents, &granted.policy, usize::MAX)
-        .map_err(|error| Failure::of(Kind::Failed, error))?;
+    let features = ServerFeatures::new(host.clone(), &contents, &granted.policy, usize::MAX);
+    let features = features.map_err(failed)?;
     let value = match form {
         #[cfg(feature = "adapters")]
-        Form::AgentTool => records(tool, &host, &features)?,
-        Form::Mcp => definition(tool, &features)?,
+        ToolForm::AgentTool => records(tool, &host, &features)?,
+        ToolForm::Mcp => definition(tool, &features)?,
         #[cfg(feature = "adapters")]
-        Form::Openai => function_definition(&definition(tool, &features)?),
+        ToolForm::Openai => function_definition(&definition(tool, &features)?),
         #[cfg(feature = "adapters")]
-        Form::Amplifier => amplifier_spec(&definition(tool, &features)?),
+        ToolForm::Amplifier => amplifier_spec(&definition(tool, &features)?),
     };
     let lines = serde_json::to_string_pretty(&value).map_err(unwritable)?;
     Ok(Some(Shown::new(value, visible_json(&lines))))
-}
-
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure::new(Kind::Failed, Code::OutputUnwritable, error)
 }
 
 /// The records of the tool, among the other tools of its host.
 #[cfg(feature = "adapters")]
 fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
     let tools: Vec<&ToolFacts> = host.tools().collect();
-    let named = |info: &ToolFacts| name_of(info, features).map(str::to_owned);
-    let names: Vec<Option<String>> = tools.iter().map(|info| named(info)).collect();
-    let all = tools.iter().zip(&names);
-    let all: Vec<Described<'_>> = all
-        .filter_map(|(info, name)| {
-            Some(Described {
-                info,
-                name: name.as_deref()?,
-            })
-        })
-        .collect();
+    let named = |info| {
+        let name = name_of(info, features)?;
+        Some(Described { info, name })
+    };
+    let all: Vec<Described<'_>> = tools.iter().filter_map(named).collect();
     let target = tool.contract.major_id();
     let mut same = all.iter();
     let Some(described) = same.find(|one| one.info.contract.major_id() == target) else {
@@ -122,6 +109,6 @@ fn unnamed(tool: &ToolFacts) -> Failure {
     let message = format!(
         "`{tool}` has no name over MCP: other tools have taken every name that it could have"
     );
-    Failure::new(Kind::Failed, OperatorCode::ToolMissing, message)
+    Failure::failed(OperatorCode::ToolMissing, message)
         .hint("name its bundle only, without those of the other tools")
 }

@@ -1,15 +1,13 @@
 //! `show --policy`: declaration, policy, grant and reasons of one tool, side by side; or which prompts and resources are
 //! served, and why the others are not.
 
-use serde_json::json;
-use toolward_bundle::text::{visible, visible_line};
 use toolward_mcp::documents::suggest;
 use toolward_operator::policy_review::{InternalAddress, PolicyReview};
 use toolward_policy::{Contract, Explanation, Rejected, Rejection};
 
 use super::Shown;
-use crate::commands::policy::documents;
-use crate::failure::Result;
+use crate::commands::policy::list::{document_json, document_line, documents};
+use crate::prelude::*;
 
 /// Longest explanation of one driver, in characters: lines to add are of use
 /// only whole.
@@ -37,7 +35,7 @@ pub(super) fn of(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
         rejected.map(move |one| (&tool.contract, one))
     });
     let rejected: Vec<(&Contract<'_>, &Rejected<'_>)> = rejected.collect();
-    let mut documents = documents::all(review);
+    let mut documents = documents(review);
     documents.retain(|document| document.is_meant(name));
     let mut contents = review.bundles.iter().map(|(content, _)| content);
     let is_bundle = contents.any(|content| content.manifest.id.as_str() == name);
@@ -56,7 +54,7 @@ pub(super) fn of(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
             "driver_publisher": one.implementation.publisher,
             "reasons": one.reasons,
         })).collect::<Vec<_>>(),
-        "documents": documents.iter().map(documents::json).collect::<Vec<_>>(),
+        "documents": documents.iter().map(document_json).collect::<Vec<_>>(),
         "lines_to_add": missing,
         "addresses_missing": found.iter().flat_map(|(_, internal)| internal).map(|one| json!({
             "host": one.host, "addresses": one.addresses, "line": one.line(),
@@ -71,16 +69,15 @@ pub(super) fn of(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
     parts.extend(unserved.map(|tool| blocked(&tool.contract)));
     if !rejected.is_empty() {
         parts.push(String::new());
-        parts.extend(
-            rejected
-                .iter()
-                .map(|(contract, one)| refused(contract, one)),
-        );
+        let refused = rejected
+            .iter()
+            .map(|(contract, one)| refused(contract, one));
+        parts.extend(refused);
     }
     if !tools.is_empty() && !documents.is_empty() {
         parts.push(String::new());
     }
-    parts.extend(documents.iter().map(documents::line));
+    parts.extend(documents.iter().map(document_line));
     if tools.is_empty() && documents.is_empty() {
         parts.push(format!("{name} brings no prompts and no resources"));
     }
@@ -102,7 +99,7 @@ pub(super) fn of(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
 
 /// The prompts and resources of the bundles, for a name that is unknown.
 pub(super) fn known_documents(review: &PolicyReview) -> Option<String> {
-    let documents = documents::all(review);
+    let documents = documents(review);
     let known = documents.iter().map(|document| document.id);
     let known: Vec<&str> = known.take(MAX_SUGGESTIONS).collect();
     (!known.is_empty()).then(|| format!("prompts and resources are: {}", known.join(", ")))
@@ -112,10 +109,8 @@ fn explained((explanation, internal): &(Explanation, Vec<InternalAddress>)) -> S
     let shown = visible(&explanation.to_string(), MAX_EXPLANATION_CHARS);
     let mut text = shown.trim_end().to_owned();
     for one in internal {
-        text.push_str(&format!(
-            "\n  address {}",
-            visible_line(&one.to_string(), 400)
-        ));
+        let one = visible_line(&one.to_string(), 400);
+        text.push_str(&format!("\n  address {one}"));
     }
     text
 }

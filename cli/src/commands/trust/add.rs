@@ -2,21 +2,16 @@
 //! release that comes over the network is current.
 
 use std::io::Read as _;
-use std::path::Path;
 
-use clap::Args;
-use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::publishers::{FreshnessRule, KnownPublisher};
 use toolward_signing::trust::{TrustSettings, max_age};
 use toolward_signing::verify::unsigned;
-use toolward_signing::{ErrorKind, Fingerprint};
+use toolward_signing::{ErrorKind, Fingerprint, Refusal};
 
 use super::{Subject, print};
 use crate::approve;
-use crate::environment::has_terminal;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
-use crate::output::Output;
+use crate::prelude::*;
 
 /// Longest list of prefixes that is shown, in characters.
 pub(super) const MAX_PREFIXES_CHARS: usize = 64 * 1024;
@@ -85,10 +80,8 @@ impl Subject<'_> {
         }
         let change = LastingChange::new("trust add", what, &folder);
         let changes = LastingChanges::of(self.environment)?;
-        let added = self
-            .changes(output)
-            .add(&candidate, rule, || changes.add(change));
-        let known = added?;
+        let changed = self.changes(output);
+        let known = changed.add(&candidate, rule, || changes.add(change))?;
         print(&known, output)
     }
 }
@@ -115,15 +108,12 @@ fn explained(failure: Failure, source: &str) -> Failure {
 /// The text of a file that may be a key.
 fn beginning(path: &Path) -> String {
     const MAX_KEY_BYTES: u64 = 16 * 1024;
-    let mut text = String::new();
-    let read = toolward_support::files::open_regular(path).map(|file| {
-        let mut file = file.take(MAX_KEY_BYTES);
-        file.read_to_string(&mut text).is_ok()
+    let text = toolward_support::files::open_regular(path).map(|file| {
+        let mut text = String::new();
+        let read = file.take(MAX_KEY_BYTES).read_to_string(&mut text);
+        read.map(|_| text).unwrap_or_default()
     });
-    match read {
-        Ok(true) => text,
-        _ => String::new(),
-    }
+    text.unwrap_or_default()
 }
 
 /// Makes sure that a person compared the fingerprint with the publisher's own statement.
@@ -131,49 +121,35 @@ fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
     let document = &known.document;
     let fingerprint = document.fingerprint();
     if let Some(given) = given {
-        let given: Fingerprint = given
-            .parse()
-            .map_err(|refusal: toolward_signing::Refusal| {
-                Failure::usage(refusal.kind(), &refusal)
-            })?;
+        let given: Result<Fingerprint, Refusal> = given.parse();
+        let given = given.map_err(|refusal| Failure::usage(refusal.kind(), &refusal))?;
         if given == fingerprint {
             return Ok(());
         }
-        return Err(Failure::new(
-            Kind::Refused,
-            Code::FingerprintMismatch,
-            format!("the document's fingerprint is {fingerprint}, not {given}"),
-        )
-        .hint("this is not the publisher's document, or not its first: ask the publisher"));
+        let message = format!("the document's fingerprint is {fingerprint}, not {given}");
+        return Err(
+            Failure::new(Kind::Refused, Code::FingerprintMismatch, message)
+                .hint("this is not the publisher's document, or not its first: ask the publisher"),
+        );
     }
-    let unconfirmed = || {
-        Failure::new(
-            Kind::Refused,
-            Code::FingerprintUnconfirmed,
-            format!("the fingerprint was not compared: {fingerprint}"),
-        )
-        .hint("ask the publisher for it, by another way than the document came, and give it with --fingerprint")
+    let list = |prefixes: &[String]| visible_line(&prefixes.join(", "), MAX_PREFIXES_CHARS);
+    let text = || {
+        let (name, keys, threshold) = (&document.name, document.keys.len(), document.threshold);
+        let mut text = format!(
+            "publisher    {name}\nkeys         {keys}, of which {threshold} must sign\nfor          {}\n",
+            list(&known.grant.prefixes)
+        );
+        if !known.grant.actions.is_empty() {
+            text.push_str(&format!("actions      {}\n", list(&known.grant.actions)));
+        }
+        text + &format!("fingerprint  {fingerprint}")
     };
-    if !has_terminal() {
-        return Err(unconfirmed());
-    }
-    let mut text = format!(
-        "publisher    {}\nkeys         {}, of which {} must sign\nfor          {}\n",
-        document.name,
-        document.keys.len(),
-        document.threshold,
-        visible_line(&known.grant.prefixes.join(", "), MAX_PREFIXES_CHARS)
-    );
-    if !known.grant.actions.is_empty() {
-        let actions = visible_line(&known.grant.actions.join(", "), MAX_PREFIXES_CHARS);
-        text.push_str(&format!("actions      {actions}\n"));
-    }
-    text.push_str(&format!("fingerprint  {fingerprint}"));
     let question = "Is this the fingerprint that the publisher told you, by another way?";
-    match approve::confirmed(&text, question) {
-        Ok(true) => Ok(()),
-        _ => Err(unconfirmed()),
-    }
+    approve::require(text, question, ("", ""), |_| {
+        let message = format!("the fingerprint was not compared: {fingerprint}");
+        Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
+            .hint("ask the publisher for it, by another way than the document came, and give it with --fingerprint")
+    })
 }
 
 /// The maximum age that is offered, in days.
@@ -233,23 +209,21 @@ impl FreshnessFlags {
 
 /// Asks how old releases may be.
 fn asked(name: &str) -> Result<FreshnessRule> {
+    let question = "How many days old may a release of";
+    let valid = |days: &u64| {
+        max_age(*days)
+            .map(drop)
+            .map_err(|refusal| refusal.to_string())
+    };
     let days = dialoguer::Input::<u64>::new()
-        .with_prompt(format!(
-            "How many days old may a release of {name} be that comes over the network?"
-        ))
+        .with_prompt(format!("{question} {name} be that comes over the network?"))
         .default(DEFAULT_MAX_AGE_DAYS)
-        .validate_with(|days: &u64| {
-            max_age(*days)
-                .map(drop)
-                .map_err(|refusal| refusal.to_string())
-        })
+        .validate_with(valid)
         .interact_text();
     let days = days.map_err(|error| {
-        Failure::usage(
-            Code::FreshnessUnanswered,
-            format!("nobody said how old a release may be: {error}"),
-        )
-        .hint("give it with --max-age-days DAYS, or name a channel with --channel NAME")
+        let message = format!("nobody said how old a release may be: {error}");
+        Failure::usage(Code::FreshnessUnanswered, message)
+            .hint("give it with --max-age-days DAYS, or name a channel with --channel NAME")
     })?;
     Ok(FreshnessRule {
         max_age_days: Some(days),
@@ -261,11 +235,11 @@ fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRul
     rule.max_age()
         .map_err(|failure| failure.hint("give --max-age-days a number of days, such as 90"))?;
     match &rule.channel {
-        Some(name) if settings.channel(name).is_none() => Err(Failure::usage(
-            OperatorCode::ChannelUnknown,
-            format!("no channel {name} is configured"),
-        )
-        .hint("add a `[[channel]]` to toolward.toml")),
+        Some(name) if settings.channel(name).is_none() => {
+            let message = format!("no channel {name} is configured");
+            Err(Failure::usage(OperatorCode::ChannelUnknown, message)
+                .hint("add a `[[channel]]` to toolward.toml"))
+        }
         _ => Ok(rule),
     }
 }

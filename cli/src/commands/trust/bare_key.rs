@@ -1,10 +1,7 @@
 //! `trust add` of a bare public key: lasting trust for some prefixes, after a person has typed its fingerprint.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use serde_json::json;
-use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::bare_keys::{KeyCandidate, KeyRequest};
 use toolward_operator::trust::publishers::BareKey;
@@ -12,9 +9,7 @@ use toolward_operator::trust::publishers::BareKey;
 use super::Subject;
 use super::add::{AddFlags, MAX_PREFIXES_CHARS};
 use crate::approve;
-use crate::environment::has_terminal;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
-use crate::output::Output;
+use crate::prelude::*;
 
 /// What a bare key lacks, for who is about to trust one.
 const LACKS: &str = "A bare key can't be rotated, and its publisher can't revoke it or a release.\n\
@@ -43,10 +38,8 @@ impl Subject<'_> {
         let change = LastingChange::new("trust add", described(&candidate), &folder);
         let changes = LastingChanges::of(self.environment)?;
         let announce = || changes.add(change);
-        let added = self
-            .changes(output)
-            .add_key(&candidate, &request, announce)?;
-        print(&added, output)
+        let changed = self.changes(output);
+        print(&changed.add_key(&candidate, &request, announce)?, output)
     }
 }
 
@@ -86,15 +79,15 @@ fn confirm(candidate: &KeyCandidate) -> Result {
             "what it would be trusted for is too long to be shown",
         ));
     }
+    let name = &key.name;
     if candidate.before.is_some() {
-        return match approve::confirmed(&text, "Trust it like this?") {
-            Ok(true) => Ok(()),
-            _ => Err(Failure::new(
-                Kind::Denied,
-                Code::ChangeUnconfirmed,
-                format!("{}: the change was not confirmed", key.name),
-            )),
-        };
+        let why = ("", "the change was not confirmed");
+        return approve::require(
+            || text,
+            "Trust it like this?",
+            why,
+            |why| Failure::denied(Code::ChangeUnconfirmed, format_args!("{name}: {why}")),
+        );
     }
     let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
                     came: the key id that `toolward publisher keys show` prints there. One that is read\n\
@@ -103,23 +96,20 @@ fn confirm(candidate: &KeyCandidate) -> Result {
     match approve::typed(&text, question) {
         Ok(Some(typed)) if !typed.trim().is_empty() => match candidate.is_fingerprint(&typed) {
             true => Ok(()),
-            false => Err(Failure::new(
-                Kind::Refused,
-                Code::FingerprintMismatch,
-                format!("{}: this key has another fingerprint than the one typed", key.name),
-            )
-            .hint("type all 64 digits. If they are as the publisher told you, this is not its key: ask the publisher")),
+            false => {
+                let message =
+                    format!("{name}: this key has another fingerprint than the one typed");
+                Err(Failure::new(Kind::Refused, Code::FingerprintMismatch, message)
+            .hint("type all 64 digits. If they are as the publisher told you, this is not its key: ask the publisher"))
+            }
         },
         _ => Err(unconfirmed(key, "no fingerprint was typed").hint(ask)),
     }
 }
 
 fn unconfirmed(key: &BareKey, why: &str) -> Failure {
-    Failure::new(
-        Kind::Refused,
-        Code::FingerprintUnconfirmed,
-        format!("{}: this bare key is not trusted, because {why}", key.name),
-    )
+    let message = format!("{}: this bare key is not trusted, because {why}", key.name);
+    Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
 }
 
 /// What a person sees of the change: lines with a sign are new or gone.
@@ -133,17 +123,13 @@ fn difference(candidate: &KeyCandidate) -> String {
         let sign = if had(prefix) { ' ' } else { '+' };
         let _ = writeln!(text, "for        {sign} {}", visible_line(prefix, 100));
     }
-    match before {
-        Some(before) if before.freshness() == after.freshness() => {
-            let _ = writeln!(text, "bundles      {}", after.freshness());
-        }
-        before => {
-            if let Some(gone) = before {
-                let _ = writeln!(text, "bundles    - {}", gone.freshness());
-            }
-            let _ = writeln!(text, "bundles    + {}", after.freshness());
-        }
+    let (gone, now) = (before.map(BareKey::freshness), after.freshness());
+    let is_same = gone.as_ref() == Some(&now);
+    if let Some(gone) = gone.filter(|_| !is_same) {
+        let _ = writeln!(text, "bundles    - {gone}");
     }
+    let sign = if is_same { ' ' } else { '+' };
+    let _ = writeln!(text, "bundles    {sign} {now}");
     for (name, prefix) in &candidate.overlaps {
         let _ = writeln!(
             text,
@@ -194,8 +180,10 @@ pub(super) fn print(key: &BareKey, output: &mut Output) -> Result {
         }));
     }
     let prefixes = visible_line(&grant.prefixes.join(", "), 400);
-    output.line(format!("{} by a bare key, for {prefixes}", key.name))?;
-    output.line(format!("  fingerprint  {id}"))?;
-    output.line(format!("  freshness    {}", key.freshness()))?;
-    output.line(format!("  lacks        {}", BareKey::LACKS.join(", ")))
+    let heading = format!("{} by a bare key, for {prefixes}", key.name);
+    let mut lines = TextLines::new(heading).wide();
+    lines.row("fingerprint", id);
+    lines.row("freshness", key.freshness());
+    lines.row("lacks", BareKey::LACKS.join(", "));
+    output.line(lines)
 }
