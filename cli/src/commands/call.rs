@@ -207,7 +207,7 @@ impl Arguments {
         let tool = host.tool(&self.tool);
         #[cfg(feature = "adapters")]
         if let Some(format) = self.format {
-            let mut ended = EndedCall::now(&reply, tool.as_ref(), &records);
+            let mut ended = EndedCall::now(&reply, tool, &records);
             ended = ended.with_events(heard(&mut events));
             if let Some(recorder) = &recorder
                 && let Ok(invocation) = Invocation::parse(&reply.metadata.invocation)
@@ -221,13 +221,13 @@ impl Arguments {
             let form = match format {
                 Format::AgentTool => call_records(&ended),
                 Format::Amplifier => {
-                    let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
+                    let outputs = tool.map(|tool| &tool.contract.outputs);
                     amplifier_result(&reply, outputs)
                 }
             };
             return reply::formatted(&reply, &form, self.verbose, output);
         }
-        show(&reply, tool.as_ref(), self, &granted, output)
+        show(&reply, tool, self, &granted, output)
     }
 
     /// Warns of an expensive call, if no person is asked about it.
@@ -237,7 +237,7 @@ impl Arguments {
         };
         let pinned = self.driver.as_deref();
         let mut drivers = tool.drivers.iter();
-        let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| pin == one.id));
+        let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| *pin == *one.id));
         if let Some(first) = first
             && first.cost.class == CostClass::Expensive
             && matches!(first.decision, Decision::Allow(_))
@@ -278,7 +278,7 @@ fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let mut violations = reply.metadata.violations.iter();
     let is_refused = violations.any(|one| one.kind == ViolationKind::Network);
     let own = tool.drivers.iter();
-    let mut own = own.filter(|one| Some(one.id.as_str()) == reply.metadata.driver.as_deref());
+    let mut own = own.filter(|one| Some(&*one.id) == reply.metadata.driver.as_deref());
     match own.next().and_then(|driver| driver.decision.grant()) {
         Some(grant) if is_refused => InternalAddress::of(grant),
         _ => Vec::new(),
