@@ -32,7 +32,7 @@ pub(super) struct PromptContent {
 }
 
 impl ServedPrompt {
-    /// `files` are those of its bundle that are served.
+    /// `files`: the served files of its bundle.
     pub(super) fn new(
         name: &str,
         entry: &PromptEntry,
