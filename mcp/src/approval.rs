@@ -18,7 +18,7 @@ use toolward_state::{
     ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionWatch, RememberedApproval, settled,
 };
 
-use crate::client::{Client, Era, Person, Unanswered};
+use crate::client::{AsksPerson, Client, Era, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 use not_asked::NotAsked;
 pub(crate) use prompt::{
@@ -210,7 +210,7 @@ impl ClientApprover {
         &self,
         request: &ApprovalRequest,
         session: bool,
-    ) -> Result<(Option<&dyn Person>, InputRequest), NotAsked> {
+    ) -> Result<(Option<&dyn AsksPerson>, InputRequest), NotAsked> {
         if !self.client.answerable.form {
             return Err(NotAsked::CanNotAsk);
         }
@@ -228,7 +228,7 @@ impl ClientApprover {
     /// could cancel the call and make it again, and put the question to a person over and over.
     async fn ask_now(
         &self,
-        person: &dyn Person,
+        person: &dyn AsksPerson,
         asked: ApprovalToAsk,
         mut watch: QuestionWatch,
         direct: bool,

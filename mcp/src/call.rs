@@ -24,7 +24,7 @@ use toolward_host::{
     SharedCancellation, TraceParent,
 };
 
-use crate::catalogue::{Found, Listed};
+use crate::catalogue::{Found, ListedTool};
 use crate::client::{Client, Era};
 use crate::features::ServerFeatures;
 use crate::observe::Wanted;
@@ -151,14 +151,14 @@ impl Incoming<'_> {
     }
 
     /// The end of a call whose arguments can't be made a request.
-    async fn unfit(&self, tool: &Listed, error: &CallError) -> CallToolResponse {
+    async fn unfit(&self, tool: &ListedTool, error: &CallError) -> CallToolResponse {
         let result = self.refused(&tool.name, Some(&tool.target), error).await;
         result.into()
     }
 
     async fn run(
         self,
-        tool: &Listed,
+        tool: &ListedTool,
         input: JsonObject,
         parameters: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {

@@ -27,7 +27,7 @@ use crate::result::Structure;
 
 /// One tool as clients see it.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     /// Its name over MCP.
     pub(crate) name: String,
     /// `id@major`: what the host is asked for.
@@ -45,7 +45,7 @@ pub(crate) struct Listed {
     wrapped_input: bool,
 }
 
-impl Listed {
+impl ListedTool {
     /// Whether a principal may use it.
     pub(crate) fn is_for(&self, principal: &Principal) -> bool {
         let id = self.contract.id.as_str();
@@ -147,9 +147,9 @@ fn blocked(target: &str) -> CallError {
 
 /// All that a host serves, as clients see it. A snapshot.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue {
+pub(crate) struct ToolListing {
     /// The tools that may run, by name.
-    pub(crate) listed: Vec<Listed>,
+    pub(crate) listed: Vec<ListedTool>,
     /// Tools that may not, by name, and after them tools that are not loaded.
     pub(crate) blocked: Vec<Blocked>,
     /// What became of names that tools did not get.
@@ -169,7 +169,7 @@ enum Place {
 /// What a name means to a principal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
-    Listed(&'a Listed),
+    Listed(&'a ListedTool),
     Blocked(&'a Blocked),
 }
 
@@ -183,7 +183,7 @@ impl<'a> Found<'a> {
     }
 }
 
-impl Catalogue {
+impl ToolListing {
     /// The tool that a client means: the tool shown by this very name, else the tool
     /// with this id, `id@major` or alias. Of several with one id the tool with the plain
     /// name counts, if the principal may use it.
@@ -233,7 +233,7 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 
 /// What a host serves, in the order of names. The same bundles, arrived in the same order,
 /// give the same catalogue; a tool without a name is left out.
-pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
+pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
     let mut infos: Vec<&ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
     let withheld: Vec<WithheldTool> = host.withheld().collect();
@@ -242,7 +242,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     let claims: Vec<_> = claims
         .chain(withheld.iter().map(names::Claim::of))
         .collect();
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = ToolListing::default();
     let mut named: Vec<(String, usize)> = Vec::with_capacity(claims.len());
     let mut assigned = names::assign(&claims);
     let withheld_names = assigned.split_off(infos.len());

@@ -38,7 +38,7 @@ pub(crate) enum Unanswered {
 pub(crate) type Said<'a> = Pin<Box<dyn Future<Output = Result<Value, Unanswered>> + Send + 'a>>;
 
 /// A client that can be asked while a call waits.
-pub(crate) trait Person: Send + Sync {
+pub(crate) trait AsksPerson: Send + Sync {
     /// Sends a request to it and returns the result as JSON.
     fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_>;
 }
@@ -54,7 +54,7 @@ pub(crate) struct Client {
     pub(crate) era: Era,
     pub(crate) answerable: Answerable,
     /// `None` if it can't be asked while a call waits.
-    pub(crate) person: Option<Arc<dyn Person>>,
+    pub(crate) person: Option<Arc<dyn AsksPerson>>,
     /// The name that it gives itself, if it reaches this server on the standard streams and the operator does not trust
     /// it to ask for approval.
     pub(crate) untrusted_name: Option<String>,
@@ -81,7 +81,7 @@ impl Client {
             principal: principal.clone(),
             era,
             answerable,
-            person: asked.then(|| Arc::new(context.peer.clone()) as Arc<dyn Person>),
+            person: asked.then(|| Arc::new(context.peer.clone()) as Arc<dyn AsksPerson>),
             untrusted_name: untrusted_name(context, principal),
         }
     }
@@ -106,7 +106,7 @@ fn answerable(capabilities: &ClientCapabilities) -> Answerable {
     }
 }
 
-impl Person for Peer<RoleServer> {
+impl AsksPerson for Peer<RoleServer> {
     fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_> {
         Box::pin(async move {
             let request = match request {

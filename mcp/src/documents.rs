@@ -46,7 +46,7 @@ const MAX_PUBLISHER_CHARS: usize = 120;
 /// The prompts and resources that are served, as far as a principal sees them. Cheap
 /// to clone: what is served is shared.
 #[derive(Debug, Clone)]
-pub(crate) struct Documents {
+pub(crate) struct ServedDocuments {
     all: Arc<All>,
     /// Those are seen whose bundles have one of these tools.
     tools: Tools,
@@ -85,7 +85,7 @@ impl<L, C> Deref for Served<L, C> {
     }
 }
 
-impl Documents {
+impl ServedDocuments {
     /// What policy serves of these bundles.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ impl Documents {
 
     /// The template that a URI fits, with the values in it. No two are served
     /// that one URI fits.
-    fn template(&self, uri: &str) -> Option<(&Arc<ServedTemplate>, resource::Values)> {
+    fn template(&self, uri: &str) -> Option<(&Arc<ServedTemplate>, resource::ArgumentValues)> {
         if uri.len() > resource::MAX_URI_BYTES {
             return None;
         }
@@ -236,7 +236,7 @@ impl Documents {
         self.prompt_by(params, means, ask).await
     }
 
-    /// [`Documents::prompt`], where `ask` puts a question to the person while the
+    /// [`ServedDocuments::prompt`], where `ask` puts a question to the person while the
     /// request waits.
     async fn prompt_by(
         &self,

@@ -9,8 +9,8 @@ use toolward_bundle::tool_names;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
 
-use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
-use crate::documents::{Documents, DocumentsError};
+use crate::catalogue::{self, Found, ListedTool, NameProblem, Order, ToolListing};
+use crate::documents::{DocumentsError, ServedDocuments};
 use crate::principal::Principal;
 use crate::search::Finder;
 
@@ -30,8 +30,8 @@ use crate::search::Finder;
 /// ```
 pub struct ServerFeatures {
     pub(crate) host: Host,
-    catalogue: Catalogue,
-    documents: Documents,
+    catalogue: ToolListing,
+    documents: ServedDocuments,
     /// Present where tools are found rather than listed.
     finder: Option<Finder>,
 }
@@ -62,7 +62,7 @@ impl ServerFeatures {
         defer_above: usize,
     ) -> Result<Self, DocumentsError> {
         let catalogue = catalogue::of(&host, &Order::new(contents, policy));
-        let documents = Documents::of(contents, policy)?;
+        let documents = ServedDocuments::of(contents, policy)?;
         let finder =
             (catalogue.listed.len() > defer_above).then(|| Finder::new(host.clone(), &catalogue));
         Ok(Self {
@@ -109,7 +109,7 @@ impl ServerFeatures {
         serde_json::to_value(&tool.tool).ok()
     }
 
-    pub(crate) fn documents(&self) -> &Documents {
+    pub(crate) fn documents(&self) -> &ServedDocuments {
         &self.documents
     }
 
@@ -117,7 +117,7 @@ impl ServerFeatures {
         self.finder.as_ref()
     }
 
-    pub(crate) fn catalogue(&self) -> &Catalogue {
+    pub(crate) fn catalogue(&self) -> &ToolListing {
         &self.catalogue
     }
 
@@ -127,7 +127,7 @@ impl ServerFeatures {
     }
 
     /// The tool that may be called, by its name or its id, if `principal` may use it.
-    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&Listed> {
+    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&ListedTool> {
         match self.catalogue.find(name, principal)? {
             Found::Listed(tool) => Some(tool),
             Found::Blocked(_) => None,

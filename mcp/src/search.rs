@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::catalogue::Listed;
+use crate::catalogue::ListedTool;
 use crate::principal::Principal;
 pub(crate) use finder::{Asked, Finder, only_looks, tools};
 
@@ -35,7 +35,7 @@ fn key() -> Option<&'static [u8; 32]> {
 }
 
 /// The reference to a tool in its present form, for one principal.
-fn reference(listed: &Listed, principal: &Principal) -> Option<String> {
+fn reference(listed: &ListedTool, principal: &Principal) -> Option<String> {
     let tag = tag(listed, principal)?;
     Some(format!("{}{SEPARATOR}{tag}", listed.name))
 }
@@ -49,12 +49,12 @@ fn name_of(reference: &str) -> &str {
 }
 
 /// Whether a reference was made for the present form of this tool, and this principal.
-fn holds(reference: &str, listed: &Listed, principal: &Principal) -> bool {
+fn holds(reference: &str, listed: &ListedTool, principal: &Principal) -> bool {
     let given = reference.split_once(SEPARATOR).map(|(_, given)| given);
     given.is_some() && given == tag(listed, principal).as_deref()
 }
 
-fn tag(listed: &Listed, principal: &Principal) -> Option<String> {
+fn tag(listed: &ListedTool, principal: &Principal) -> Option<String> {
     let mut hasher = blake3::Hasher::new_keyed(key()?);
     for part in [
         listed.name.as_str(),

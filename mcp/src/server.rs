@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use toolward_host::SharedState;
 
 use crate::call::{self, RoundTrips};
-use crate::documents::Documents;
+use crate::documents::ServedDocuments;
 use crate::features::{Changes, ServerFeatures};
 use crate::principal::Principal;
 use crate::stdio::Handler;
@@ -45,10 +45,10 @@ use crate::stdio::Handler;
 /// ```
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceState>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ServiceState {
     features: watch::Sender<Arc<ServerFeatures>>,
     pub(crate) round_trips: RoundTrips,
 }
@@ -60,7 +60,7 @@ impl Service {
     pub fn new(features: ServerFeatures) -> Self {
         let round_trips = RoundTrips::new(features.host.shared_state());
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ServiceState {
                 features: watch::Sender::new(Arc::new(features)),
                 round_trips,
             }),
@@ -101,7 +101,7 @@ impl Service {
 /// One client's connection.
 #[derive(Clone)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceState>,
     state: Arc<State>,
     long_calls: Option<Handle>,
     approving: Arc<[String]>,
@@ -188,7 +188,10 @@ impl Connection {
     }
 
     /// The documents that a principal may see.
-    fn documents(&self, context: &RequestContext<RoleServer>) -> Result<Documents, ErrorData> {
+    fn documents(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ServedDocuments, ErrorData> {
         let principal = self.principal(context)?;
         Ok(self.features().documents().seen_by(&principal))
     }

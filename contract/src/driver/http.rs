@@ -77,14 +77,10 @@ impl HttpCall {
     fn names(&self, source: SlotSource) -> BTreeSet<&str> {
         let url = self.endpoint.segments.iter();
         let url = url.chain(self.endpoint.query.iter().map(|(_, value)| value));
-        let mut names: BTreeSet<&str> = url
-            .chain(self.headers.iter().map(|(_, value)| value))
-            .flat_map(|template| template.names(source))
-            .collect();
-        if let Some(body) = &self.body {
-            body.names(source, &mut names);
-        }
-        names
+        let headers = self.headers.iter().map(|(_, value)| value);
+        let body = self.body.iter().flat_map(BodyTemplate::templates);
+        let all = url.chain(headers).chain(body);
+        all.flat_map(|template| template.names(source)).collect()
     }
 }
 
@@ -180,20 +176,13 @@ fn statuses(field: &FieldReader<'_>) -> Vec<u16> {
 }
 
 fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
-    let status = key
-        .parse()
-        .ok()
-        .filter(|status| (400..=599).contains(status));
-    if status.is_none() || key.len() != 3 {
-        let message = format!(
-            "expected statuses from 400 to 599 as keys, found `{}`",
-            member.name
-        );
-        member
-            .report
-            .add(&codes::HTTP_ERROR_INVALID, member.key_at, message);
+    let fits = |status: &u16| (400..=599).contains(status) && key.len() == 3;
+    let Some(status) = key.parse().ok().filter(fits) else {
+        let name = &member.name;
+        let message = format!("expected statuses from 400 to 599 as keys, found `{name}`");
+        member.note_at_key(&codes::HTTP_ERROR_INVALID, message);
         return None;
-    }
+    };
     let mut fields = member.fields()?;
     let code = fields.require("code", code_of);
     let message = fields.read("message", sentence);
@@ -201,7 +190,7 @@ fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
     let retryable = fields.boolean("retryable");
     fields.unknown();
     Some(StatusError {
-        status: status?,
+        status,
         code: code?,
         message,
         retryable,

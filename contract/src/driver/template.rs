@@ -215,32 +215,27 @@ impl BodyTemplate {
         })
     }
 
+    /// The texts in it.
+    pub(crate) fn templates(&self) -> Vec<&Template> {
+        match self {
+            BodyTemplate::Literal(_) => Vec::new(),
+            BodyTemplate::Text(template) => vec![template],
+            BodyTemplate::List(items) => items.iter().flat_map(Self::templates).collect(),
+            BodyTemplate::Object(members) => {
+                let members = members.iter();
+                members.flat_map(|(_, body)| body.templates()).collect()
+            }
+        }
+    }
+
     /// Whether one of its placeholders is the whole input.
     pub(crate) fn has_whole_input(&self) -> bool {
         let whole = |part: &TemplatePart| match part {
             TemplatePart::Value(slot) => slot.source == SlotSource::Input && slot.path.is_empty(),
             _ => false,
         };
-        match self {
-            BodyTemplate::Literal(_) => false,
-            BodyTemplate::Text(template) => template.parts.iter().any(whole),
-            BodyTemplate::List(items) => items.iter().any(BodyTemplate::has_whole_input),
-            BodyTemplate::Object(members) => members.iter().any(|(_, body)| body.has_whole_input()),
-        }
-    }
-
-    /// Adds the names that it uses of a source: the first of each path.
-    pub(crate) fn names<'b>(&'b self, source: SlotSource, names: &mut BTreeSet<&'b str>) {
-        match self {
-            BodyTemplate::Literal(_) => {}
-            BodyTemplate::Text(template) => names.extend(template.names(source)),
-            BodyTemplate::List(items) => items.iter().for_each(|item| item.names(source, names)),
-            BodyTemplate::Object(members) => {
-                members
-                    .iter()
-                    .for_each(|(_, body)| body.names(source, names));
-            }
-        }
+        let templates = self.templates().into_iter();
+        templates.flat_map(|template| &template.parts).any(whole)
     }
 }
 

@@ -17,7 +17,7 @@ use toolward_policy::Policy;
 
 use super::round_trips::{Called, ClientEnd, RoundTrips};
 use super::runtime::CallRuntime;
-use crate::client::{Client, Era, Person, Said, Unanswered};
+use crate::client::{AsksPerson, Client, Era, Said, Unanswered};
 use crate::principal::{Principal, Tools};
 
 /// `notes.ask` asks; `notes.write` changes something; `notes.always` asks and needs
@@ -137,7 +137,7 @@ impl Scripted {
     }
 }
 
-impl Person for Scripted {
+impl AsksPerson for Scripted {
     fn ask(&self, request: InputRequest, _: Duration) -> Said<'_> {
         let request = serde_json::to_value(request).unwrap();
         self.asked.lock().unwrap().push(request);

@@ -13,7 +13,7 @@ use toolward_contract::tool::{CostClass, McpResult, Tool};
 use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Confirmed, Effects, Hints, Withheld};
 
-use super::{Listed, schemas};
+use super::{ListedTool, schemas};
 use crate::result::Structure;
 
 /// Characters of a title. A contract's name has at most 80; escaped, it may
@@ -36,7 +36,7 @@ pub(super) fn listed(
     effects: Effects,
     result: McpResult,
     icons: &mut IconRoom,
-) -> Listed {
+) -> ListedTool {
     let not_given = not_given(&info.without());
     let contract = info.contract.clone();
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
@@ -77,7 +77,7 @@ pub(super) fn listed(
     }
     let mut meta = MetaObject::new();
     meta.insert(META_KEY.to_owned(), about);
-    Listed {
+    ListedTool {
         name,
         target: contract.major_id(),
         publisher: info.publisher.to_string(),

@@ -8,7 +8,7 @@ use toolward_bundle::content::Content;
 use toolward_host::Host;
 use toolward_policy::Policy;
 
-use super::{Catalogue, Order};
+use super::{Order, ToolListing};
 
 /// The front matter of a contract.
 pub(crate) fn contract(id: &str, more: &str) -> String {
@@ -59,7 +59,7 @@ pub(crate) fn host(contracts: &[(&str, String)], icons: &[(&str, &[u8])]) -> Hos
 }
 
 /// What clients see of such a host.
-pub(crate) fn catalogue(contracts: &[(&str, String)]) -> Catalogue {
+pub(crate) fn catalogue(contracts: &[(&str, String)]) -> ToolListing {
     let directory = TempDir::new().unwrap();
     let content = bundle(directory.path(), "open.bundle", contracts);
     let order = Order::new(std::slice::from_ref(&content), &Policy::empty());

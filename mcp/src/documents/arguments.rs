@@ -16,8 +16,8 @@ use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
 use toolward_contract::prompt::Part;
 
-use super::resource::{Values, shown};
-use super::{Documents, Provenance, ServedPrompt};
+use super::resource::{ArgumentValues, shown};
+use super::{Provenance, ServedDocuments, ServedPrompt};
 use crate::client::Era;
 
 /// How long a value may be, in bytes.
@@ -41,7 +41,7 @@ pub(super) struct Means {
 /// What came of the arguments.
 pub(super) enum Filled {
     /// Nothing is missing.
-    All(Values),
+    All(ArgumentValues),
     /// The client is asked first.
     Ask(InputRequiredResult),
 }
@@ -50,8 +50,8 @@ pub(super) enum Filled {
 pub(super) fn given(
     prompt: &ServedPrompt,
     arguments: Option<JsonObject>,
-) -> Result<Values, ErrorData> {
-    let mut values = Values::new();
+) -> Result<ArgumentValues, ErrorData> {
+    let mut values = ArgumentValues::new();
     for (name, value) in arguments.unwrap_or_default() {
         let known = prompt.prompt.arguments.iter().any(|one| one.name == name);
         let text = value.as_str().filter(|text| text.len() <= MAX_VALUE_BYTES);
@@ -80,7 +80,7 @@ fn refused(prompt: &ServedPrompt, name: &str, known: bool) -> ErrorData {
 /// Fills in what is required and missing: from answers, or by asking.
 pub(super) async fn complete(
     prompt: &ServedPrompt,
-    mut values: Values,
+    mut values: ArgumentValues,
     answers: &InputResponses,
     means: Means,
     ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
@@ -120,7 +120,7 @@ pub(super) async fn complete(
 }
 
 /// The required arguments that are missing, or empty as a form leaves them.
-fn missing<'p>(prompt: &'p ServedPrompt, values: &Values) -> Vec<&'p Argument> {
+fn missing<'p>(prompt: &'p ServedPrompt, values: &ArgumentValues) -> Vec<&'p Argument> {
     let required = prompt.prompt.arguments.iter().filter(|one| one.required);
     required
         .filter(|one| values.get(&one.name).is_none_or(String::is_empty))
@@ -166,7 +166,11 @@ fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, 
 }
 
 /// Takes an answer over, for what was missing only: what the client gave stays.
-fn answered(prompt: &ServedPrompt, answer: &Value, values: &mut Values) -> Result<(), ErrorData> {
+fn answered(
+    prompt: &ServedPrompt,
+    answer: &Value,
+    values: &mut ArgumentValues,
+) -> Result<(), ErrorData> {
     let lacks = missing(prompt, values);
     let Ok(result) = serde_json::from_value::<ElicitResult>(answer.clone()) else {
         return Err(lacking(&lacks, "the answer is none"));
@@ -192,7 +196,7 @@ fn answered(prompt: &ServedPrompt, answer: &Value, values: &mut Values) -> Resul
     Ok(())
 }
 
-impl Documents {
+impl ServedDocuments {
     /// `completion/complete`.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use toolward_support::report::codes;
 
 use super::decide::{self, Entry};
 use super::{
-    All, Documents, Provenance, Served, ServedByName, ServedPrompt, ServedResource, ServedTemplate,
+    All, Provenance, Served, ServedByName, ServedDocuments, ServedPrompt, ServedResource,
+    ServedTemplate,
 };
 use crate::principal::Tools;
 
@@ -55,7 +56,7 @@ impl Gathered {
     }
 
     /// All of them, unless a URI is ambiguous.
-    pub(super) fn finish(self) -> Result<Documents, DocumentsError> {
+    pub(super) fn finish(self) -> Result<ServedDocuments, DocumentsError> {
         let all = self.all;
         let templates: Vec<_> = all.templates.values().collect();
         for (index, template) in templates.iter().enumerate() {
@@ -80,7 +81,7 @@ impl Gathered {
                 return Err(clash("resource", &resource.uri, template, resource));
             }
         }
-        Ok(Documents {
+        Ok(ServedDocuments {
             all: Arc::new(all),
             tools: Tools::All,
         })

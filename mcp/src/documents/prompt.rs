@@ -14,8 +14,8 @@ use toolward_bundle::shown::{MAX_RESOURCE, PromptEntry};
 use toolward_bundle::text::{is_hidden, visible};
 use toolward_contract::prompt::{self, Part};
 
-use super::resource::{Values, shown};
-use super::{Documents, Provenance, ServedPrompt, ServedResource};
+use super::resource::{ArgumentValues, shown};
+use super::{Provenance, ServedDocuments, ServedPrompt, ServedResource};
 
 /// How much text a prompt may give, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -32,7 +32,7 @@ pub(super) struct PromptContent {
 }
 
 impl ServedPrompt {
-    /// `files` are those of its bundle that are served.
+    /// `files`: the served files of its bundle.
     pub(super) fn new(
         name: &str,
         entry: &PromptEntry,
@@ -72,8 +72,8 @@ impl ServedPrompt {
     /// The messages with values filled in. `documents`: what the caller may see.
     pub(super) fn get(
         &self,
-        values: &Values,
-        documents: &Documents,
+        values: &ArgumentValues,
+        documents: &ServedDocuments,
     ) -> Result<GetPromptResult, ErrorData> {
         let mut room = Room {
             text: MAX_TEXT_BYTES,
@@ -100,8 +100,8 @@ impl ServedPrompt {
     fn content(
         &self,
         part: &Part,
-        values: &Values,
-        documents: &Documents,
+        values: &ArgumentValues,
+        documents: &ServedDocuments,
         room: &mut Room,
     ) -> Result<Option<ContentBlock>, ErrorData> {
         let value = |name: &str| values.get(name).map(String::as_str).unwrap_or_default();
@@ -158,7 +158,7 @@ impl ServedPrompt {
         &self,
         argument: &str,
         uri: &str,
-        documents: &Documents,
+        documents: &ServedDocuments,
     ) -> Result<ResourceContents, ErrorData> {
         let own = |provenance: &Provenance| *provenance == *self.provenance;
         let resource = documents.found(&documents.all.resources, uri);

@@ -24,7 +24,7 @@ pub(super) const MAX_URI_BYTES: usize = 8192;
 const META_KEY: &str = "toolward/resource";
 
 /// Values by the names of arguments.
-pub(super) type Values = BTreeMap<String, String>;
+pub(super) type ArgumentValues = BTreeMap<String, String>;
 
 /// What a client sent, in an error: bounded, and safe to show.
 pub(super) fn shown(text: &str) -> String {
@@ -120,7 +120,7 @@ impl ServedTemplate {
     }
 
     /// The values in a URI that fits.
-    pub(super) fn values(&self, uri: &str) -> Option<Values> {
+    pub(super) fn values(&self, uri: &str) -> Option<ArgumentValues> {
         let values = self.template.values(uri)?.into_iter();
         Some(
             values
@@ -133,7 +133,7 @@ impl ServedTemplate {
     pub(super) fn contents(
         &self,
         uri: &str,
-        values: &Values,
+        values: &ArgumentValues,
     ) -> Result<ResourceContents, ErrorData> {
         let escape = Escape::of(&self.media_type);
         let filled = self.text.fill(MAX_RESOURCE, Cow::Borrowed, |name| {

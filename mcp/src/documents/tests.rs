@@ -14,7 +14,7 @@ use toolward_bundle::content::Content;
 use toolward_policy::Policy;
 
 use super::arguments::Means;
-use super::{Documents, DocumentsError};
+use super::{DocumentsError, ServedDocuments};
 use crate::client::Era;
 use crate::principal::{Principal, Tools};
 
@@ -65,13 +65,13 @@ fn notes() -> Bundle {
 
 impl Bundle {
     /// The documents under a policy that says so of this bundle.
-    fn served(&self, document: &str) -> Documents {
+    fn served(&self, document: &str) -> ServedDocuments {
         let publisher = self.content.origin.publisher();
         let policy = format!("[[document]]\npublisher = {publisher:?}\n{document}\n");
-        Documents::of([&self.content], &Policy::from_toml(&policy).unwrap()).unwrap()
+        ServedDocuments::of([&self.content], &Policy::from_toml(&policy).unwrap()).unwrap()
     }
 
-    fn all(&self) -> Documents {
+    fn all(&self) -> ServedDocuments {
         self.served("prompts = [\"*\"]\nresources = [\"*\"]\nnames = [\"sum\"]\nuris = [\"style://notes\", \"records://{number}/data\"]")
     }
 
@@ -100,18 +100,18 @@ enum Caller {
     Session(Value),
 }
 
-fn names(documents: &Documents) -> Vec<String> {
+fn names(documents: &ServedDocuments) -> Vec<String> {
     let prompts = documents.prompts().into_iter();
     prompts.map(|prompt| prompt.name).collect()
 }
 
-fn uris(documents: &Documents) -> Vec<String> {
+fn uris(documents: &ServedDocuments) -> Vec<String> {
     let resources = documents.resources().into_iter();
     resources.map(|resource| resource.uri).collect()
 }
 
 /// `prompts/get` with these parameters, as JSON.
-fn get(documents: &Documents, params: Value, caller: &Caller) -> Result<Value, ErrorData> {
+fn get(documents: &ServedDocuments, params: Value, caller: &Caller) -> Result<Value, ErrorData> {
     let params: GetPromptRequestParams = serde_json::from_value(params).unwrap();
     let means = Means {
         era: match caller {
@@ -139,7 +139,7 @@ fn get(documents: &Documents, params: Value, caller: &Caller) -> Result<Value, E
 #[test]
 fn nothing_is_served_that_no_policy_names() {
     let bundle = notes();
-    let documents = Documents::of([&bundle.content], &Policy::empty()).unwrap();
+    let documents = ServedDocuments::of([&bundle.content], &Policy::empty()).unwrap();
     assert!(documents.prompts().is_empty() && documents.resources().is_empty());
     assert!(documents.templates().is_empty());
     assert!(!documents.has(&bundle.uri("style.txt")) && !documents.has("style://notes"));
@@ -220,7 +220,7 @@ fn a_chosen_resource_is_of_the_same_bundle_and_one_that_is_served() {
         })
         .concat();
     let policy = Policy::from_toml(&policy).unwrap();
-    let documents = Documents::of([&one.content, &two.content], &policy).unwrap();
+    let documents = ServedDocuments::of([&one.content, &two.content], &policy).unwrap();
     let listed = uris(&documents);
     let other = listed
         .iter()
@@ -382,9 +382,9 @@ fn documents_that_would_go_by_one_name_are_not_served_together() {
             })
             .concat();
         let policy = Policy::from_toml(&policy).unwrap();
-        Documents::of([&one.content, &two.content], &policy)
+        ServedDocuments::of([&one.content, &two.content], &policy)
     };
-    let kind = |refused: Result<Documents, DocumentsError>| match refused {
+    let kind = |refused: Result<ServedDocuments, DocumentsError>| match refused {
         Err(DocumentsError::Clash { kind, .. }) => kind,
         Ok(_) => "none",
     };

@@ -19,8 +19,8 @@ use super::body::PermitBody;
 use super::concurrency::PrincipalPermits;
 use super::guard::Guard;
 use super::host_header::single;
-use super::responses::Rejection;
-use super::sessions::Caller;
+use super::responses::HttpRejection;
+use super::sessions::HttpCaller;
 use crate::client::{InBatch, UnreadResults};
 use crate::messages::{self, MAX_BATCH_ANSWERS_BYTES, MAX_BATCH_MESSAGES};
 
@@ -32,23 +32,23 @@ impl<H: ServerHandler> Guard<H> {
     // Boxed, since each message is handled as the list is.
     pub(super) fn batch<'a>(
         &'a self,
-        caller: &'a Arc<Caller>,
+        caller: &'a Arc<HttpCaller>,
         counted: (&'a PrincipalPermits, Option<UnreadResults>),
         parts: Parts,
         list: &'a Bytes,
-    ) -> BoxFuture<'a, Result<Response, Rejection>> {
+    ) -> BoxFuture<'a, Result<Response, HttpRejection>> {
         self.answered(caller, counted, parts, list).boxed()
     }
 
     async fn answered(
         &self,
-        caller: &Arc<Caller>,
+        caller: &Arc<HttpCaller>,
         (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
         mut parts: Parts,
         list: &Bytes,
-    ) -> Result<Response, Rejection> {
+    ) -> Result<Response, HttpRejection> {
         let session = single(&parts.headers, &super::client_headers::SESSION_HEADER);
-        let session = session.map_err(|()| Rejection::Session)?;
+        let session = session.map_err(|()| HttpRejection::Session)?;
         let has_batches = match session {
             Some(session) => {
                 let revision = caller.handles(async { self.sessions.revision(session) });
@@ -59,13 +59,13 @@ impl<H: ServerHandler> Guard<H> {
             None => false,
         };
         if !has_batches {
-            return Err(Rejection::NoMessage(
+            return Err(HttpRejection::NoMessage(
                 "a list, which only sessions of 2025-03-26 have",
             ));
         }
         let items = messages::items(list);
         if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
-            return Err(Rejection::NoMessage(
+            return Err(HttpRejection::NoMessage(
                 "a list without messages, or with too many",
             ));
         }
@@ -87,7 +87,7 @@ impl<H: ServerHandler> Guard<H> {
             let Some(answer) = answer else { continue };
             let mut text = answer.to_string();
             if all.len().saturating_add(text.len()) > MAX_BATCH_ANSWERS_BYTES {
-                text = with_id(Rejection::Busy.answer(), answer.get("id").cloned()).to_string();
+                text = with_id(HttpRejection::Busy.answer(), answer.get("id").cloned()).to_string();
             }
             all.push(if all.is_empty() { b'[' } else { b',' });
             all.extend_from_slice(text.as_bytes());
@@ -106,13 +106,13 @@ impl<H: ServerHandler> Guard<H> {
     /// The answer to one message.
     async fn one(
         &self,
-        caller: &Arc<Caller>,
+        caller: &Arc<HttpCaller>,
         counted: (&PrincipalPermits, Option<UnreadResults>),
         parts: Parts,
         message: Bytes,
     ) -> Option<Value> {
         let answered = match messages::is_list(&message) {
-            true => Err(Rejection::NoMessage("a list in a list")),
+            true => Err(HttpRejection::NoMessage("a list in a list")),
             false => {
                 let body = Body::from(message.clone());
                 self.post(caller, counted, parts, body).await

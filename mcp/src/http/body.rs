@@ -21,8 +21,8 @@ use toolward_host::{Cancellation, SharedCancellation, UnreadResult};
 
 use super::HttpLimits;
 use super::concurrency;
-use super::concurrency::Permit;
-use super::responses::Rejection;
+use super::concurrency::RequestPermit;
+use super::responses::HttpRejection;
 use crate::client::UnreadResults;
 
 /// What a message is.
@@ -59,22 +59,22 @@ pub(super) async fn read(
     mut body: Body,
     limits: &HttpLimits,
     held: &mut concurrency::HeldMemory,
-) -> Result<Bytes, Rejection> {
+) -> Result<Bytes, HttpRejection> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     // Before a byte is read, and before the client may continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
-        return Err(Rejection::TooLarge(limits.body));
+        return Err(HttpRejection::TooLarge(limits.body));
     }
     let collected = async {
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Rejection::Broken)?.into_data() else {
+            let Ok(data) = frame.map_err(|_| HttpRejection::Broken)?.into_data() else {
                 continue;
             };
             if bytes.len().saturating_add(data.len()) > limits.body {
-                return Err(Rejection::TooLarge(limits.body));
+                return Err(HttpRejection::TooLarge(limits.body));
             }
             held.grow(data.len().saturating_mul(GROWTH_FACTOR))?;
             bytes.extend_from_slice(&data);
@@ -82,30 +82,30 @@ pub(super) async fn read(
         Ok(bytes.freeze())
     };
     let collected = tokio::time::timeout(limits.body_within, collected).await;
-    collected.unwrap_or(Err(Rejection::TooSlow))
+    collected.unwrap_or(Err(HttpRejection::TooSlow))
 }
 
 /// What kind of message a body is.
-pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
+pub(super) fn kind(body: &[u8]) -> Result<Kind, HttpRejection> {
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
         Some(b'[') => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| HttpRejection::NotJson)?;
             return Ok(Kind::Batch);
         }
         _ => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
-            return Err(Rejection::NoMessage("another JSON value"));
+            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| HttpRejection::NotJson)?;
+            return Err(HttpRejection::NoMessage("another JSON value"));
         }
     }
     let message: Message<'_> = match serde_json::from_slice(body) {
         Ok(message) => message,
         Err(error) if error.is_data() && serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
-            return Err(Rejection::NoMessage(
+            return Err(HttpRejection::NoMessage(
                 "a `method` that is no text, or a member twice",
             ));
         }
-        Err(_) => return Err(Rejection::NotJson),
+        Err(_) => return Err(HttpRejection::NotJson),
     };
     Ok(match (message.method.as_deref(), message.id) {
         (Some("tools/call"), Some(_)) => Kind::Call,
@@ -156,12 +156,12 @@ pub(super) struct PermitBody<B> {
     unread: Option<UnreadResults>,
     /// Counts what is left.
     counted: Option<UnreadResult>,
-    _permits: Vec<Arc<Permit>>,
+    _permits: Vec<Arc<RequestPermit>>,
 }
 
 impl<B> PermitBody<B> {
     /// Holds permits.
-    pub(super) fn new(body: B, permits: Vec<Arc<Permit>>) -> Self {
+    pub(super) fn new(body: B, permits: Vec<Arc<RequestPermit>>) -> Self {
         Self {
             client: None,
             body,
@@ -274,9 +274,13 @@ mod tests {
     fn what_is_no_message_is_refused() {
         let deep = format!("{{\"a\":{}", "[".repeat(100_000));
         for text in ["", "{", "{\"method\":1", "nonsense", deep.as_str()] {
-            assert_eq!(kind(text.as_bytes()), Err(Rejection::NotJson), "{text:.20}");
+            assert_eq!(
+                kind(text.as_bytes()),
+                Err(HttpRejection::NotJson),
+                "{text:.20}"
+            );
         }
-        assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(Rejection::NotJson));
+        assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(HttpRejection::NotJson));
         assert_eq!(kind(b" [{}]"), Ok(Kind::Batch));
         for text in [
             "1",
@@ -285,7 +289,7 @@ mod tests {
             "{\"method\":\"a\",\"method\":\"b\"}",
         ] {
             assert!(
-                matches!(kind(text.as_bytes()), Err(Rejection::NoMessage(_))),
+                matches!(kind(text.as_bytes()), Err(HttpRejection::NoMessage(_))),
                 "{text}"
             );
         }

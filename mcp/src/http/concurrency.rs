@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::responses::Rejection;
+use super::responses::HttpRejection;
 
 /// Held while a request or stream is served.
-pub(super) type Permit = OwnedSemaphorePermit;
+pub(super) type RequestPermit = OwnedSemaphorePermit;
 
 /// The permits of one principal. No other principal takes them.
 #[derive(Debug)]
@@ -45,17 +45,17 @@ impl PrincipalPermits {
     }
 
     /// A permit for a request; `None` if all are taken.
-    pub(super) fn request(&self) -> Option<Permit> {
+    pub(super) fn request(&self) -> Option<RequestPermit> {
         Arc::clone(&self.requests).try_acquire_owned().ok()
     }
 
     /// A permit for a stream on which the client listens.
-    pub(super) fn stream(&self) -> Option<Permit> {
+    pub(super) fn stream(&self) -> Option<RequestPermit> {
         Arc::clone(&self.streams).try_acquire_owned().ok()
     }
 
     /// A permit for any message.
-    pub(super) fn message(&self) -> Option<Permit> {
+    pub(super) fn message(&self) -> Option<RequestPermit> {
         Arc::clone(&self.messages).try_acquire_owned().ok()
     }
 }
@@ -133,7 +133,7 @@ impl MemoryBudget {
         self: &Arc<Self>,
         share: &Arc<MemoryShare>,
         bytes: usize,
-    ) -> Result<HeldMemory, Rejection> {
+    ) -> Result<HeldMemory, HttpRejection> {
         let mut held = HeldMemory {
             memory: Arc::clone(self),
             share: Arc::clone(share),
@@ -157,7 +157,7 @@ fn counts<'a>(
 
 impl HeldMemory {
     /// Takes more.
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Rejection> {
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), HttpRejection> {
         let (mut left, mut taken) = counts(&self.memory, &self.share);
         let then_taken = taken.saturating_add(bytes);
         match left.checked_sub(bytes) {
@@ -168,10 +168,10 @@ impl HeldMemory {
             }
             _ if self.bytes.saturating_add(bytes) > self.memory.all / 2 => {
                 let message = "expected a message that takes less memory: fewer values";
-                Err(Rejection::TooComplex(message.to_owned()))
+                Err(HttpRejection::TooComplex(message.to_owned()))
             }
-            _ if *taken > self.bytes => Err(Rejection::TooMany("large messages")),
-            _ => Err(Rejection::Busy),
+            _ if *taken > self.bytes => Err(HttpRejection::TooMany("large messages")),
+            _ => Err(HttpRejection::Busy),
         }
     }
 }
@@ -217,15 +217,15 @@ mod tests {
         let first = memory.hold(&one, 50).unwrap();
         assert_eq!(
             memory.hold(&one, 1).unwrap_err(),
-            Rejection::TooMany("large messages")
+            HttpRejection::TooMany("large messages")
         );
         let mut second = memory.hold(&two, 20).unwrap();
         second.grow(5).unwrap();
-        assert_eq!(second.grow(1).unwrap_err(), Rejection::Busy);
+        assert_eq!(second.grow(1).unwrap_err(), HttpRejection::Busy);
         let third = memory.hold(&three, 12).unwrap();
         assert_eq!(
             memory.hold(&three, 1).unwrap_err(),
-            Rejection::TooMany("large messages")
+            HttpRejection::TooMany("large messages")
         );
         drop(first);
         second.grow(1).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         let share = Arc::default();
         assert!(matches!(
             memory.hold(&share, 51),
-            Err(Rejection::TooComplex(_))
+            Err(HttpRejection::TooComplex(_))
         ));
         assert!(memory.hold(&share, usize::MAX).is_err());
         assert_eq!(*memory.left.lock().unwrap(), 100);

@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Connections, Place};
+use super::connections::{ConnectionPlace, Connections};
 
 /// The answer to a connection beyond the limits.
 const SERVICE_UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
@@ -97,7 +97,7 @@ impl ConnectionServer {
     /// request, and `Connection: close` to the last answer.
     fn request_service(
         &self,
-        place: Arc<Place>,
+        place: Arc<ConnectionPlace>,
     ) -> impl Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
     + use<> {
         let (service, draining) = (self.service.clone(), self.draining.clone());

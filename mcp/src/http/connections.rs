@@ -47,7 +47,7 @@ struct Newcomer {
 /// A connection that is counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
     address: IpAddr,
     left: oneshot::Receiver<()>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Counted {
 /// A connection as its requests see it. Holding it does not keep the connection
 /// counted: a call may outlive its connection.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
     used: AtomicBool,
@@ -109,7 +109,7 @@ impl Connections {
             leave,
         };
         open.newcomers.insert(number, newcomer);
-        let place = Place {
+        let place = ConnectionPlace {
             connections: Arc::clone(self),
             number,
             used: AtomicBool::new(false),
@@ -192,7 +192,7 @@ fn fewer<K>(entry: Entry<'_, K, usize>) {
 
 impl Counted {
     /// What requests see of it.
-    pub(super) fn place(&self) -> &Arc<Place> {
+    pub(super) fn place(&self) -> &Arc<ConnectionPlace> {
         &self.place
     }
 
@@ -219,7 +219,7 @@ impl Drop for Counted {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// A request on it has shown a valid token of this principal: from now on it makes
     /// room for no other. Where its principal's share is taken by others, the answer
     /// is the last one on it.

@@ -24,10 +24,10 @@ use toolward_host::{Cancellation, ReadProgress, SharedCancellation, SharedState}
 use super::body::{ClientGuard, Kind, PermitBody};
 use super::concurrency::MemoryBudget;
 use super::concurrency::{Concurrency, PrincipalPermits};
-use super::connections::Place;
+use super::connections::ConnectionPlace;
 use super::host_header::{AllowedNames, single};
-use super::responses::Rejection;
-use super::sessions::{Caller, Sessions};
+use super::responses::HttpRejection;
+use super::sessions::{HttpCaller, Sessions};
 use super::{
     Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, PATH_WITH_SLASH, READY_PATH, Refusal,
     body, client_headers,
@@ -71,14 +71,14 @@ pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
         .route(PATH_WITH_SLASH, any(messages::<H>))
         .route(HEALTH_PATH, get(|| async { "ok\n" }).fallback(only_get))
         .route(READY_PATH, get(ready::<H>).fallback(only_get))
-        .fallback(|| async { Rejection::Missing("messages go to", PATH) })
+        .fallback(|| async { HttpRejection::Missing("messages go to", PATH) })
         .layer(from_fn(client_headers::share))
         .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
 }
 
-pub(super) async fn only_get() -> Rejection {
-    Rejection::Method("GET, HEAD")
+pub(super) async fn only_get() -> HttpRejection {
+    HttpRejection::Method("GET, HEAD")
 }
 
 /// Whether more requests should be sent here.
@@ -115,7 +115,7 @@ async fn messages<H: ServerHandler>(
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let place = parts.extensions.remove::<Arc<Place>>();
+    let place = parts.extensions.remove::<Arc<ConnectionPlace>>();
     let answered = async {
         let identity = guard.authentication.identify(&parts).await?;
         if let Some(place) = &place {
@@ -136,7 +136,7 @@ async fn messages<H: ServerHandler>(
 
 impl Authentication {
     /// The principal of a request.
-    pub(super) async fn identify(&self, parts: &Parts) -> Result<Identity, Rejection> {
+    pub(super) async fn identify(&self, parts: &Parts) -> Result<Identity, HttpRejection> {
         let authenticator = match self {
             Self::Loopback(principal) => {
                 return Ok(Identity {
@@ -151,14 +151,18 @@ impl Authentication {
             .flatten()
             .and_then(bearer);
         let refused =
-            |refusal: Refusal| Rejection::Token(refusal, authenticator.challenge(refusal));
+            |refusal: Refusal| HttpRejection::Token(refusal, authenticator.challenge(refusal));
         authenticator.authenticate(token).await.map_err(refused)
     }
 }
 
 impl<H: ServerHandler> Guard<H> {
     /// Counts the results on a connection that its client has not read.
-    fn unread(&self, place: Option<&Place>, identity: &Identity) -> Option<UnreadResults> {
+    fn unread(
+        &self,
+        place: Option<&ConnectionPlace>,
+        identity: &Identity,
+    ) -> Option<UnreadResults> {
         Some(UnreadResults {
             state: self.shared_state.clone()?,
             principal: Arc::clone(&identity.principal.name),
@@ -173,7 +177,7 @@ impl<H: ServerHandler> Guard<H> {
         unread: Option<UnreadResults>,
         mut parts: Parts,
         body: Body,
-    ) -> Result<Response, Rejection> {
+    ) -> Result<Response, HttpRejection> {
         let Identity {
             principal,
             requests,
@@ -183,7 +187,7 @@ impl<H: ServerHandler> Guard<H> {
             requests.unwrap_or(self.limits.requests),
             self.limits.streams,
         );
-        let caller = Caller::new(principal.clone());
+        let caller = HttpCaller::new(principal.clone());
         parts.extensions.insert(principal);
         client_headers::name_media_types(&mut parts.headers);
         match parts.method {
@@ -192,7 +196,7 @@ impl<H: ServerHandler> Guard<H> {
                 response.await
             }
             Method::GET => {
-                let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
+                let permit = permits.stream().ok_or(HttpRejection::TooMany("streams"))?;
                 let response = self.pass_on(&caller, Request::from_parts(parts, Body::empty()));
                 let (head, body) = response.await?.into_parts();
                 Ok(Response::from_parts(
@@ -201,14 +205,16 @@ impl<H: ServerHandler> Guard<H> {
                 ))
             }
             Method::DELETE => {
-                let _permit = permits.message().ok_or(Rejection::TooMany("messages"))?;
+                let _permit = permits
+                    .message()
+                    .ok_or(HttpRejection::TooMany("messages"))?;
                 let session = single(&parts.headers, &client_headers::SESSION_HEADER)
-                    .map_err(|()| Rejection::Session)?;
+                    .map_err(|()| HttpRejection::Session)?;
                 // rmcp answers as if every session existed.
                 if let Some(session) = session
                     && !caller.handles(async { self.sessions.has(session) }).await
                 {
-                    return Err(Rejection::Session);
+                    return Err(HttpRejection::Session);
                 }
                 let mut response = self
                     .pass_on(&caller, Request::from_parts(parts, Body::empty()))
@@ -219,26 +225,28 @@ impl<H: ServerHandler> Guard<H> {
                 }
                 Ok(response)
             }
-            _ => Err(Rejection::Method("GET, POST, DELETE")),
+            _ => Err(HttpRejection::Method("GET, POST, DELETE")),
         }
     }
 
     pub(super) async fn post(
         &self,
-        caller: &Arc<Caller>,
+        caller: &Arc<HttpCaller>,
         (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
         mut parts: Parts,
         body: Body,
-    ) -> Result<Response, Rejection> {
+    ) -> Result<Response, HttpRejection> {
         let media_type = parts
             .headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok()?.split(';').next())
             .map(str::trim);
         if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
-            return Err(Rejection::MediaType);
+            return Err(HttpRejection::MediaType);
         }
-        let message = permits.message().ok_or(Rejection::TooMany("messages"))?;
+        let message = permits
+            .message()
+            .ok_or(HttpRejection::TooMany("messages"))?;
         let mut permits_held = vec![Arc::new(message)];
         let mut memory = self.read.hold(&permits.read, 0)?;
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
@@ -249,26 +257,26 @@ impl<H: ServerHandler> Guard<H> {
         if kind == Kind::Batch {
             // Each of its messages is counted alone; only the list's own memory is held here.
             let cost = messages::scan(&bytes).cost(true);
-            cost.map_err(|flaw| Rejection::TooComplex(flaw.to_string()))?;
+            cost.map_err(|flaw| HttpRejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
         // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
-            Flaw::Bytes(most) => Rejection::TooLarge(most),
-            flaw => Rejection::TooComplex(flaw.to_string()),
+            Flaw::Bytes(most) => HttpRejection::TooLarge(most),
+            flaw => HttpRejection::TooComplex(flaw.to_string()),
         })?;
         match strict::check(&bytes) {
             Err(malformed) if kind == Kind::Call && malformed.is_about_arguments() => {
                 parts.extensions.insert(malformed);
             }
             checked => {
-                checked.map_err(Rejection::Malformed)?;
+                checked.map_err(HttpRejection::Malformed)?;
             }
         }
         let mut bytes = bytes;
         if kind != Kind::Other
-            && let Some(mended) = params::mended(&bytes).map_err(Rejection::Params)?
+            && let Some(mended) = params::mended(&bytes).map_err(HttpRejection::Params)?
         {
             bytes = mended.into();
         }
@@ -284,12 +292,16 @@ impl<H: ServerHandler> Guard<H> {
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Initialize | Kind::Request => {
-                let permit = Arc::new(permits.request().ok_or(Rejection::TooMany("requests"))?);
+                let permit = Arc::new(
+                    permits
+                        .request()
+                        .ok_or(HttpRejection::TooMany("requests"))?,
+                );
                 parts.extensions.insert(Arc::clone(&permit));
                 permits_held.push(permit);
             }
             Kind::Listen => {
-                let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
+                let permit = permits.stream().ok_or(HttpRejection::TooMany("streams"))?;
                 permits_held.push(Arc::new(permit));
             }
             Kind::Other | Kind::Batch => {}
@@ -313,10 +325,14 @@ impl<H: ServerHandler> Guard<H> {
     }
 
     /// Hands a request to the protocol, on behalf of its caller.
-    async fn pass_on(&self, caller: &Arc<Caller>, request: Request) -> Result<Response, Rejection> {
+    async fn pass_on(
+        &self,
+        caller: &Arc<HttpCaller>,
+        request: Request,
+    ) -> Result<Response, HttpRejection> {
         let response = caller.handles(self.protocol.handle(request)).await;
         if caller.crowded.load(Ordering::Relaxed) {
-            return Err(Rejection::TooMany("sessions"));
+            return Err(HttpRejection::TooMany("sessions"));
         }
         let status = response.status();
         if status.as_u16() < 400 || response.headers().contains_key(CONTENT_TYPE) {
@@ -324,16 +340,16 @@ impl<H: ServerHandler> Guard<H> {
         }
         // rmcp answers these in plain text without a type; every other answer is JSON.
         match status {
-            StatusCode::NOT_ACCEPTABLE => Err(Rejection::NotAcceptable),
+            StatusCode::NOT_ACCEPTABLE => Err(HttpRejection::NotAcceptable),
             // The type was checked: the content is wrong.
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Rejection::NoMessage("something else")),
-            StatusCode::NOT_FOUND => Err(Rejection::Session),
-            StatusCode::METHOD_NOT_ALLOWED => Err(Rejection::Method("POST")),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(HttpRejection::NoMessage("something else")),
+            StatusCode::NOT_FOUND => Err(HttpRejection::Session),
+            StatusCode::METHOD_NOT_ALLOWED => Err(HttpRejection::Method("POST")),
             status => {
                 let text = response.into_body().collect().await;
                 let text = text.map(Collected::to_bytes).unwrap_or_default();
                 let text = visible_line(&String::from_utf8_lossy(&text), MAX_REFUSAL_CHARS);
-                Err(Rejection::Protocol(status, text))
+                Err(HttpRejection::Protocol(status, text))
             }
         }
     }

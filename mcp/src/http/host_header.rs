@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName};
 
-use super::responses::Rejection;
+use super::responses::HttpRejection;
 use super::{Authentication, HttpError, Settings};
 
 /// Names that only processes of this machine can use.
@@ -180,30 +180,30 @@ impl AllowedNames {
     }
 
     /// Refuses a request for another name, or of a page from elsewhere.
-    pub(super) fn check(&self, parts: &Parts) -> Result<(), Rejection> {
+    pub(super) fn check(&self, parts: &Parts) -> Result<(), HttpRejection> {
         // A request that names a host in its target too means that one (RFC 9112
         // section 3.2.2): both must be ours.
         let host = single(&parts.headers, &HOST)
-            .map_err(|()| Rejection::NoHost)?
-            .ok_or(Rejection::NoHost)?;
+            .map_err(|()| HttpRejection::NoHost)?
+            .ok_or(HttpRejection::NoHost)?;
         let target = parts.uri.authority().map(Authority::as_str);
         for name in [Some(host), target].into_iter().flatten() {
-            let name = Name::parse(name).ok_or(Rejection::Host)?;
+            let name = Name::parse(name).ok_or(HttpRejection::Host)?;
             if !self.hosts.iter().any(|allowed| allowed.admits(&name)) {
-                return Err(Rejection::Host);
+                return Err(HttpRejection::Host);
             }
         }
-        match single(&parts.headers, &ORIGIN).map_err(|()| Rejection::Origin)? {
+        match single(&parts.headers, &ORIGIN).map_err(|()| HttpRejection::Origin)? {
             None => Ok(()),
             Some(origin) => {
-                let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
+                let origin = Origin::parse(origin).ok_or(HttpRejection::Origin)?;
                 let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
                 // The server shows no page, so its own origin comes only from clients that are not pages.
                 let own = Name::parse(host).is_some_and(|name| origin.is_of(&name.host, self.port));
                 if here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())
                 } else {
-                    Err(Rejection::Origin)
+                    Err(HttpRejection::Origin)
                 }
             }
         }
@@ -242,7 +242,11 @@ mod tests {
         AllowedNames::new(address.parse().unwrap(), &settings)
     }
 
-    fn checked(names: &AllowedNames, uri: &str, headers: &[(&str, &str)]) -> Result<(), Rejection> {
+    fn checked(
+        names: &AllowedNames,
+        uri: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<(), HttpRejection> {
         let mut request = http::Request::builder().uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -279,22 +283,22 @@ mod tests {
         ] {
             assert_eq!(
                 checked(&names, "/mcp", &[("host", host)]),
-                Err(Rejection::Host),
+                Err(HttpRejection::Host),
                 "{host}"
             );
         }
-        assert_eq!(checked(&names, "/mcp", &[]), Err(Rejection::NoHost));
+        assert_eq!(checked(&names, "/mcp", &[]), Err(HttpRejection::NoHost));
         assert_eq!(
             checked(
                 &names,
                 "/mcp",
                 &[("host", "localhost"), ("host", "localhost")]
             ),
-            Err(Rejection::NoHost)
+            Err(HttpRejection::NoHost)
         );
         assert_eq!(
             checked(&names, "http://evil.example/mcp", &[("host", "localhost")]),
-            Err(Rejection::Host)
+            Err(HttpRejection::Host)
         );
     }
 
@@ -321,7 +325,7 @@ mod tests {
         ] {
             assert_eq!(
                 checked(&local, "/", &[host, ("origin", origin)]),
-                Err(Rejection::Origin),
+                Err(HttpRejection::Origin),
                 "{origin}"
             );
         }
@@ -356,7 +360,7 @@ mod tests {
         assert_eq!(checked(&own, "/", &[("host", "192.0.2.7:80")]), Ok(()));
         assert_eq!(
             checked(&own, "/", &[("host", "localhost")]),
-            Err(Rejection::Host)
+            Err(HttpRejection::Host)
         );
     }
 

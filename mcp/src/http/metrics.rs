@@ -12,15 +12,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::Place;
+use super::connections::ConnectionPlace;
 use super::guard::{only_get, pass_names};
 use super::host_header::AllowedNames;
-use super::responses::Rejection;
-use super::serving::{allowed, finish, take_connections};
+use super::responses::HttpRejection;
+use super::serving::{allowed_listener, finish, take_connections};
 use super::{Authenticate, Authentication, HttpError, HttpLimits, Settings};
 
 /// The path of the page.
@@ -92,12 +91,7 @@ pub async fn serve(
     settings: Settings,
     shutdown: CancellationToken,
 ) -> Result<(), HttpError> {
-    let address = listener.local_addr().map_err(HttpError::Listener)?;
-    let names = allowed(address, &settings)?;
-    listener
-        .set_nonblocking(true)
-        .map_err(HttpError::Listener)?;
-    let listener = TcpListener::from_std(listener).map_err(HttpError::Listener)?;
+    let (listener, names) = allowed_listener(listener, &settings)?;
     let guard = Arc::new(Guard {
         names,
         authentication: settings.authentication,
@@ -106,7 +100,7 @@ pub async fn serve(
     });
     let routes = Router::new()
         .route(METRICS_PATH, get(answer).fallback(only_get))
-        .fallback(|| async { Rejection::Missing("metrics are at", METRICS_PATH) })
+        .fallback(|| async { HttpRejection::Missing("metrics are at", METRICS_PATH) })
         .layer(from_fn_with_state(Arc::clone(&guard), check_names))
         .with_state(guard);
     let limits = settings.limits;
@@ -123,7 +117,7 @@ async fn check_names(State(guard): State<Arc<Guard>>, request: Request, next: Ne
 
 async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let place = parts.extensions.remove::<Arc<Place>>();
+    let place = parts.extensions.remove::<Arc<ConnectionPlace>>();
     let identity = match guard.authentication.identify(&parts).await {
         Ok(identity) => identity,
         Err(rejection) => return rejection.into_response(),
@@ -133,7 +127,7 @@ async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
     }
     // Held until the page is written; sending it takes no processor.
     let Ok(_writing) = guard.pages.try_acquire() else {
-        return Rejection::TooMany("pages").into_response();
+        return HttpRejection::TooMany("pages").into_response();
     };
     let mut response = Response::new((guard.page)().into());
     let headers = response.headers_mut();

@@ -29,7 +29,7 @@ const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 codes! {
     /// Why a request is rejected.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub(super) enum Rejection: Error {
+    pub(super) enum HttpRejection: Error {
         NoHost = "host-missing", "expected one `Host` header with the server's name";
         Host = "host-not-allowed",
             "this server does not answer to the name in `Host`; its operator can allow the name";
@@ -64,9 +64,9 @@ codes! {
 }
 
 /// The codes of rejected requests.
-pub const REJECTIONS: &[&[Code]] = &[Rejection::CODES, Refusal::CODES];
+pub const REJECTIONS: &[&[Code]] = &[HttpRejection::CODES, Refusal::CODES];
 
-impl Rejection {
+impl HttpRejection {
     fn status(&self) -> StatusCode {
         match self {
             Self::NoHost
@@ -111,7 +111,7 @@ impl Rejection {
     }
 }
 
-impl IntoResponse for Rejection {
+impl IntoResponse for HttpRejection {
     fn into_response(self) -> Response {
         let body = self.answer();
         let mut response = Response::new(Body::from(body.to_string()));

@@ -70,8 +70,21 @@ pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> 
     allowed(address, settings).map(drop)
 }
 
+/// A listener, and the names that requests may carry.
+pub(super) fn allowed_listener(
+    listener: std::net::TcpListener,
+    settings: &Settings,
+) -> Result<(TcpListener, AllowedNames), HttpError> {
+    let address = listener.local_addr().map_err(HttpError::Listener)?;
+    let names = allowed(address, settings)?;
+    let listener = listener
+        .set_nonblocking(true)
+        .and_then(|()| TcpListener::from_std(listener));
+    Ok((listener.map_err(HttpError::Listener)?, names))
+}
+
 /// The names that requests may carry, where the settings can be served at this address.
-pub(super) fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
+fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
     let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
     if loopback_only && !address.ip().to_canonical().is_loopback() {
         return Err(HttpError::OpenAddress(address));
@@ -145,12 +158,7 @@ where
     H: ServerHandler,
     F: Fn() -> H + Send + Sync + 'static,
 {
-    let address = listener.local_addr().map_err(HttpError::Listener)?;
-    let names = allowed(address, &settings)?;
-    listener
-        .set_nonblocking(true)
-        .map_err(HttpError::Listener)?;
-    let listener = TcpListener::from_std(listener).map_err(HttpError::Listener)?;
+    let (listener, names) = allowed_listener(listener, &settings)?;
     let limits = settings.limits;
 
     let closing = shutdown.child_token();

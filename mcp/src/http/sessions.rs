@@ -27,23 +27,23 @@ use toolward_host::{Cancellation, SharedCancellation};
 use super::HttpLimits;
 use crate::principal::Principal;
 use crate::revision::Revision;
-use session::{Session, WatchedStream};
+use session::{HttpSession, WatchedStream};
 
 tokio::task_local! {
     /// The caller of the request that is being handled. A task-local, since rmcp does
     /// not pass it on to the sessions.
-    static CALLER: Arc<Caller>;
+    static CALLER: Arc<HttpCaller>;
 }
 
 /// On whose behalf a request is handled.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct HttpCaller {
     principal: Principal,
     /// Set when it has too many sessions for another.
     pub(super) crowded: AtomicBool,
 }
 
-impl Caller {
+impl HttpCaller {
     /// A caller.
     pub(super) fn new(principal: Principal) -> Arc<Self> {
         Arc::new(Self {
@@ -58,7 +58,7 @@ impl Caller {
     }
 }
 
-fn caller() -> Result<Arc<Caller>, io::Error> {
+fn caller() -> Result<Arc<HttpCaller>, io::Error> {
     CALLER
         .try_with(Arc::clone)
         .map_err(|_| io::ErrorKind::PermissionDenied.into())
@@ -77,7 +77,7 @@ fn unknown() -> io::Error {
 /// The sessions of a server.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    by_id: Mutex<HashMap<SessionId, Arc<Session>>>,
+    by_id: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
     most: usize,
     most_in_all: usize,
     idle: Duration,
@@ -100,7 +100,7 @@ impl Sessions {
     }
 
     /// A session, if it is the caller's.
-    fn own(&self, id: &str) -> Option<Arc<Session>> {
+    fn own(&self, id: &str) -> Option<Arc<HttpSession>> {
         let caller = caller().ok()?;
         let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         by_id
@@ -122,9 +122,9 @@ impl Sessions {
     /// Keeps a new session. If its owner has too many, the session that the owner left idle
     /// longest makes room. If all owners together have too many, so does a session of this
     /// owner, or, if it has none, the session that was idle longest of all.
-    fn keep(&self, session: Arc<Session>) -> Result<Option<Arc<Session>>, io::Error> {
+    fn keep(&self, session: Arc<HttpSession>) -> Result<Option<Arc<HttpSession>>, io::Error> {
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |other: &&Arc<Session>| other.owner() == session.owner();
+        let is_own = |other: &&Arc<HttpSession>| other.owner() == session.owner();
         let own = by_id.values().filter(is_own).count();
         let mut gone = None;
         if own >= self.most || by_id.len() >= self.most_in_all {
@@ -175,7 +175,7 @@ impl SessionManager for Sessions {
         config.completed_cache_ttl = self.resume_within;
         let id: SessionId = session::random_id()?.into();
         let (handle, worker) = create_local_session(Arc::clone(&id), config);
-        let session = Session::new(
+        let session = HttpSession::new(
             Arc::clone(&id),
             Arc::clone(&caller.principal.name),
             handle,

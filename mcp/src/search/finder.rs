@@ -11,7 +11,7 @@ use toolward_support::search::{SearchDocument, SearchIndex};
 
 use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
 use super::{holds, name_of, reference, schemas};
-use crate::catalogue::{Blocked, Catalogue, Found, Listed};
+use crate::catalogue::{Blocked, Found, ListedTool, ToolListing};
 use crate::principal::Principal;
 
 /// Results of a search by default, and at most.
@@ -68,7 +68,10 @@ pub(crate) enum Asked<'a> {
     /// A call of another tool is refused.
     Refused(Box<Refused<'a>>),
     /// Another tool is called.
-    Call { tool: &'a Listed, input: JsonObject },
+    Call {
+        tool: &'a ListedTool,
+        input: JsonObject,
+    },
     /// There is no tool with that name.
     Unknown,
 }
@@ -116,7 +119,7 @@ struct Call {
 
 impl Finder {
     /// Makes the index of what is listed. `host` knows which drivers are ready.
-    pub(crate) fn new(host: Host, catalogue: &Catalogue) -> Self {
+    pub(crate) fn new(host: Host, catalogue: &ToolListing) -> Self {
         let documents = catalogue.listed.iter().map(|tool| SearchDocument {
             name: &tool.name,
             id: tool.contract.id.as_str(),
@@ -138,7 +141,7 @@ impl Finder {
     /// was made of.
     pub(crate) fn asked<'a>(
         &self,
-        catalogue: &'a Catalogue,
+        catalogue: &'a ToolListing,
         name: &str,
         arguments: JsonObject,
         principal: &Principal,
@@ -181,7 +184,7 @@ impl Finder {
 /// A catalogue as one principal sees it.
 struct Behind<'f, 'a> {
     finder: &'f Finder,
-    catalogue: &'a Catalogue,
+    catalogue: &'a ToolListing,
     principal: &'f Principal,
 }
 
@@ -282,7 +285,7 @@ impl<'a> Behind<'_, 'a> {
         }))
     }
 
-    fn call(&self, call: Call) -> Result<(&'a Listed, JsonObject), CallError> {
+    fn call(&self, call: Call) -> Result<(&'a ListedTool, JsonObject), CallError> {
         let tool = self.known(name_of(&call.reference))?;
         if !holds(&call.reference, tool, self.principal) {
             return Err(not_loaded(&tool.name));
@@ -300,7 +303,7 @@ impl<'a> Behind<'_, 'a> {
     }
 
     /// The tool at a place of the index, if it is for the principal.
-    fn tool(&self, place: usize) -> Option<&'a Listed> {
+    fn tool(&self, place: usize) -> Option<&'a ListedTool> {
         let tool = self.catalogue.listed.get(place)?;
         tool.is_for(self.principal).then_some(tool)
     }
@@ -311,7 +314,7 @@ impl<'a> Behind<'_, 'a> {
     }
 
     /// The tool with this name, or the error for an unknown name.
-    fn known(&self, name: &str) -> Result<&'a Listed, CallError> {
+    fn known(&self, name: &str) -> Result<&'a ListedTool, CallError> {
         match self.find(name) {
             Some(Found::Listed(tool)) => return Ok(tool),
             Some(Found::Blocked(blocked)) => return Err(blocked.refusal.clone()),
@@ -338,7 +341,7 @@ impl<'a> Behind<'_, 'a> {
     }
 
     /// A reference: enough to choose a tool, without the schema.
-    fn deferred(&self, tool: &Listed, reason: &str) -> DeferredTool {
+    fn deferred(&self, tool: &ListedTool, reason: &str) -> DeferredTool {
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
         // A call of a tool whose driver is still to be compiled waits.
         let pending = !self.finder.host.is_ready(&tool.target);

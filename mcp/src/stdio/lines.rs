@@ -23,7 +23,7 @@ const MIN_BUFFER_BYTES: usize = 4 << 10;
 
 /// A line with its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     Whole(BytesMut),
     /// The beginning of a line that is too long. The rest is skipped.
     TooLong(BytesMut),
@@ -56,7 +56,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The next line that is not empty; `None` at the end. Text without a line end is
     /// not a line. Cancel safe.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let new = self.buffer.get(self.scanned..).unwrap_or_default();
             if let Some(at) = new.iter().position(|byte| *byte == b'\n') {
@@ -67,8 +67,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     continue;
                 }
                 return Ok(Some(match line.len() > self.longest {
-                    true => Line::TooLong(line),
-                    false => Line::Whole(line),
+                    true => InputLine::TooLong(line),
+                    false => InputLine::Whole(line),
                 }));
             }
             if self.skipping {
@@ -76,7 +76,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             } else if self.buffer.len() > self.longest {
                 self.skipping = true;
                 self.scanned = 0;
-                return Ok(Some(Line::TooLong(self.buffer.split())));
+                return Ok(Some(InputLine::TooLong(self.buffer.split())));
             }
             self.scanned = self.buffer.len();
             self.buffer.reserve(MIN_BUFFER_BYTES);
@@ -148,8 +148,8 @@ mod tests {
         let mut all = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             let (whole, bytes) = match line {
-                Line::Whole(bytes) => (true, bytes),
-                Line::TooLong(bytes) => (false, bytes),
+                InputLine::Whole(bytes) => (true, bytes),
+                InputLine::TooLong(bytes) => (false, bytes),
             };
             all.push((whole, String::from_utf8(bytes.to_vec()).unwrap()));
         }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{Cancellation, SharedCancellation};
 
 use super::batches::{Batches, Collected};
-use super::lines::{self, Line, Lines};
+use super::lines::{self, InputLine, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
@@ -88,9 +88,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     }
 
     /// Handles a line: a message, or the start of a list of them.
-    fn line(&mut self, line: Line) -> Option<Incoming> {
+    fn line(&mut self, line: InputLine) -> Option<Incoming> {
         match line {
-            Line::Whole(line) if self.has_batches && messages::is_list(&line) => {
+            InputLine::Whole(line) if self.has_batches && messages::is_list(&line) => {
                 if let Err(error) = self.list(&line) {
                     self.refuse(None, error);
                 }
@@ -121,7 +121,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     /// The next message of the list that is being read.
     fn next_of_list(&mut self) -> Option<Incoming> {
         while let Some(line) = self.batches.next() {
-            let message = self.message(Line::Whole(line));
+            let message = self.message(InputLine::Whole(line));
             if let Some(JsonRpcMessage::Request(request)) = &message {
                 self.batches.opened(&request.id);
             }
@@ -138,16 +138,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
 
     /// Parses the message of a line. Answers it here and returns `None` if it is
     /// rejected.
-    fn message(&mut self, line: Line) -> Option<Incoming> {
+    fn message(&mut self, line: InputLine) -> Option<Incoming> {
         let (mut line, found) = match line {
-            Line::Whole(line) => {
+            InputLine::Whole(line) => {
                 let scan = messages::scan(&line);
                 let is_call = scan.is_call();
                 let found = scan.cost(is_call).map_err(|flaw| flawed(flaw, &scan));
                 let found = found.map(|cost| (cost, asked(&scan), is_call));
                 (line, found)
             }
-            Line::TooLong(start) => {
+            InputLine::TooLong(start) => {
                 let scan = messages::scan(&start);
                 let flaw = Flaw::Bytes(MAX_MESSAGE_BYTES);
                 let error = invalid(flaw.to_string(), flaw.code());

@@ -174,9 +174,7 @@ pub(super) fn read_query(
                 "expected literal names, each once, in `{}`, found {key:?}",
                 field.name
             );
-            field
-                .report
-                .add(&codes::HTTP_QUERY_INVALID, member.key_at, message);
+            member.note_at_key(&codes::HTTP_QUERY_INVALID, message);
             continue;
         }
         let Some(template) = reading.template(&member) else {

@@ -14,7 +14,7 @@ use crate::call::testing::{
     Scripted, Sent, accepted, asks, code, decided, echo, ended, fresh, host, session, stateless,
     value,
 };
-use crate::client::{Person, Said};
+use crate::client::{AsksPerson, Said};
 
 #[tokio::test]
 async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
@@ -123,7 +123,7 @@ struct Piled {
     says: Notify,
 }
 
-impl Person for Piled {
+impl AsksPerson for Piled {
     fn ask(&self, _: InputRequest, _: Duration) -> Said<'_> {
         let before = self.asked.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
@@ -197,7 +197,7 @@ async fn a_driver_that_gives_up_a_question_pauses_nobody_elses_use_of_the_tool()
 #[derive(Default)]
 struct Failing(AtomicUsize);
 
-impl Person for Failing {
+impl AsksPerson for Failing {
     fn ask(&self, _: InputRequest, _: Duration) -> Said<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Err(Unanswered::Refused) })
@@ -247,7 +247,7 @@ struct Looking {
     looks: Notify,
 }
 
-impl Person for Looking {
+impl AsksPerson for Looking {
     fn ask(&self, _: InputRequest, _: Duration) -> Said<'_> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.looks.notify_one();

@@ -23,7 +23,7 @@ enum Fails {
     WaitsBefore,
     WaitsAfter,
     /// It does it, and does not know that.
-    ForgetsAndFails,
+    Forgets,
     Late,
 }
 
@@ -79,7 +79,7 @@ impl Approvals for Unreliable {
             let opened = self.local.open(question, also, until, deadline).await;
             match fails {
                 None => opened,
-                Some(Fails::ForgetsAndFails) => {
+                Some(Fails::Forgets) => {
                     self.forgot.store(true, Ordering::Relaxed);
                     Err(StateError::Unknown)
                 }
@@ -189,7 +189,7 @@ async fn a_question_that_may_have_been_opened_is_closed() {
     let state = Arc::new(Unreliable::default());
     let round_trips = state.round_trips();
     for _ in 0..MAX_QUESTIONS_PER_TOOL {
-        *state.opening.lock().unwrap() = Some(Fails::ForgetsAndFails);
+        *state.opening.lock().unwrap() = Some(Fails::Forgets);
         let reply = ended(call.to(&round_trips, &alice, &host).await);
         assert_eq!(code(&reply), "toolward:approval_denied");
 
@@ -230,7 +230,7 @@ async fn a_token_that_the_state_did_not_open_is_not_spent() {
     let round_trips = state.round_trips();
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     let answer = call.answering(&asked, decided(ONCE));
-    for fails in [Fails::Late, Fails::ForgetsAndFails] {
+    for fails in [Fails::Late, Fails::Forgets] {
         *state.keys.lock().unwrap() = Some(fails);
         let (fault, _) = fault(answer.to(&round_trips, &alice, &host).await);
         assert_eq!(fault, Fault::INTERNAL_ERROR);

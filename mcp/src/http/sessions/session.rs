@@ -26,7 +26,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session of one principal.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct HttpSession {
     id: SessionId,
     owner: Arc<str>,
     handle: LocalSessionHandle,
@@ -64,7 +64,7 @@ pub(super) fn random_id() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
 
-impl Session {
+impl HttpSession {
     /// A new session.
     pub(super) fn new(
         id: SessionId,
@@ -254,7 +254,7 @@ impl Session {
 
 /// A stream of messages to a client.
 pub(super) struct WatchedStream {
-    session: Arc<Session>,
+    session: Arc<HttpSession>,
     /// The call that it is of; `None` for a stream on which the client listens.
     number: Option<u64>,
     messages: Receiver<ServerSseMessage>,
@@ -264,7 +264,7 @@ pub(super) struct WatchedStream {
 
 impl WatchedStream {
     fn new(
-        session: &Arc<Session>,
+        session: &Arc<HttpSession>,
         number: Option<u64>,
         messages: Receiver<ServerSseMessage>,
     ) -> Self {
@@ -278,7 +278,11 @@ impl WatchedStream {
     }
 
     /// The answer to a request that is refused, and nothing else.
-    pub(super) fn refused(session: &Arc<Session>, request: RequestId, error: ErrorData) -> Self {
+    pub(super) fn refused(
+        session: &Arc<HttpSession>,
+        request: RequestId,
+        error: ErrorData,
+    ) -> Self {
         let id = Some(request).filter(|id| !is_too_long(id));
         let answer = ServerSseMessage::from_message(JsonRpcMessage::error(error, id));
         let (sender, messages) = channel(1);
@@ -289,7 +293,7 @@ impl WatchedStream {
 
     /// The stream of a call that has started, or whose client came back.
     pub(super) fn of_call(
-        session: &Arc<Session>,
+        session: &Arc<HttpSession>,
         number: u64,
         messages: Receiver<ServerSseMessage>,
     ) -> Self {
@@ -298,7 +302,7 @@ impl WatchedStream {
 
     /// A stream on which the client listens, until it or the server closes.
     pub(super) fn listening(
-        session: &Arc<Session>,
+        session: &Arc<HttpSession>,
         messages: Receiver<ServerSseMessage>,
         closing: CancellationToken,
     ) -> Self {

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::catalogue::testing::{NETWORK, OBJECTS, contract, host, plain};
-use crate::catalogue::{self, Catalogue};
+use crate::catalogue::{self, ToolListing};
 use crate::principal::Tools;
 
 struct Fixture {
-    catalogue: Catalogue,
+    catalogue: ToolListing,
     finder: Finder,
 }
 
