@@ -46,28 +46,24 @@ impl Rules {
             true => files,
             false => files & !AccessFs::Execute,
         };
-        Self::create(network, handled).map(Self).map_err(refused)
-    }
-
-    fn create(
-        network: &Network,
-        handled: BitFlags<AccessFs>,
-    ) -> Result<RulesetCreated, RulesetError> {
         let net = match network {
             Network::Any => BitFlags::from(AccessNet::BindTcp),
             Network::None | Network::Ports(_) => AccessNet::from_all(NEWEST),
         };
-        let mut created = Ruleset::default()
-            .handle_access(handled)?
-            .handle_access(net)?
-            .scope(Scope::from_all(NEWEST))?
-            .create()?;
-        if let Network::Ports(ports) = network {
-            for port in ports.iter().copied().chain([DNS]) {
-                created = created.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+        let create = || {
+            let mut created = Ruleset::default()
+                .handle_access(handled)?
+                .handle_access(net)?
+                .scope(Scope::from_all(NEWEST))?
+                .create()?;
+            if let Network::Ports(ports) = network {
+                for port in ports.iter().copied().chain([DNS]) {
+                    created = created.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+                }
             }
-        }
-        Ok(created)
+            Ok(Self(created))
+        };
+        create().map_err(refused)
     }
 
     /// Keeps `path` and everything below it.

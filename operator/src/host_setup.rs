@@ -286,14 +286,14 @@ fn id_secret(state: &Path) -> Result<[u8; 32], toolward_support::files::Error> {
 
 #[cfg(test)]
 mod tests {
-    use toolward_policy::PolicyParts;
+    use toolward_policy::{PolicyParts, Publisher};
 
     use super::*;
 
     #[test]
     fn stored_secrets_are_read_only_where_a_needed_secret_is_one() {
         let secret = |slug: &str, source| {
-            let mut secret = Secret::new(slug, "acme".parse().unwrap());
+            let mut secret = Secret::new(slug, Publisher::parse("acme").unwrap());
             secret.source = source;
             secret
         };
