@@ -48,7 +48,7 @@ pub use crate::document::Verified;
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
 
-/// How much of an archive is read at once: a block of one that is not compressed, with its head.
+/// How much of an archive is read at once: a whole block of a stored archive, with its head.
 const READ_BUFFER_BYTES: usize = 128 * 1024 + 3;
 
 /// The progress of a verification, in bytes of listed files.
