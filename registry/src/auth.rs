@@ -81,9 +81,7 @@ impl Operation {
         let mut ask = RegistryRequest::new(Method::GET, realm, None);
         let anonymous = login.is_none();
         if let Some(login) = login {
-            let mut value = basic(&login)?;
-            value.set_sensitive(true);
-            ask.headers.insert(AUTHORIZATION, value);
+            ask.headers.insert(AUTHORIZATION, basic(&login)?);
         }
         let response = self.answered(&ask, None).await?;
         match response.status() {

@@ -299,8 +299,7 @@ impl RegistryTransport {
         granted.get(access).cloned()
     }
 
-    pub(crate) fn grant(&self, access: &AccessScope, mut value: HeaderValue) {
-        value.set_sensitive(true);
+    pub(crate) fn grant(&self, access: &AccessScope, value: HeaderValue) {
         if let Ok(mut granted) = self.granted.lock() {
             granted.insert(access.clone(), value);
         }

@@ -8,7 +8,7 @@ pub(crate) mod tar;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use cap_std::ambient_authority;
@@ -21,14 +21,13 @@ use crate::bundle::{Bundle, MAX_BYTES};
 use crate::document::Verified;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE};
-use crate::path::{self, BundlePath};
+use crate::path;
 use crate::text::bytes as count_bytes;
 use crate::{envelope, provenance};
 use tar::{BLOCK, ZEROS, canonical};
 
 pub use crate::bundle::Contents;
 pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
-pub(crate) use stored::StoredFrame;
 pub use stored::to_stored_bytes;
 
 /// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
@@ -64,9 +63,9 @@ thread_local! {
 
 /// Calls `read` with a decoder that ends with the first frame of `archive`, and accepts windows of up to
 /// 2^[`WINDOW_LOG`] bytes.
-pub(crate) fn with_decoder<'a, T>(
-    archive: &'a [u8],
-    read: impl FnOnce(Decoder<'_, &'a [u8]>) -> T,
+pub(crate) fn with_decoder<R: BufRead, T>(
+    archive: R,
+    read: impl FnOnce(Decoder<'_, R>) -> T,
 ) -> io::Result<T> {
     let mut context = REUSED.take().unwrap_or_else(DCtx::create);
     // Also resets the state of the last archive.
@@ -96,6 +95,8 @@ pub(crate) fn check_ratio(tar: u64, archive: u64) -> Result<(), Refusal> {
 pub(crate) fn decoding(error: io::Error) -> Refusal {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         Refusal::new(ErrorKind::ArchiveTruncated)
+    } else if error.raw_os_error().is_some() {
+        io_failed("the archive", error)
     } else {
         Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
     }
@@ -313,7 +314,9 @@ mod tests {
         let mut damaged = other.clone();
         let middle = damaged.len() / 2;
         damaged[middle..middle + 100].fill(0xff);
-        let read = with_decoder(&damaged, |mut decoder| decoder.read_to_end(&mut Vec::new()));
+        let read = with_decoder(&*damaged, |mut decoder| {
+            decoder.read_to_end(&mut Vec::new())
+        });
         read.unwrap().unwrap_err();
         assert_eq!(decoded(other, u64::MAX), second);
     }
@@ -336,7 +339,7 @@ mod tests {
                 b"small"
             );
             assert!(reused() > 0);
-            let read = with_decoder(&large, |mut decoder| decoder.read(&mut [0]));
+            let read = with_decoder(&*large, |mut decoder| decoder.read(&mut [0]));
             read.unwrap().unwrap_err();
         }
     }

@@ -22,7 +22,7 @@ mod signers;
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -47,6 +47,9 @@ pub use crate::bundle::{Bundle, MAX_BYTES};
 pub use crate::document::Verified;
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
+
+/// How much of an archive is read at once: a whole block of a stored archive, with its head.
+const READ_BUFFER_BYTES: usize = 128 * 1024 + 3;
 
 /// The progress of a verification, in bytes of listed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +142,7 @@ pub fn open(
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
     match open_source(path)? {
-        BundleSource::Archive(bytes) => archive_bytes(&bytes, trust, options),
+        BundleSource::Archive(mut file) => archive_file(&mut file, trust, options),
         BundleSource::Directory(root) => {
             let (head, files) = directory::read(&root, verified(trust, options))?;
             head.with_files(files)
@@ -147,9 +150,7 @@ pub fn open(
     }
 }
 
-/// Verifies an archive in an open file, from its start. One that isn't compressed, as
-/// [`to_stored_bytes`](crate::archive::to_stored_bytes) makes it, is verified while it is read: nothing is in memory
-/// twice. Any other archive is read first.
+/// Verifies an archive in an open file, from its start, while it is read: nothing is in memory twice.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -158,7 +159,8 @@ pub fn archive_file(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (head, files) = archive::read_file(file, verified(trust, options))?;
+    let (archive, size) = from_start(file)?;
+    let (head, files) = archive::read(archive, size, verified(trust, options))?;
     head.with_files(files)
 }
 
@@ -171,8 +173,17 @@ pub fn archive_bytes(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (head, files) = archive::read(bytes, verified(trust, options))?;
+    let size = bytes.len() as u64;
+    let (head, files) = archive::read(bytes, size, verified(trust, options))?;
     head.with_files(files)
+}
+
+/// The bytes of a file from its first on, and how many there are.
+fn from_start(file: &mut File) -> Result<(BufReader<&File>, u64), Refusal> {
+    let io = |error: std::io::Error| io_failed("the archive", error);
+    let size = file.metadata().map_err(io)?.len();
+    file.rewind().map_err(io)?;
+    Ok((BufReader::with_capacity(READ_BUFFER_BYTES, &*file), size))
 }
 
 /// Verifies envelope and manifest.
@@ -204,7 +215,7 @@ pub fn again(
 /// An opened bundle, not verified.
 enum BundleSource {
     Directory(Dir),
-    Archive(Vec<u8>),
+    Archive(File),
 }
 
 fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
@@ -224,25 +235,7 @@ fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
     if length > MAX_BYTES {
         return Err(too_large(MAX_BYTES).at(place()).found(text::bytes(length)));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    read_archive(file, MAX_BYTES, &mut bytes, &place())?;
-    Ok(BundleSource::Archive(bytes))
-}
-
-fn read_archive(
-    reader: impl Read,
-    most: u64,
-    bytes: &mut Vec<u8>,
-    place: &str,
-) -> Result<(), Refusal> {
-    reader
-        .take(most.saturating_add(1))
-        .read_to_end(bytes)
-        .map_err(|error| io_failed(place, error))?;
-    if bytes.len() as u64 > most {
-        return Err(too_large(most).at(place));
-    }
-    Ok(())
+    Ok(BundleSource::Archive(file.into_std()))
 }
 
 /// A bundle that matches its manifest. Anyone can make one: no signature was verified.
@@ -280,7 +273,10 @@ impl fmt::Debug for UnsignedBundle {
 pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
     let (head, files) = match open_source(path)? {
         BundleSource::Directory(root) => directory::read(&root, UnsignedHead::new)?,
-        BundleSource::Archive(bytes) => archive::read(&bytes, UnsignedHead::new)?,
+        BundleSource::Archive(mut file) => {
+            let (archive, size) = from_start(&mut file)?;
+            archive::read(archive, size, UnsignedHead::new)?
+        }
     };
     if head.manifest.provenance && head.provenance.is_none() {
         return Err(provenance_missing());

@@ -282,19 +282,13 @@ fn denied(raw: &RawDeny) -> Result<Revocations, Refusal> {
                 .found(entries.len().to_string()));
         }
     }
+    let at = |place: &'static str| move |refusal: Refusal| refusal.at(place);
     let mut denied = Revocations::none();
     for key in &raw.keys {
-        denied.deny_key(
-            key.parse()
-                .map_err(|refusal: Refusal| refusal.at("trust.deny.keys"))?,
-        );
+        denied.deny_key(key.parse().map_err(at("trust.deny.keys"))?);
     }
     for digest in &raw.bundles {
-        denied.deny_bundle(
-            digest
-                .parse()
-                .map_err(|refusal: Refusal| refusal.at("trust.deny.bundles"))?,
-        );
+        denied.deny_bundle(digest.parse().map_err(at("trust.deny.bundles"))?);
     }
     Ok(denied)
 }
