@@ -30,15 +30,15 @@ mod http;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod process;
-mod replay;
 mod transport;
 
 #[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
-use features::{FeaturesBuilder, ServedFeatures, warn_of_changes, warn_of_names, welcome};
+use features::{
+    FeaturesBuilder, ReplayFlags, ServedFeatures, warn_of_changes, warn_of_names, welcome,
+};
 use http::HttpFlags;
 use process::{Asked, Signals, local};
-use replay::ReplayFlags;
 use transport::Transport;
 
 /// With more tools than this, they are found rather than listed.
