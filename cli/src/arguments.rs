@@ -189,7 +189,7 @@ impl Cli {
             Ok(cli) => cli,
             // Help goes to standard output and is for people, with any flags.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
-                let _ = Output::new(&JSON).value(&usage::as_json(&error));
+                let _ = Output::new(&JSON).value(&usage::failure(&error).to_json());
                 std::process::exit(error.exit_code());
             }
             Err(error) if error.use_stderr() => {

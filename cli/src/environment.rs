@@ -89,9 +89,7 @@ impl Environment {
             colours: Colours::read(),
         }
     }
-}
 
-impl Environment {
     /// `SOURCE_DATE_EPOCH` as a number.
     pub(crate) fn source_date_epoch(&self) -> Result<Option<i64>> {
         let number = self.source_date_epoch.as_ref().map(|value| {

@@ -48,12 +48,11 @@ fn main() -> ExitCode {
 fn command() -> Exit {
     let cli = Cli::of_process();
     let environment = Environment::read();
+    let colour = cli.style.color.unwrap_or_default();
     let mut output = Output::new(&Look {
         json: cli.style.json,
         quiet: cli.style.quiet,
-        colours: environment
-            .colours
-            .wanted(cli.style.color.unwrap_or_default()),
+        colours: environment.colours.wanted(colour),
     });
     match commands::run(cli.command, &environment, &mut output) {
         Ok(exit) => exit,

@@ -100,9 +100,11 @@ impl Bar {
     pub(crate) fn say(&self, message: String) {
         self.bar.set_message(message);
     }
+}
 
+impl Progress for Bar {
     /// Shows how much is done, once the work has taken a while.
-    pub(crate) fn set(&self, done: u64, total: u64) {
+    fn set(&self, done: u64, total: u64) {
         if !self.visible || self.started.elapsed() < SHOW_DELAY {
             return;
         }
@@ -111,12 +113,6 @@ impl Bar {
         }
         self.bar.set_length(total);
         self.bar.set_position(done);
-    }
-}
-
-impl Progress for Bar {
-    fn set(&self, done: u64, total: u64) {
-        Self::set(self, done, total);
     }
 }
 

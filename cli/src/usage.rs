@@ -4,7 +4,6 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use serde_json::Value;
 
 use crate::failure::{Code, Failure};
 
@@ -128,11 +127,6 @@ fn rendered(error: &clap::Error, colours: bool) -> String {
             .replacen("similar subcommand", "similar command", 1),
         _ => text,
     }
-}
-
-/// The error as `--json` shows failures.
-pub(crate) fn as_json(error: &clap::Error) -> Value {
-    failure(error).to_json()
 }
 
 /// The error as people see it: what the parser calls a tip is a hint, as everywhere else.

@@ -1,6 +1,5 @@
 //! `call`: one call of one tool.
 
-mod refused;
 mod request;
 
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use crate::approve::Terminal;
 use crate::helper::{self, Programs, RecorderLog};
 use crate::prelude::*;
 use crate::progress::{Bar, SHOW_DELAY};
-use refused::Early;
+use request::Early;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

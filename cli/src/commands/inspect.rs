@@ -100,18 +100,15 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         let (compiler, target) = (line(&built.compiler), line(&built.target));
         lines.row("built", format_args!("by {compiler} for {target}"));
     }
-    inspection
-        .tools
-        .iter()
-        .for_each(|tool| add_tool(&mut lines, tool));
-    inspection
-        .actions
-        .iter()
-        .for_each(|action| add_action(&mut lines, action));
-    inspection
-        .drivers
-        .iter()
-        .for_each(|driver| add_driver(&mut lines, driver));
+    for tool in &inspection.tools {
+        add_tool(&mut lines, tool);
+    }
+    for action in &inspection.actions {
+        add_action(&mut lines, action);
+    }
+    for driver in &inspection.drivers {
+        add_driver(&mut lines, driver);
+    }
     if files {
         lines.add("\nfiles");
         for file in &inspection.files {
@@ -258,11 +255,9 @@ fn component(path: &Path, output: &mut Output) -> Result {
         _ => Functions::read(&bytes, &surface.exports).unwrap_or_default(),
     };
     if output.json() {
-        let exports: Vec<_> = surface
-            .exports
-            .iter()
-            .map(|export| json!({ "name": export.name, "kind": export.kind }))
-            .collect();
+        let exports = surface.exports.iter();
+        let exports = exports.map(|one| json!({ "name": one.name, "kind": one.kind }));
+        let exports: Vec<_> = exports.collect();
         let (import, unusable) = match &usability {
             Usability::Import(world) => (Some(*world), None),
             Usability::Unusable(reason) => (None, Some(reason)),

@@ -68,19 +68,13 @@ pub(crate) struct Install {
 
 impl Install {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
-        let common = &self.common;
         let place = ReleasePlace::parse(&self.source)?;
         place.check_there()?;
-        let context = common.trust.context(environment, output)?;
-        let store = common.store.open(environment)?;
-        let accept = common.accepted()?;
-        let helpers = common.helpers(environment, output)?;
-        let network = common.fetcher(environment)?;
-        let shared = (&store, &context, &network);
+        let session = Session::open(&self.common, environment, output)?;
         let confirm = |moved: &SourceMove| confirm_move(moved);
         let installer = Installer {
             move_source: self.move_source.then_some(&confirm as _),
-            ..common.installer(accept, shared, environment, &helpers, output)
+            ..session.installer(environment, output)
         };
         let outcome = installer.install(&place, None)?;
         show(outcome, output)
@@ -88,59 +82,62 @@ impl Install {
 }
 
 impl InstallFlags {
-    fn accepted(&self) -> Result<Option<Digest>> {
-        let digest = self.accept.as_deref().map(str::parse).transpose();
-        digest.map_err(|refusal: Refusal| Failure::usage(refusal.kind(), &refusal))
+    fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
+        let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
+        let whom = TerminalHosts(environment.clone());
+        Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
     }
+}
 
-    fn installer<'a>(
-        &'a self,
-        accept: Option<Digest>,
-        (store, context, network): (&'a Store, &'a TrustContext, &'a Fetcher),
-        environment: &'a Environment,
-        helpers: &'a Helpers,
-        report: &'a Output,
-    ) -> Installer<'a> {
-        Installer {
-            channel: self.channel.as_deref(),
-            accept,
-            allow_rollback: self.allow_rollback.as_deref(),
-            move_source: None,
-            network,
+/// What installing and updating work with. Each helper process is started where it is first needed.
+struct Session<'a> {
+    flags: &'a InstallFlags,
+    accept: Option<Digest>,
+    store: Store,
+    context: TrustContext,
+    network: Fetcher,
+    /// Compiles the drivers of an installed release.
+    compiler: Broker,
+    /// Records what was decided.
+    recorder: RecorderCommand,
+}
+
+impl<'a> Session<'a> {
+    fn open(flags: &'a InstallFlags, environment: &Environment, output: &Output) -> Result<Self> {
+        let context = flags.trust.context(environment, output)?;
+        let store = flags.store.open(environment)?;
+        let accept = flags.accept.as_deref().map(str::parse).transpose();
+        Ok(Self {
+            flags,
+            accept: accept.map_err(|refusal: Refusal| Failure::usage(refusal.kind(), &refusal))?,
             store,
             context,
+            compiler: (flags.cache).broker(&helper::compiler()?, environment, output)?,
+            recorder: helper::recorder()?,
+            network: flags.fetcher(environment)?,
+        })
+    }
+
+    fn installer<'b>(&'b self, environment: &'b Environment, report: &'b Output) -> Installer<'b> {
+        Installer {
+            channel: self.flags.channel.as_deref(),
+            accept: self.accept,
+            allow_rollback: self.flags.allow_rollback.as_deref(),
+            move_source: None,
+            network: &self.network,
+            store: &self.store,
+            context: &self.context,
             environment,
-            compiler: Some(&helpers.compiler),
+            compiler: Some(&self.compiler),
             rows: Some(TrustRows {
-                command: &helpers.recorder,
-                trust: &self.trust,
+                command: &self.recorder,
+                trust: &self.flags.trust,
                 environment,
                 report,
             }),
             report,
         }
     }
-
-    fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
-        let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
-        let whom = TerminalHosts(environment.clone());
-        Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
-    }
-
-    fn helpers(&self, environment: &Environment, output: &Output) -> Result<Helpers> {
-        Ok(Helpers {
-            compiler: (self.cache).broker(&helper::compiler()?, environment, output)?,
-            recorder: helper::recorder()?,
-        })
-    }
-}
-
-/// The processes that help. Each is started where it is first needed.
-struct Helpers {
-    /// Compiles the drivers of an installed release.
-    compiler: Broker,
-    /// Records what was decided.
-    recorder: RecorderCommand,
 }
 
 /// Shows from where to where a bundle's source moves, and asks.

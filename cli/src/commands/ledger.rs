@@ -4,7 +4,6 @@
 mod change;
 mod export;
 mod list;
-mod replay;
 mod show;
 pub(super) mod verify;
 
@@ -24,7 +23,7 @@ pub(crate) enum Command {
     /// Show the rows about a call, or one row, with what is kept of the payloads
     Show(show::Arguments),
     /// Show the recorded results of calls
-    Replay(replay::Arguments),
+    Replay(show::ReplayArguments),
     /// Verify every row, checkpoint and kept payload
     Verify(verify::Arguments),
     /// Write all rows as lines of JSON, or a copy for other people's programs

@@ -1,7 +1,6 @@
 //! `policy`: what the operator grants, looked at from the tools' side, and a policy file for itself. Only `grant`
 //! changes a file.
 
-mod choices;
 pub(super) mod list;
 mod suggest;
 

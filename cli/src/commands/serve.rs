@@ -30,15 +30,15 @@ mod http;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod process;
-mod replay;
 mod transport;
 
 #[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
-use features::{FeaturesBuilder, ServedFeatures, warn_of_changes, warn_of_names, welcome};
+use features::{
+    FeaturesBuilder, ReplayFlags, ServedFeatures, warn_of_changes, warn_of_names, welcome,
+};
 use http::HttpFlags;
 use process::{Asked, Signals, local};
-use replay::ReplayFlags;
 use transport::Transport;
 
 /// With more tools than this, they are found rather than listed.
@@ -151,17 +151,13 @@ pub(crate) fn run(
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
     // In a separate folder: a process that keeps it writes next to what is there.
-    let folder = operator
-        .setup
-        .state(environment)
-        .map(|state| state.join("denials"));
-    let (denials, not_kept) = match folder.as_deref().map(Denials::open).transpose() {
+    let state = operator.setup.state(environment);
+    let denials = state.map(|state| Denials::open(&state.join("denials")));
+    let (denials, not_kept) = match denials.transpose() {
         Ok(denials) => (denials, None),
         Err(error) => (None, Some(error)),
     };
-    let denials_directory = denials
-        .as_ref()
-        .map(|denials| denials.directory().to_owned());
+    let denials_directory = denials.as_ref().map(|one| one.directory().to_owned());
     let builder = FeaturesBuilder {
         broker: operator.broker(&helper::compiler()?, output)?,
         programs: match &replaying {
@@ -193,11 +189,8 @@ pub(crate) fn run(
         output.warning(shortage);
     }
     warn_of_changes(environment, output);
-    let approving = builder
-        .operator
-        .source
-        .trust
-        .approving_clients(environment)?;
+    let trust = &builder.operator.source.trust;
+    let approving = trust.approving_clients(environment)?;
     if let Some(error) = not_kept {
         let what = "what people deny is forgotten when this server ends";
         output.warning_of(what, &failed(error));

@@ -258,27 +258,24 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
     let revoked = known.revocations.as_ref();
     let bundles = revoked.map_or(0, |list| list.bundles.len());
     let fingerprint = document.fingerprint();
-    if output.json() {
-        return output.value(&json!({
-            "ok": true,
-            "kind": "document",
-            "name": document.name,
-            "version": document.version,
-            "threshold": document.threshold,
-            "keys": document.keys.iter().map(|key| key.key_id()).collect::<Vec<_>>(),
-            "fingerprint": fingerprint,
-            "prefixes": known.grant.prefixes,
-            "actions": known.grant.actions,
-            "source": known.grant.source,
-            "max_age_days": known.grant.freshness.max_age_days,
-            "channel": known.grant.freshness.channel,
-            "revoked_bundles": bundles,
-        }));
-    }
-    let (name, version, threshold) = (&document.name, document.version, document.threshold);
-    let (keys, list) = (document.keys.len(), |all: &[String]| {
-        visible_line(&all.join(", "), 400)
+    let value = json!({
+        "ok": true,
+        "kind": "document",
+        "name": document.name,
+        "version": document.version,
+        "threshold": document.threshold,
+        "keys": document.keys.iter().map(|key| key.key_id()).collect::<Vec<_>>(),
+        "fingerprint": fingerprint,
+        "prefixes": known.grant.prefixes,
+        "actions": known.grant.actions,
+        "source": known.grant.source,
+        "max_age_days": known.grant.freshness.max_age_days,
+        "channel": known.grant.freshness.channel,
+        "revoked_bundles": bundles,
     });
+    let (name, version, threshold) = (&document.name, document.version, document.threshold);
+    let list = |all: &[String]| visible_line(&all.join(", "), 400);
+    let keys = document.keys.len();
     let prefixes = list(&known.grant.prefixes);
     let heading = format!("{name} version {version}, {threshold} of {keys} keys, for {prefixes}");
     let mut lines = TextLines::new(heading).wide();
@@ -292,5 +289,5 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
     if bundles > 0 {
         lines.row("revoked", counted(bundles, "bundle"));
     }
-    output.line(lines)
+    output.result(&value, lines)
 }

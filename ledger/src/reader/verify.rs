@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rusqlite::Connection;
+use serde::Serialize;
 
 use crate::append::{head, prunes, unsigned};
 use crate::checkpoint::Checkpoint;
@@ -19,23 +20,24 @@ use crate::tree::{Edge, leaf_hash};
 const MAX_FINDINGS: usize = 100;
 
 /// Something that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Finding {
     /// The row's record is not the one of its leaf.
-    #[error("row {seq}")]
+    #[error("row {seq}: its record is not the one that was written")]
     Row {
         /// The row.
         seq: u64,
     },
     /// The row's record is missing, and was not pruned.
-    #[error("row {seq} is empty")]
+    #[error("row {seq}: its record is missing, and was not pruned")]
     Emptied {
         /// The row.
         seq: u64,
     },
     /// Rows are missing.
-    #[error("rows {from} to {to} are missing")]
+    #[error("rows {from} up to {to} are missing")]
     Missing {
         /// The first of them.
         from: u64,
@@ -43,7 +45,7 @@ pub enum Finding {
         to: u64,
     },
     /// Rows were changed, moved, inserted or deleted: the tree up to `to` is not what was signed.
-    #[error("rows {from} to {to}")]
+    #[error("rows {from} up to {to}: changed, moved, inserted or deleted after they were signed")]
     Between {
         /// The first row that may be concerned.
         from: u64,
@@ -51,7 +53,7 @@ pub enum Finding {
         to: u64,
     },
     /// The ledger is shorter than a checkpoint.
-    #[error("{found} rows of {expected}")]
+    #[error("{found} rows are there, and {expected} were signed")]
     Shorter {
         /// The rows that exist.
         found: u64,
@@ -59,19 +61,21 @@ pub enum Finding {
         expected: u64,
     },
     /// The checkpoint is not one of this ledger and its key, or not of this size.
-    #[error("checkpoint {size}")]
+    #[error(
+        "the checkpoint of {size} rows is not this ledger's, or another than the one kept elsewhere"
+    )]
     Checkpoint {
         /// Its size.
         size: u64,
     },
     /// The head is not the tree of the rows: rows behind the newest checkpoint were changed, or the head was.
-    #[error("head, rows from {from}")]
+    #[error("rows from {from} on: the head is not the tree of the rows")]
     Head {
         /// The first row that may be concerned.
         from: u64,
     },
     /// The payload differs from what was recorded.
-    #[error("payload {commitment}")]
+    #[error("the payload {commitment} is not the one that was recorded")]
     Payload {
         /// The commitment.
         commitment: Hash,

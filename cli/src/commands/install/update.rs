@@ -5,7 +5,7 @@ use toolward_bundle::surface::SurfaceDifference;
 use toolward_contract::diagnostic::Severity;
 use toolward_store::{HeldUpdate, Store};
 
-use super::{InstallFlags, print, show};
+use super::{InstallFlags, Session, print, show};
 use crate::prelude::*;
 use crate::wrap::wrapped;
 
@@ -121,18 +121,15 @@ impl Update {
             output.note("nothing is installed, so there is nothing to update");
             return Ok(Exit::Fine);
         }
-        let context = common.trust.context(environment, output)?;
-        let store = common.store.open(environment)?;
-        let accept = common.accepted()?;
-        let helpers = common.helpers(environment, output)?;
-        let network = common.fetcher(environment)?;
-        let shared = (&store, &context, &network);
-        if let (Some(id), Some(surface)) = (&self.id, &accept) {
+        let session = Session::open(common, environment, output)?;
+        let store = &session.store;
+        if let (Some(id), Some(surface)) = (&self.id, &session.accept) {
             let waiting = store.pending()?.into_iter();
             let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
             if let Some(held) = waiting {
-                let installer = common.installer(accept, shared, environment, &helpers, output);
-                let installed = installer.accept(&held, surface)?;
+                let installed = session
+                    .installer(environment, output)
+                    .accept(&held, surface)?;
                 print("installed", &installed, output)?;
                 return Ok(Exit::Fine);
             }
@@ -144,8 +141,7 @@ impl Update {
         }
         let mut worst = Exit::Fine;
         for installed in all {
-            let installer = common.installer(accept, shared, environment, &helpers, output);
-            let outcome = installer.update(&installed);
+            let outcome = session.installer(environment, output).update(&installed);
             let exit = match outcome.and_then(|outcome| show(outcome, output)) {
                 Ok(exit) => exit,
                 Err(failure) if self.id.is_some() => return Err(failure),

@@ -1,14 +1,14 @@
 //! `ledger export`: rows as lines of JSON, or copies for other programs: tlog-tiles, frames of Runloop, cassettes.
 
 #[cfg(feature = "adapters")]
+use toolward_adapters::frames::Attachments;
+use toolward_ledger::{Reader, Selection};
+
 #[cfg(feature = "adapters")]
 use super::Found;
 use super::{Rows, Which, json_of, no_row, rows};
 use crate::output::{raw, unwritable};
 use crate::prelude::*;
-#[cfg(feature = "adapters")]
-use toolward_adapters::frames::Attachments;
-use toolward_ledger::{Reader, Selection};
 
 /// Rows that are read at once, and bytes that are written at once.
 const PAGE_ROWS: u64 = 256;

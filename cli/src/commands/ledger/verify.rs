@@ -1,7 +1,7 @@
 //! `ledger verify` and `ledger info`.
 
+use toolward_ledger::Reader;
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
-use toolward_ledger::{Finding, Reader};
 use toolward_operator::ledger::keep_word;
 
 use super::Which;
@@ -49,9 +49,12 @@ impl Arguments {
             None => Elsewhere::default(),
         };
         let verified = reader.verify(&elsewhere.checkpoints)?;
-        let mut findings: Vec<(Value, String)> = verified.findings.iter().map(described).collect();
+        // For programs and for people.
+        let findings = verified.findings.iter();
+        let findings = findings.map(|finding| (json!(finding), finding.to_string()));
         let unreadable = elsewhere.unreadable.into_iter();
-        findings.extend(unreadable.map(|problem| (json!({ "kind": "note" }), problem)));
+        let unreadable = unreadable.map(|problem| (json!({ "kind": "note" }), problem));
+        let mut findings: Vec<(Value, String)> = findings.chain(unreadable).collect();
         if reader.log_unread() {
             let message = "the newest rows can't be read: its disk or directory is read-only";
             findings.push((json!({ "kind": "unread" }), message.to_owned()));
@@ -127,49 +130,6 @@ impl Elsewhere {
             }
             false => Ok(read),
         }
-    }
-}
-
-/// A finding, for programs and for people.
-fn described(finding: &Finding) -> (Value, String) {
-    match finding {
-        Finding::Row { seq } => (
-            json!({ "kind": "row", "seq": seq }),
-            format!("row {seq}: its record is not the one that was written"),
-        ),
-        Finding::Emptied { seq } => (
-            json!({ "kind": "emptied", "seq": seq }),
-            format!("row {seq}: its record is missing, and was not pruned"),
-        ),
-        Finding::Missing { from, to } => (
-            json!({ "kind": "missing", "from": from, "to": to }),
-            format!("rows {from} up to {to} are missing"),
-        ),
-        Finding::Between { from, to } => (
-            json!({ "kind": "between", "from": from, "to": to }),
-            format!(
-                "rows {from} up to {to}: changed, moved, inserted or deleted after they were signed"
-            ),
-        ),
-        Finding::Shorter { found, expected } => (
-            json!({ "kind": "shorter", "found": found, "expected": expected }),
-            format!("{found} rows are there, and {expected} were signed"),
-        ),
-        Finding::Checkpoint { size } => (
-            json!({ "kind": "checkpoint", "size": size }),
-            format!(
-                "the checkpoint of {size} rows is not this ledger's, or another than the one kept elsewhere"
-            ),
-        ),
-        Finding::Head { from } => (
-            json!({ "kind": "head", "from": from }),
-            format!("rows from {from} on: the head is not the tree of the rows"),
-        ),
-        Finding::Payload { commitment } => (
-            json!({ "kind": "payload", "commitment": commitment }),
-            format!("the payload {commitment} is not the one that was recorded"),
-        ),
-        other => (json!({ "kind": "other" }), other.to_string()),
     }
 }
 

@@ -164,26 +164,24 @@ fn described(candidate: &KeyCandidate) -> String {
 
 pub(super) fn print(key: &BareKey, output: &mut Output) -> Result {
     let (id, grant) = (key.key.key_id(), &key.grant);
-    if output.json() {
-        return output.value(&json!({
-            "ok": true,
-            "kind": "key",
-            "name": key.name,
-            "threshold": 1,
-            "keys": [id],
-            "fingerprint": id,
-            "prefixes": grant.prefixes,
-            "source": grant.source,
-            "max_age_days": grant.max_age_days,
-            "channel": grant.channel,
-            "lacks": BareKey::LACKS,
-        }));
-    }
+    let value = json!({
+        "ok": true,
+        "kind": "key",
+        "name": key.name,
+        "threshold": 1,
+        "keys": [id],
+        "fingerprint": id,
+        "prefixes": grant.prefixes,
+        "source": grant.source,
+        "max_age_days": grant.max_age_days,
+        "channel": grant.channel,
+        "lacks": BareKey::LACKS,
+    });
     let prefixes = visible_line(&grant.prefixes.join(", "), 400);
     let heading = format!("{} by a bare key, for {prefixes}", key.name);
     let mut lines = TextLines::new(heading).wide();
     lines.row("fingerprint", id);
     lines.row("freshness", key.freshness());
     lines.row("lacks", BareKey::LACKS.join(", "));
-    output.line(lines)
+    output.result(&value, lines)
 }
