@@ -3,7 +3,6 @@
 //! not a library of templates.
 
 mod language;
-mod libraries;
 
 use std::path::Path;
 
@@ -73,7 +72,6 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
         ("@BUILD@", options.language.build().to_owned()),
-        ("@ENGINE@", "\"componentize-qjs\": \"0.4.5\"".to_owned()),
     ];
     let fill = |template: &str| {
         values
@@ -87,8 +85,7 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         .chain(options.language.templates())
         .map(|(name, template)| (fill(name), fill(template)))
         .collect();
-    let library = options.language.beside_library().iter();
-    let library = library.chain(options.language.library());
+    let library = options.language.library().iter();
     files.extend(library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())));
     output::directory(
         directory,

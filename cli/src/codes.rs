@@ -46,8 +46,6 @@ codes! {
         ProgramUnknown = "program-unknown", "`mcp config` can't find out where this program is";
         BuildUnconfirmed = "build-unconfirmed" ["4"],
             "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
-        InstallUnconfirmed = "toolchain-unconfirmed" ["4"],
-            "`doctor --install` would fetch tools, and this was not confirmed on a terminal";
         EntryMissing = "entry-missing" ["2"], "a new tools.json needs an entry, and nobody described one";
         ImportTooMany = "import-too-many" ["2"], "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";

@@ -128,7 +128,6 @@ fn language(found: LanguageTools, flags: &LanguageFlags, environment: &Environme
         BuildKind::Js => "javascript",
         other => other.word(),
     };
-    let installable = found.installable().is_some();
     let error = match found.tools {
         Ok(tools) => return Check::new(name, CheckState::Ok, tools),
         Err(error) => error,
@@ -140,9 +139,5 @@ fn language(found: LanguageTools, flags: &LanguageFlags, environment: &Environme
         ),
         _ => error.to_string(),
     };
-    let hint = match installable {
-        true => Some(flags.installing(found.kind).into()),
-        false => error.hint(),
-    };
-    Check::new(name, CheckState::Note, message).maybe_hint(hint)
+    Check::new(name, CheckState::Note, message).maybe_hint(error.hint())
 }

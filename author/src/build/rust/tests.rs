@@ -69,14 +69,16 @@ impl Home {
                 ..Tools::default()
             },
         };
-        let krate = Crate {
-            program: &self.path("bin/cargo"),
-            directory: None,
-            manifest: &self.path("checkout/driver/Cargo.toml"),
+        let mut job = Job {
             from: "driver",
+            source: &self.path("checkout/driver"),
+            world: World::Driver,
+            snapshot: false,
             scratch: &Scratch::new(&self.path("checkout")).unwrap(),
+            options: &options,
+            progress: &mut |_| {},
         };
-        run_cargo(&krate, &options, &mut |_| {}).unwrap()
+        Rust.build(&mut job).unwrap().file
     }
 }
 
