@@ -302,14 +302,11 @@ impl Ended<'_> {
             Format::AgentTool => {
                 let ended = EndedCall::now(reply, tool, recorder);
                 let ended = ended.with_events(events);
-                let ended = match rows {
+                let mut ended = match rows {
                     Some((origin, rows)) => ended.with_rows(&origin, rows),
                     None => ended,
                 };
-                let ended = match input {
-                    Some(input) => ended.with_input(input),
-                    None => ended,
-                };
+                ended.input = input;
                 reply::formatted(reply, &call_records(&ended), verbose, output)
             }
         }

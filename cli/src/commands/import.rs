@@ -8,7 +8,7 @@ use std::process::{Command as Process, Stdio};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolward_adapters::import::{self, ImportError, Imported, Options};
+use toolward_adapters::import::{self, ImportError, ImportOptions, Imported, NewBundle};
 use toolward_bundle::component::Surface;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_operator::file;
@@ -115,12 +115,14 @@ impl Command {
 }
 
 impl Declared {
-    fn options(&self, file: &Path, environment: &Environment) -> Result<Options> {
+    fn options(&self, file: &Path, environment: &Environment) -> Result<ImportOptions> {
         let name = file.file_name().unwrap_or_default();
-        Ok(Options {
-            id: self.id.clone(),
-            publisher: self.publisher.clone(),
-            created: environment.created()?,
+        Ok(ImportOptions {
+            bundle: NewBundle {
+                id: self.id.clone(),
+                publisher: self.publisher.clone(),
+                created: environment.created()?,
+            },
             workspaces: self.workspace.clone(),
             network: self.network.clone(),
             secrets: self.secret.clone(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_adapters::aml::EXTENSION;
-use toolward_adapters::import::{self, AmlFile, AmlOptions};
+use toolward_adapters::import::{self, AmlFile, AmlOptions, NewBundle};
 
 use super::{Budget, written};
 use crate::codes::Code;
@@ -61,9 +61,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let files = paths.iter().map(|path| read(path, &mut budget));
     let files: Vec<AmlFile> = files.collect::<Result<_>>()?;
     let options = AmlOptions {
-        prefix: arguments.prefix.clone(),
-        publisher: arguments.publisher.clone(),
-        created: environment.created()?,
+        bundle: NewBundle {
+            id: arguments.prefix.clone(),
+            publisher: arguments.publisher.clone(),
+            created: environment.created()?,
+        },
         allow_draft: arguments.allow_draft,
         spec_version: arguments.spec_version.clone(),
     };
@@ -76,7 +78,13 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         }
     };
     let todo = "read the contracts, then";
-    written(&imported, &arguments.output, &options.prefix, todo, output)
+    written(
+        &imported,
+        &arguments.output,
+        &options.bundle.id,
+        todo,
+        output,
+    )
 }
 
 /// The definitions in a directory, by name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_adapters::import::{self, RunloopFiles, RunloopOptions};
+use toolward_adapters::import::{self, NewBundle, RunloopFiles};
 use toolward_operator::file;
 
 use super::{Budget, written};
@@ -48,19 +48,19 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let whole = whole.map_err(|error| Failure::unreadable(directory, error))?;
     let name = whole.file_name().unwrap_or_default().to_string_lossy();
     let id = arguments.id.clone();
-    let options = RunloopOptions {
+    let bundle = NewBundle {
         id: id.unwrap_or_else(|| name.to_ascii_lowercase().replace('_', "-")),
         publisher: arguments.publisher.clone(),
         created: environment.created()?,
     };
-    let imported = import::runloop(&files, &options).map_err(|error| {
+    let imported = import::runloop(&files, &bundle).map_err(|error| {
         let found = error.diagnostics().to_vec();
         Failure::of(Kind::Failed, error)
             .with_diagnostics(found)
             .in_file(directory)
     })?;
     let todo = "read tools.json, then";
-    written(&imported, &arguments.output, &options.id, todo, output)
+    written(&imported, &arguments.output, &bundle.id, todo, output)
 }
 
 /// The policy of the agent, where there is one.

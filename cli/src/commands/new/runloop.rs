@@ -2,7 +2,8 @@
 
 use clap::Args;
 use serde_json::json;
-use toolward_adapters::scaffold::{self, Attachment, NewBundle};
+use toolward_adapters::import::NewBundle;
+use toolward_adapters::scaffold::{self, Attachment};
 use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
@@ -83,23 +84,22 @@ pub(super) fn run(
         }
         None => return Err(missing("there is no terminal to ask on")),
     };
-    let options = NewBundle {
+    let bundle = NewBundle {
         id,
         publisher: arguments.publisher(output),
         created: environment.created()?,
-        entries,
     };
-    let files =
-        scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
+    let files = scaffold::create(directory, &bundle, &entries)
+        .map_err(|error| Failure::of(Kind::Failed, error))?;
     let paths = files
         .iter()
         .map(|file| directory.join(file).display().to_string());
-    let value = json!({ "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files });
+    let value = json!({ "ok": true, "directory": directory.display().to_string(), "id": bundle.id, "files": files });
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
     let shown = crate::output::quoted(directory);
     output.note(format!(
         "\nNext:\n  toolward check {shown}\n  toolward policy suggest --dev {shown}\n  toolward pack {shown} -o {}.toolbundle --key PRIVATE.pem",
-        options.id
+        bundle.id
     ));
     Ok(())
 }
