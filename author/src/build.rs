@@ -28,19 +28,31 @@ use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
 pub use self::error::{BuildError, BuildReason};
-use self::language::{Job, Language, Made, language};
+use self::language::{BuildJob, BuildLanguage, BuildOutput};
 use self::program::Scratch;
-pub use self::program::{RustSettings, Tools};
+pub use self::program::{BuildTools, RustSettings};
 use crate::error::AuthorError;
-use crate::stale::Sources;
+use crate::stale::BuildSources;
 use crate::{lints, output};
+
+/// What builds a kind of source; `None` for a module that is built already.
+fn language(kind: BuildKind) -> Option<&'static dyn BuildLanguage> {
+    Some(match kind {
+        BuildKind::Rust => &rust::Rust,
+        BuildKind::Js => &js::Js,
+        BuildKind::Python => &python::Python,
+        BuildKind::Go => &go::Go,
+        BuildKind::C => &c::C,
+        BuildKind::Wasm => return None,
+    })
+}
 
 /// The target that drivers compile for.
 pub const TARGET: &str = "wasm32-wasip2";
 
 /// How to build.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BuildOptions {
     /// A Cargo whose compiler has the target [`TARGET`].
     pub cargo: OsString,
     /// Refuse to change `Cargo.lock` (`--locked`).
@@ -52,7 +64,7 @@ pub struct Options {
     /// to scratch and target directories and caches, and have no network.
     pub confine: bool,
     /// The tools of other languages.
-    pub tools: Tools,
+    pub tools: BuildTools,
 }
 
 /// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
@@ -157,7 +169,7 @@ impl Plan {
 /// At the first build that fails; components built before it stay.
 pub fn build(
     plan: &Plan,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Vec<Built>, BuildError> {
     if options.confine && !plan.programs().is_empty() && !can_confine() {
@@ -183,7 +195,11 @@ pub fn build(
 /// # Errors
 ///
 /// Which tool is missing, with the command that installs it; what is wrong with Cargo.
-pub fn look(kind: BuildKind, options: &Options, directory: &Path) -> Result<String, BuildError> {
+pub fn look(
+    kind: BuildKind,
+    options: &BuildOptions,
+    directory: &Path,
+) -> Result<String, BuildError> {
     match language(kind) {
         Some(language) => language.look(options, directory),
         None => Ok("nothing is needed".to_owned()),
@@ -193,11 +209,11 @@ pub fn look(kind: BuildKind, options: &Options, directory: &Path) -> Result<Stri
 fn build_one(
     directory: &Path,
     entry: &BuildEntry,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
     check_snapshot(directory, entry)?;
-    let sources = Sources::read(directory, entry);
+    let sources = BuildSources::read(directory, entry);
     let (bytes, compilers) = component(directory, entry, options, progress)?;
     let bytes: Arc<[u8]> = bytes.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
@@ -225,7 +241,7 @@ fn build_one(
     sources.keep(directory, entry, &bytes)?;
     Ok(Built {
         entry: entry.clone(),
-        reproducible: language(entry.kind).is_none_or(Language::is_reproducible),
+        reproducible: language(entry.kind).is_none_or(BuildLanguage::is_reproducible),
         surface,
         compilers,
     })
@@ -235,13 +251,13 @@ fn build_one(
 fn component(
     directory: &Path,
     entry: &BuildEntry,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(Vec<u8>, Vec<String>), BuildError> {
     let source = find_source(directory, entry)?;
     let scratch = Scratch::new(directory)?;
     let made = match language(entry.kind) {
-        Some(language) => language.build(&mut Job {
+        Some(language) => language.build(&mut BuildJob {
             from: &entry.source,
             source: &source,
             world: entry.world,
@@ -250,16 +266,13 @@ fn component(
             options,
             progress,
         })?,
-        None => Made {
+        None => BuildOutput {
             file: source,
             compilers: Vec::new(),
         },
     };
-    let failed = |source| {
-        let path = made.file.clone();
-        AuthorError::from(FilesError::Io { path, source })
-    };
-    let mut wasm = read_bounded(&made.file).map_err(failed)?;
+    let failed = FilesError::io(&made.file);
+    let mut wasm = read_bounded(&made.file).map_err(|error| AuthorError::from(failed(error)))?;
     if wasm.len() as u64 > MAX_SIZE {
         return Err(BuildError::Surface {
             from: entry.source.clone(),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use toolward_bundle::files::FilesError;
 
-use super::Options;
+use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{Job, Language, Made};
-use super::program::{Tools, Wanted};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Wanted};
 use super::tool::{Tool, version};
 use crate::error::AuthorError;
 
@@ -25,7 +25,7 @@ const LIBRARY: &str = "toolward";
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
 /// The installed compilers, each with its name.
-fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
+fn found(tools: &BuildTools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
     COMPILERS.into_iter().filter_map(|name| {
         let wanted = Wanted {
             name,
@@ -35,26 +35,26 @@ fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, Pa
     })
 }
 
-fn missing(tools: &Tools) -> BuildError {
+fn missing(tools: &BuildTools) -> BuildError {
     tools.missing("a C compiler for WASI", INSTALL)
 }
 
 pub(super) struct C;
 
-impl Language for C {
+impl BuildLanguage for C {
     fn program(&self) -> &'static str {
         "zig or clang"
     }
 
     /// Whether a clang has wasi-libc shows when it is used.
-    fn look(&self, options: &Options, directory: &Path) -> Result<String, BuildError> {
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
         match found(&options.tools, directory).next() {
             Some((_, program)) => Ok(program.display().to_string()),
             None => Err(missing(&options.tools)),
         }
     }
 
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError> {
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
         let module = job.scratch.path("driver.wasm");
         let Compiler {
             name,
@@ -75,7 +75,7 @@ impl Language for C {
         command.arg("-o").arg(&module).args(sources(job.source)?);
         command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
         job.run(command)?;
-        Ok(Made {
+        Ok(BuildOutput {
             file: module,
             compilers: vec![version(name, asked)],
         })
@@ -91,7 +91,7 @@ struct Compiler {
     asked: Tool,
 }
 
-fn compiler(job: &Job<'_>) -> Result<Compiler, BuildError> {
+fn compiler(job: &BuildJob<'_>) -> Result<Compiler, BuildError> {
     let (scratch, tools) = (job.scratch, &job.options.tools);
     for (name, program) in found(tools, scratch.bundle()) {
         let (mut compiler, mut asked) = (job.tool(&program), job.tool(&program));
@@ -137,10 +137,7 @@ fn compiler(job: &Job<'_>) -> Result<Compiler, BuildError> {
 fn sources(source: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let mut found = Vec::new();
     for folder in [source.to_owned(), source.join(LIBRARY)] {
-        let failed = |source| {
-            let path = folder.clone();
-            BuildError::Author(AuthorError::from(FilesError::Io { path, source }))
-        };
+        let failed = |error| AuthorError::from(FilesError::io(&folder)(error));
         let is_folder = |found: std::fs::Metadata| found.is_dir();
         if folder != source && !folder.symlink_metadata().is_ok_and(is_folder) {
             continue;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::Options;
+use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{Job, Language, Made};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
 use super::program::Wanted;
 use super::tool::version;
 
@@ -42,16 +42,16 @@ const SNAPSHOT_TAG: &str = "toolward_snapshot";
 
 pub(super) struct Go;
 
-impl Language for Go {
+impl BuildLanguage for Go {
     fn program(&self) -> &'static str {
         GO.name
     }
 
-    fn look(&self, options: &Options, directory: &Path) -> Result<String, BuildError> {
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
         Ok(options.tools.find(&GO, directory)?.display().to_string())
     }
 
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError> {
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
         let go = job.find(&GO)?;
         let module = job.scratch.path("driver.wasm");
         let tools = &job.options.tools;
@@ -75,7 +75,7 @@ impl Language for Go {
         command.args(FLAGS).arg(&module).arg(".");
         job.run(command)?;
         asked.arg("version");
-        Ok(Made {
+        Ok(BuildOutput {
             file: module,
             compilers: vec![version(GO.name, asked)],
         })

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use toolward_bundle::dev::World;
 
-use super::Options;
+use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{Job, Language, Made};
-use super::program::{Tools, Wanted};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Wanted};
 use super::tool::{named, read_json, version};
 
 const NODE: Wanted = Wanted {
@@ -69,7 +69,7 @@ const BUNDLER: &str = "esbuild@0.28.2";
 
 pub(super) struct Js;
 
-impl Language for Js {
+impl BuildLanguage for Js {
     fn program(&self) -> &'static str {
         NODE.name
     }
@@ -79,7 +79,7 @@ impl Language for Js {
     }
 
     /// Node, and each engine that components can be made of.
-    fn look(&self, options: &Options, directory: &Path) -> Result<String, BuildError> {
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
         let tools = &options.tools;
         let node = tools.find(&NODE, directory)?;
         let mut engines = vec![Engine::QuickJs, Engine::StarlingMonkey];
@@ -91,7 +91,7 @@ impl Language for Js {
         Ok(format!("{} with {}", node.display(), names.join(", ")))
     }
 
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError> {
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
         let world = match job.world {
             // Without its own randomness, `Math.random` gives in each call the numbers
             // of the snapshot.
@@ -123,7 +123,7 @@ impl Language for Js {
         let mut asked = job.tool(&node);
         asked.arg("--version");
         compilers.push(version(NODE.name, asked));
-        Ok(Made {
+        Ok(BuildOutput {
             file: component,
             compilers,
         })
@@ -155,7 +155,7 @@ fn package_name(package: &'static str) -> &'static str {
 }
 
 /// The directory with `node_modules`, if what the engine needs is in it.
-fn packages(engine: Engine, tools: &Tools) -> Result<PathBuf, BuildError> {
+fn packages(engine: Engine, tools: &BuildTools) -> Result<PathBuf, BuildError> {
     let own = tools.directory.as_ref().map(|own| own.join("js"));
     for package in engine.packages() {
         let name = package_name(package);

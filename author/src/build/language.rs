@@ -1,16 +1,16 @@
-//! What each language does for a build, and the table of the languages.
+//! What each language does for a build.
 
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::dev::{BuildKind, World};
+use toolward_bundle::dev::World;
 
 use super::error::BuildError;
 use super::program::{Scratch, Wanted};
 use super::tool::{Tool, run};
-use super::{BuildProgress, Options, c, go, js, python, rust};
+use super::{BuildOptions, BuildProgress};
 
 /// Builds drivers in one language with the tools that its own package manager installs.
-pub(super) trait Language: Sync {
+pub(super) trait BuildLanguage: Sync {
     /// The program that a build starts, for people.
     fn program(&self) -> &'static str;
 
@@ -20,37 +20,25 @@ pub(super) trait Language: Sync {
     }
 
     /// The tools for bundles in `directory`, in words, or which is missing.
-    fn look(&self, options: &Options, directory: &Path) -> Result<String, BuildError>;
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError>;
 
     /// Makes a core module or a component of the source.
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError>;
-}
-
-/// What builds a kind of source; `None` for a module that is built already.
-pub(super) fn language(kind: BuildKind) -> Option<&'static dyn Language> {
-    Some(match kind {
-        BuildKind::Rust => &rust::Rust,
-        BuildKind::Js => &js::Js,
-        BuildKind::Python => &python::Python,
-        BuildKind::Go => &go::Go,
-        BuildKind::C => &c::C,
-        BuildKind::Wasm => return None,
-    })
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError>;
 }
 
 /// A source to build.
-pub(super) struct Job<'a> {
+pub(super) struct BuildJob<'a> {
     /// The source's name for the user.
     pub(super) from: &'a str,
     pub(super) source: &'a Path,
     pub(super) world: World,
     pub(super) snapshot: bool,
     pub(super) scratch: &'a Scratch,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a BuildOptions,
     pub(super) progress: &'a mut dyn FnMut(BuildProgress<'_>),
 }
 
-impl Job<'_> {
+impl BuildJob<'_> {
     pub(super) fn find(&self, wanted: &Wanted) -> Result<PathBuf, BuildError> {
         self.options.tools.find(wanted, self.scratch.bundle())
     }
@@ -66,7 +54,7 @@ impl Job<'_> {
 }
 
 /// A file that tools made, and how they name themselves.
-pub(super) struct Made {
+pub(super) struct BuildOutput {
     pub(super) file: PathBuf,
     pub(super) compilers: Vec<String>,
 }

@@ -13,7 +13,7 @@ use crate::error::AuthorError;
 
 /// Where the programs of a build come from.
 #[derive(Debug, Clone, Default)]
-pub struct Tools {
+pub struct BuildTools {
     /// Toolward's own toolchain directory: `python/` is a virtual environment, `js/`
     /// has a `node_modules`, `cache/` is what compilers keep. It is looked through before
     /// [`path`](Self::path).
@@ -50,7 +50,7 @@ pub(super) struct Wanted {
     pub(super) install: &'static str,
 }
 
-impl Tools {
+impl BuildTools {
     /// The program, for the bundle in `bundle`.
     pub(super) fn find(&self, wanted: &Wanted, bundle: &Path) -> Result<PathBuf, BuildError> {
         let own = self.directory.iter().map(|own| own.join("python/bin"));
@@ -178,16 +178,13 @@ pub(super) struct Scratch {
 impl Scratch {
     /// For one build of the bundle in `bundle`. It is removed when this is dropped.
     pub(super) fn new(bundle: &Path) -> Result<Self, BuildError> {
-        let failed = |source| AuthorError::Write {
-            path: std::env::temp_dir(),
-            source,
-        };
+        let failed = AuthorError::write(&std::env::temp_dir());
         let directory = tempfile::Builder::new()
             .prefix("toolward-build-")
             // Another user could replace a script before it runs.
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let scratch = Self {
             directory,
             bundle: bundle.to_owned(),
@@ -224,13 +221,10 @@ impl Scratch {
     /// Writes files into a folder of it.
     pub(super) fn write(&self, folder: &str, files: &[(&str, &str)]) -> Result<(), BuildError> {
         let folder = self.path(folder);
-        let failed = |source| AuthorError::Write {
-            path: folder.clone(),
-            source,
-        };
-        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let failed = AuthorError::write(&folder);
+        std::fs::create_dir_all(&folder).map_err(&failed)?;
         for (name, text) in files {
-            std::fs::write(folder.join(name), text).map_err(failed)?;
+            std::fs::write(folder.join(name), text).map_err(&failed)?;
         }
         Ok(())
     }
@@ -262,9 +256,9 @@ mod tests {
         std::fs::create_dir_all(root.join("checkout/.git")).unwrap();
         std::fs::create_dir_all(root.join("checkout/bundles/.git")).unwrap();
         program(&root.join("checkout/bin"));
-        let tools = Tools {
+        let tools = BuildTools {
             path: vec![root.join("checkout/bin"), root.join("outside")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let error = tools.find(&WANTED, &bundle).unwrap_err();
         assert!(error.to_string().contains("tool"), "{error}");
@@ -280,9 +274,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         program(&root.join("bundle/bin"));
-        let tools = Tools {
+        let tools = BuildTools {
             path: vec![root.join("bundle/bin")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let bundle = root.join("bundle");
         assert_eq!(tools.named("tool".as_ref(), &bundle), None);
@@ -296,10 +290,10 @@ mod tests {
     #[test]
     fn the_toolchain_directory_comes_first_and_is_named_by_what_is_missing() {
         let root = tempfile::tempdir().unwrap();
-        let tools = Tools {
+        let tools = BuildTools {
             directory: Some(root.path().to_owned()),
             path: vec![root.path().join("path")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let error = tools.find(&WANTED, root.path()).unwrap_err();
         let BuildError::ToolMissing { install, .. } = &error else {

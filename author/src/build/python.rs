@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::Options;
+use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{Job, Language, Made};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
 use super::program::Wanted;
 use super::tool::version;
 
@@ -23,7 +23,7 @@ const INTERFACE_NAMES: [&str; 2] = [
 
 pub(super) struct Python;
 
-impl Language for Python {
+impl BuildLanguage for Python {
     fn program(&self) -> &'static str {
         COMPONENTIZE.name
     }
@@ -32,12 +32,12 @@ impl Language for Python {
         false
     }
 
-    fn look(&self, options: &Options, directory: &Path) -> Result<String, BuildError> {
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
         let found = options.tools.find(&COMPONENTIZE, directory)?;
         Ok(found.display().to_string())
     }
 
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError> {
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
         let program = job.find(&COMPONENTIZE)?;
         let module = job.source.file_stem().and_then(|stem| stem.to_str());
         let (Some(module), Some(folder)) = (module, job.source.parent()) else {
@@ -63,7 +63,7 @@ impl Language for Python {
         let mut asked = job.tool(&program);
         asked.env("VIRTUAL_ENV", scratch.path("no-packages"));
         asked.arg("--version");
-        Ok(Made {
+        Ok(BuildOutput {
             file: component,
             compilers: vec![version(COMPONENTIZE.name, asked)],
         })

@@ -7,35 +7,35 @@ mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdout, Command};
 
 use serde_json::Value;
 use toolward_bundle::component::Surface;
 use toolward_bundle::dev::World;
 
-use self::prepare::{Workspace, fetch};
-use super::confine::Confinement;
+use self::prepare::{CargoWorkspace, fetch};
+use super::confine::BuildConfinement;
 use super::error::{BuildError, BuildReason};
-use super::language::{Job, Language, Made};
-use super::program::{Scratch, Tools};
-use super::tool::{Tool, named, read_json, read_lines, tells_of_denial, version};
-use super::{BuildProgress, Options, TARGET, read_bounded};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Scratch};
+use super::tool::{Tool, Unusable, named, read_json, read_lines, tells_of_denial, version, watch};
+use super::{BuildOptions, BuildProgress, TARGET, read_bounded};
 use crate::error::AuthorError;
 
 pub(super) struct Rust;
 
-impl Language for Rust {
+impl BuildLanguage for Rust {
     fn program(&self) -> &'static str {
         "cargo"
     }
 
-    fn look(&self, options: &Options, _: &Path) -> Result<String, BuildError> {
+    fn look(&self, options: &BuildOptions, _: &Path) -> Result<String, BuildError> {
         probe(options)?;
         let cargo = options.cargo.to_string_lossy();
         Ok(format!("{cargo} makes components for {TARGET}"))
     }
 
-    fn build(&self, job: &mut Job<'_>) -> Result<Made, BuildError> {
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
         let manifest = job.source.join("Cargo.toml");
         if !manifest.is_file() {
             return Err(BuildError::NoCrate {
@@ -49,17 +49,13 @@ impl Language for Rust {
         };
         let file = cargo.build(job)?;
         let compilers = vec![cargo.compiler(job, &file)];
-        Ok(Made { file, compilers })
+        Ok(BuildOutput { file, compilers })
     }
 }
 
 /// Whether Cargo makes components: builds an empty crate in a directory that is made for it,
 /// without network, and confined where the kernel can.
-fn probe(options: &Options) -> Result<(), BuildError> {
-    let failed = |source| AuthorError::Write {
-        path: PathBuf::from("temporary directory"),
-        source,
-    };
+fn probe(options: &BuildOptions) -> Result<(), BuildError> {
     let scratch = Scratch::with_bundle()?;
     let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
         [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
@@ -67,13 +63,13 @@ fn probe(options: &Options) -> Result<(), BuildError> {
     scratch.write("src", &[("lib.rs", "")])?;
     let from = "an empty crate";
     let mut printed = String::new();
-    let mut job = Job {
+    let mut job = BuildJob {
         from,
         source: scratch.directory(),
         world: World::Driver,
         snapshot: false,
         scratch: &scratch,
-        options: &Options {
+        options: &BuildOptions {
             locked: false,
             offline: true,
             confine: true,
@@ -103,6 +99,7 @@ fn probe(options: &Options) -> Result<(), BuildError> {
         },
         other => other,
     })?;
+    let failed = AuthorError::write(Path::new("temporary directory"));
     let bytes = read_bounded(&artifact).map_err(failed)?;
     let surface = Surface::read(&bytes).map(drop);
     surface.map_err(|source| BuildError::Surface {
@@ -111,8 +108,8 @@ fn probe(options: &Options) -> Result<(), BuildError> {
     })
 }
 
-fn find_cargo(job: &Job<'_>) -> Result<PathBuf, BuildError> {
-    let Options { cargo, tools, .. } = job.options;
+fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
+    let BuildOptions { cargo, tools, .. } = job.options;
     tools
         .named(cargo, job.scratch.bundle())
         .ok_or_else(|| BuildError::Cargo {
@@ -134,11 +131,7 @@ impl Cargo {
     ///
     /// A confined build has no network, and writes to no directory that other builds read.
     /// So Cargo fetches first, which runs none of what it fetches.
-    fn build(&self, job: &mut Job<'_>) -> Result<PathBuf, BuildError> {
-        let unusable = |source| BuildError::Cargo {
-            program: self.program.clone(),
-            source,
-        };
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<PathBuf, BuildError> {
         let options = job.options;
         let mut tool = self.tool(job);
         if let Some(directory) = self.directory {
@@ -148,10 +141,7 @@ impl Cargo {
             .arg(&self.manifest)
             .args(["--message-format", "json-render-diagnostics"])
             // Else `COMPILER_FILE` could be that of an earlier build.
-            .env("CARGO_CACHE_RUSTC_INFO", "1")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .env("CARGO_CACHE_RUSTC_INFO", "1");
         if options.locked {
             tool.arg("--locked");
         }
@@ -160,25 +150,20 @@ impl Cargo {
             tool.arg("--offline");
         }
         if confined {
-            let workspace = Workspace::find(self, job)?;
+            let workspace = CargoWorkspace::find(self, job)?;
             fetch(self, job)?;
             restrict(&mut tool, &workspace, job.scratch, &options.tools);
         }
-        let mut child = tool.start(|program, source| BuildError::Cargo { program, source })?;
-        let messages = collect_messages(&mut child).map_err(unusable)?;
         let mut reason = None;
-        if let Some(stderr) = child.stderr.take() {
-            let mut watch = |line: &str| {
-                reason = reason
-                    .into_iter()
-                    .chain(failure_reason(line, confined))
-                    .min();
-                (job.progress)(BuildProgress::Line(line));
-            };
-            read_lines(stderr, &mut watch).map_err(unusable)?;
-        }
-        let status = child.wait().map_err(unusable)?;
-        let artifacts = messages.and_then(|thread| thread.join().ok());
+        let mut show = |line: &str| {
+            reason = reason
+                .into_iter()
+                .chain(failure_reason(line, confined))
+                .min();
+            (job.progress)(BuildProgress::Line(line));
+        };
+        let unusable: Unusable = |program, source| BuildError::Cargo { program, source };
+        let (status, artifacts) = watch(&mut tool, unusable, artifacts, &mut show)?;
         if !status.success() {
             return Err(BuildError::Failed {
                 from: job.from.to_owned(),
@@ -186,9 +171,9 @@ impl Cargo {
                 reason: reason.unwrap_or(BuildReason::Cargo),
             });
         }
-        let canonical = self.manifest.canonicalize().map_err(unusable)?;
+        let failed = |source| unusable(self.program.clone(), source);
+        let canonical = self.manifest.canonicalize().map_err(failed)?;
         artifacts
-            .unwrap_or_default()
             .into_iter()
             .filter(|(of, _)| Path::new(of).canonicalize().is_ok_and(|of| of == canonical))
             .map(|(_, file)| PathBuf::from(file))
@@ -201,7 +186,7 @@ impl Cargo {
     /// How the compiler that made the artifact names itself. Only Cargo knows which one that
     /// was: `RUSTC`, settings or rustup choose it. If Cargo has left no trace of it, how
     /// Cargo names itself.
-    fn compiler(&self, job: &Job<'_>, artifact: &Path) -> String {
+    fn compiler(&self, job: &BuildJob<'_>, artifact: &Path) -> String {
         // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
         let directory = artifact.ancestors().nth(3);
         directory.and_then(compiler_in).unwrap_or_else(|| {
@@ -211,14 +196,14 @@ impl Cargo {
         })
     }
 
-    fn tool(&self, job: &Job<'_>) -> Tool {
+    fn tool(&self, job: &BuildJob<'_>) -> Tool {
         Tool::of(Command::new(&self.program), job.scratch, job.options)
     }
 }
 
 /// Names the directories that the build writes to, regardless of settings in the checkout,
 /// and allows what Cargo needs besides.
-fn restrict(tool: &mut Tool, workspace: &Workspace, scratch: &Scratch, tools: &Tools) {
+fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tools: &BuildTools) {
     tool.arg("--target-dir").arg(&workspace.target);
     tool.env("TMPDIR", scratch.directory());
     for token in &tools.rust.tokens {
@@ -253,7 +238,7 @@ fn restrict(tool: &mut Tool, workspace: &Workspace, scratch: &Scratch, tools: &T
 }
 
 /// Lets Cargo and rustup read their settings in the current directory and those above it.
-fn read_settings(confinement: &mut Confinement) {
+fn read_settings(confinement: &mut BuildConfinement) {
     const SETTINGS: [&str; 4] = [
         ".cargo/config.toml",
         ".cargo/config",
@@ -295,34 +280,27 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
 }
 
-/// Reads Cargo's messages in parallel to its other output, so that neither pipe fills.
-fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHandle<Artifacts>>> {
-    let Some(stdout) = child.stdout.take() else {
-        return Ok(None);
-    };
-    let reading = std::thread::Builder::new().spawn(move || {
-        let mut artifacts = Artifacts::new();
-        // Without an artifact the build is reported to have made none.
-        let _ = read_lines(stdout, &mut |line| {
-            let Ok(message) = serde_json::from_str::<Value>(line) else {
-                return;
-            };
-            if message.get("reason").and_then(Value::as_str) != Some("compiler-artifact") {
-                return;
+/// Reads Cargo's messages. Without an artifact the build is reported to have made none.
+fn artifacts(stdout: ChildStdout) -> Artifacts {
+    let mut artifacts = Artifacts::new();
+    let _ = read_lines(stdout, &mut |line| {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            return;
+        };
+        if message.get("reason").and_then(Value::as_str) != Some("compiler-artifact") {
+            return;
+        }
+        let Some(manifest) = message.get("manifest_path").and_then(Value::as_str) else {
+            return;
+        };
+        let files = message.get("filenames").and_then(Value::as_array);
+        for file in files.into_iter().flatten().filter_map(Value::as_str) {
+            if file.ends_with(".wasm") {
+                artifacts.push((manifest.to_owned(), file.to_owned()));
             }
-            let Some(manifest) = message.get("manifest_path").and_then(Value::as_str) else {
-                return;
-            };
-            let files = message.get("filenames").and_then(Value::as_array);
-            for file in files.into_iter().flatten().filter_map(Value::as_str) {
-                if file.ends_with(".wasm") {
-                    artifacts.push((manifest.to_owned(), file.to_owned()));
-                }
-            }
-        });
-        artifacts
+        }
     });
-    reading.map(Some)
+    artifacts
 }
 
 /// Where Cargo keeps its compiler's version, in the target directory.

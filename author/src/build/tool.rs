@@ -4,15 +4,15 @@
 use std::io::{BufRead as _, BufReader, Read};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 use toolward_bundle::text::visible_line;
 
-use super::confine::Confinement;
+use super::confine::BuildConfinement;
 use super::error::{BuildError, BuildReason};
 use super::program::Scratch;
-use super::{BuildProgress, Options, can_confine};
+use super::{BuildOptions, BuildProgress, can_confine};
 
 /// How many lines of a tool's standard output are kept until its standard error ends.
 const MAX_LINES: usize = 10_000;
@@ -32,12 +32,12 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// A command, and its confinement unless there is to be none.
 pub(super) struct Tool {
     command: Command,
-    confinement: Option<Confinement>,
+    confinement: Option<BuildConfinement>,
 }
 
 impl Tool {
-    /// A tool with the environment of [`Tools::command`](super::Tools).
-    pub(super) fn new(program: &Path, scratch: &Scratch, options: &Options) -> Self {
+    /// A tool with the environment of [`BuildTools::command`](super::BuildTools).
+    pub(super) fn new(program: &Path, scratch: &Scratch, options: &BuildOptions) -> Self {
         let command = options
             .tools
             .command(program, scratch.bundle(), scratch.directory());
@@ -45,10 +45,10 @@ impl Tool {
     }
 
     /// A tool with an environment that is settled already.
-    pub(super) fn of(command: Command, scratch: &Scratch, options: &Options) -> Self {
+    pub(super) fn of(command: Command, scratch: &Scratch, options: &BuildOptions) -> Self {
         let confinement = (options.confine && can_confine()).then(|| {
             let mut confinement =
-                Confinement::new(&options.tools, scratch.bundle(), scratch.directory());
+                BuildConfinement::new(&options.tools, scratch.bundle(), scratch.directory());
             confinement.run(Path::new(command.get_program()));
             confinement
         });
@@ -59,7 +59,7 @@ impl Tool {
     }
 
     /// What it may reach; `None` if that is all that the user can.
-    pub(super) fn confinement(&mut self) -> Option<&mut Confinement> {
+    pub(super) fn confinement(&mut self) -> Option<&mut BuildConfinement> {
         self.confinement.as_mut()
     }
 
@@ -114,49 +114,61 @@ impl DerefMut for Tool {
     }
 }
 
-/// Runs a command; what it prints goes to `progress` line by line, standard error first.
+/// Makes an error of the system's error about a program.
+pub(super) type Unusable = fn(PathBuf, std::io::Error) -> BuildError;
+
+/// Runs a tool: its standard error goes to `show` line by line, its standard output to `read`.
+pub(super) fn watch<T: Default + Send + 'static>(
+    tool: &mut Tool,
+    unusable: Unusable,
+    read: impl FnOnce(ChildStdout) -> T + Send + 'static,
+    show: &mut dyn FnMut(&str),
+) -> Result<(ExitStatus, T), BuildError> {
+    tool.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let program = PathBuf::from(tool.get_program());
+    let failed = |source| unusable(program.clone(), source);
+    let mut child = tool.start(unusable)?;
+    // Read in parallel to standard error, so that neither pipe fills.
+    let stdout = child.stdout.take();
+    let stdout = stdout.map(|stdout| std::thread::Builder::new().spawn(move || read(stdout)));
+    let stdout = stdout.transpose().map_err(failed)?;
+    if let Some(stderr) = child.stderr.take() {
+        read_lines(stderr, show).map_err(failed)?;
+    }
+    let printed = stdout.and_then(|thread| thread.join().ok());
+    let status = child.wait().map_err(failed)?;
+    Ok((status, printed.unwrap_or_default()))
+}
+
+/// Runs a tool; what it prints goes to `progress` line by line, standard error first.
 pub(super) fn run(
     mut tool: Tool,
     from: &str,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
-    let program = PathBuf::from(tool.get_program());
-    let unusable = |source| BuildError::Tool {
-        program: program.clone(),
-        source,
-    };
     let confined = tool.confinement().is_some();
-    tool.stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
-    // Read in parallel to standard error, so that neither pipe fills.
-    let stdout = child.stdout.take().map(|stdout| {
-        std::thread::Builder::new().spawn(move || {
-            let mut printed = Vec::new();
-            // What can't be read is not shown; the tool's status is the result.
-            let _ = read_lines(stdout, &mut |line| {
-                if printed.len() < MAX_LINES {
-                    printed.push(line.to_owned());
-                }
-            });
-            printed
-        })
-    });
-    let stdout = stdout.transpose().map_err(unusable)?;
     let mut denied = false;
     let mut show = |line: &str| {
         denied |= confined && tells_of_denial(line);
         progress(BuildProgress::Line(line));
     };
-    if let Some(stderr) = child.stderr.take() {
-        read_lines(stderr, &mut show).map_err(unusable)?;
-    }
-    let printed = stdout.and_then(|thread| thread.join().ok());
-    for line in printed.unwrap_or_default() {
+    let unusable: Unusable = |program, source| BuildError::Tool { program, source };
+    let read = |stdout: ChildStdout| {
+        let mut printed = Vec::new();
+        // What can't be read is not shown; the tool's status is the result.
+        let _ = read_lines(stdout, &mut |line| {
+            if printed.len() < MAX_LINES {
+                printed.push(line.to_owned());
+            }
+        });
+        printed
+    };
+    let (status, printed) = watch(&mut tool, unusable, read, &mut show)?;
+    for line in printed {
         show(&line);
     }
-    let status = child.wait().map_err(unusable)?;
     match status.success() {
         true => Ok(()),
         false => Err(BuildError::Failed {

@@ -42,104 +42,106 @@ impl Language {
     /// Its word on the command line.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Js => "js",
-            Self::Ts => "ts",
-            Self::Python => "python",
-            Self::Go => "go",
-            Self::C => "c",
-        }
+        self.row().word
     }
 
+    pub(super) const fn row(self) -> LanguageFiles {
+        match self {
+            Self::Rust => LanguageFiles {
+                word: "rust",
+                build: "crate = \"driver\"",
+                templates: templates!("rust":
+                    "Cargo.toml" => "driver/Cargo.toml",
+                    "lib.rs" => "driver/src/lib.rs",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                    "toolward-guest.Cargo.toml" => "driver/toolward-guest/Cargo.toml",
+                ),
+                library: RUST,
+            },
+            Self::Js => LanguageFiles {
+                word: "js",
+                build: "kind = \"js\"\nsource = \"driver/driver.js\"\n\
+                    # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+                    world = \"driver-random\"",
+                templates: templates!("../../sdk/js/template":
+                    "driver.js" => "driver/driver.js",
+                    "driver.test.js" => "driver/driver.test.js",
+                    "package.json" => "driver/package.json",
+                    "package-lock.json" => "driver/package-lock.json",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                ),
+                library: JS,
+            },
+            Self::Ts => LanguageFiles {
+                word: "ts",
+                build: "kind = \"js\"\nsource = \"driver/driver.ts\"\n\
+                    # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+                    world = \"driver-random\"",
+                templates: templates!("../../sdk/js/template":
+                    "driver.ts" => "driver/driver.ts",
+                    "driver.test.ts" => "driver/driver.test.ts",
+                    "package.ts.json" => "driver/package.json",
+                    "package-lock.ts.json" => "driver/package-lock.json",
+                    "tsconfig.json" => "driver/tsconfig.json",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                ),
+                library: JS,
+            },
+            Self::Python => LanguageFiles {
+                word: "python",
+                build: "kind = \"python\"\nsource = \"driver/driver.py\"\n\
+                    # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+                    world = \"driver\"",
+                templates: templates!("../../sdk/python/template":
+                    "driver.py" => "driver/driver.py",
+                    "test_driver.py" => "driver/test_driver.py",
+                    "requirements.txt" => "driver/requirements.txt",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                ),
+                library: PYTHON,
+            },
+            Self::Go => LanguageFiles {
+                word: "go",
+                build: "kind = \"go\"\nsource = \"driver\"\n\
+                    # The program starts when it is built: faster calls, but no files, and math/rand gives the same\n\
+                    # numbers in each call.\n\
+                    snapshot = true",
+                templates: templates!("../../sdk/go/template":
+                    "driver.go" => "driver/driver.go",
+                    "driver_test.go" => "driver/driver_test.go",
+                    "go.mod" => "driver/go.mod",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                ),
+                library: GO,
+            },
+            Self::C => LanguageFiles {
+                word: "c",
+                build: "kind = \"c\"\nsource = \"driver\"",
+                templates: templates!("../../sdk/c/template":
+                    "driver.c" => "driver/driver.c",
+                    "gitignore" => ".gitignore",
+                    "README.md" => "README.md",
+                ),
+                library: C,
+            },
+        }
+    }
+}
+
+/// What a language writes.
+pub(super) struct LanguageFiles {
+    word: &'static str,
     /// The lines of `[[build]]` that name the source.
-    pub(super) const fn build(self) -> &'static str {
-        match self {
-            Self::Rust => "crate = \"driver\"",
-            Self::Js => {
-                "kind = \"js\"\nsource = \"driver/driver.js\"\n\
-                 # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-                 world = \"driver-random\""
-            }
-            Self::Ts => {
-                "kind = \"js\"\nsource = \"driver/driver.ts\"\n\
-                 # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-                 world = \"driver-random\""
-            }
-            Self::Python => {
-                "kind = \"python\"\nsource = \"driver/driver.py\"\n\
-                 # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-                 world = \"driver\""
-            }
-            Self::Go => {
-                "kind = \"go\"\nsource = \"driver\"\n\
-                 # The program starts when it is built: faster calls, but no files, and math/rand gives the same\n\
-                 # numbers in each call.\n\
-                 snapshot = true"
-            }
-            Self::C => "kind = \"c\"\nsource = \"driver\"",
-        }
-    }
-
+    pub(super) build: &'static str,
     /// Its files, with placeholders.
-    pub(super) const fn templates(self) -> Files {
-        match self {
-            Self::Rust => templates!("rust":
-                "Cargo.toml" => "driver/Cargo.toml",
-                "lib.rs" => "driver/src/lib.rs",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-                "toolward-guest.Cargo.toml" => "driver/toolward-guest/Cargo.toml",
-            ),
-            Self::Js => templates!("../../sdk/js/template":
-                "driver.js" => "driver/driver.js",
-                "driver.test.js" => "driver/driver.test.js",
-                "package.json" => "driver/package.json",
-                "package-lock.json" => "driver/package-lock.json",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-            ),
-            Self::Ts => templates!("../../sdk/js/template":
-                "driver.ts" => "driver/driver.ts",
-                "driver.test.ts" => "driver/driver.test.ts",
-                "package.ts.json" => "driver/package.json",
-                "package-lock.ts.json" => "driver/package-lock.json",
-                "tsconfig.json" => "driver/tsconfig.json",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-            ),
-            Self::Python => templates!("../../sdk/python/template":
-                "driver.py" => "driver/driver.py",
-                "test_driver.py" => "driver/test_driver.py",
-                "requirements.txt" => "driver/requirements.txt",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-            ),
-            Self::Go => templates!("../../sdk/go/template":
-                "driver.go" => "driver/driver.go",
-                "driver_test.go" => "driver/driver_test.go",
-                "go.mod" => "driver/go.mod",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-            ),
-            Self::C => templates!("../../sdk/c/template":
-                "driver.c" => "driver/driver.c",
-                "gitignore" => ".gitignore",
-                "README.md" => "README.md",
-            ),
-        }
-    }
-
+    pub(super) templates: Files,
     /// Its guest library, which goes next to the driver.
-    pub(super) const fn library(self) -> Files {
-        match self {
-            Self::Rust => RUST,
-            Self::Js | Self::Ts => JS,
-            Self::Python => PYTHON,
-            Self::Go => GO,
-            Self::C => C,
-        }
-    }
+    pub(super) library: Files,
 }
 
 macro_rules! files {
@@ -288,7 +290,7 @@ mod tests {
     }
 
     fn text_of(language: Language, place: &str) -> &'static str {
-        let mut templates = language.templates().iter();
+        let mut templates = language.row().templates.iter();
         templates.find(|(name, _)| *name == place).unwrap().1
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use toolward_author::build::Plan;
-use toolward_author::scaffold::{self, Language, Options};
+use toolward_author::scaffold::{self, Language, ScaffoldOptions};
 
 use super::build;
 use crate::environment::Environment;
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         Format::Runloop => return runloop::run(arguments, id, environment, output),
         Format::Bundle => arguments.entry.unused()?,
     }
-    let options = Options {
+    let options = ScaffoldOptions {
         id,
         publisher: arguments.publisher(output),
         created: environment.created()?,

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::super::error::BuildError;
-use super::super::language::Job;
+use super::super::language::BuildJob;
 use super::super::program::checkout;
 use super::super::tool::read_lines;
 use super::super::{BuildProgress, TARGET};
@@ -19,7 +19,7 @@ use super::Cargo;
 
 /// Where a build writes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Workspace {
+pub(super) struct CargoWorkspace {
     /// The directory of the workspace's manifest.
     pub(super) root: PathBuf,
     /// The target directory.
@@ -28,10 +28,10 @@ pub(super) struct Workspace {
     pub(super) intermediate: Option<PathBuf>,
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Asks Cargo. Where it doesn't answer, the build will say what is wrong: this takes
     /// the crate's own directory.
-    pub(super) fn find(cargo: &Cargo, job: &Job<'_>) -> Result<Self, BuildError> {
+    pub(super) fn find(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Self, BuildError> {
         let mut command = command(cargo, job);
         command
             .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -86,7 +86,7 @@ impl Workspace {
 
 /// Fetches what the build needs, and brings `Cargo.lock` up to date. Where that fails,
 /// the build may still have all that it needs, or says what is missing.
-pub(super) fn fetch(cargo: &Cargo, job: &mut Job<'_>) -> Result<(), BuildError> {
+pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildError> {
     let mut command = command(cargo, job);
     command
         .args(["fetch", "--manifest-path"])
@@ -115,7 +115,7 @@ pub(super) fn fetch(cargo: &Cargo, job: &mut Job<'_>) -> Result<(), BuildError> 
 }
 
 /// The machine that this Cargo was made for.
-fn host(cargo: &Cargo, job: &Job<'_>) -> Result<Option<String>, BuildError> {
+fn host(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Option<String>, BuildError> {
     let mut command = command(cargo, job);
     command.arg("-vV");
     let printed = output(cargo, command)?;
@@ -125,7 +125,7 @@ fn host(cargo: &Cargo, job: &Job<'_>) -> Result<Option<String>, BuildError> {
 }
 
 /// A Cargo that no settings of the checkout hold for.
-fn command(cargo: &Cargo, job: &Job<'_>) -> Command {
+fn command(cargo: &Cargo, job: &BuildJob<'_>) -> Command {
     let mut command = Command::new(&cargo.program);
     command
         .current_dir("/")
@@ -158,10 +158,10 @@ mod tests {
     use super::*;
 
     /// What is made of an answer about the crate in `checkout/driver`.
-    fn workspace(place: &Path, said: &Value) -> Workspace {
+    fn workspace(place: &Path, said: &Value) -> CargoWorkspace {
         let checkout = place.join("checkout");
         std::fs::create_dir_all(checkout.join("driver")).unwrap();
-        Workspace::of(
+        CargoWorkspace::of(
             said,
             &checkout.join("driver"),
             &checkout,

@@ -58,18 +58,18 @@ impl Home {
     }
 
     fn build(&self, confine: bool) -> PathBuf {
-        let options = Options {
+        let options = BuildOptions {
             cargo: self.path("bin/cargo").into(),
             locked: true,
             offline: false,
             confine,
-            tools: Tools {
+            tools: BuildTools {
                 home: Some(self.path("")),
                 rust: RustSettings::default(),
-                ..Tools::default()
+                ..BuildTools::default()
             },
         };
-        let mut job = Job {
+        let mut job = BuildJob {
             from: "driver",
             source: &self.path("checkout/driver"),
             world: World::Driver,

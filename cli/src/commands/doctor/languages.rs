@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use toolward_author::BuildKind;
-use toolward_author::build::{self, BuildError, Options};
+use toolward_author::build::{self, BuildError, BuildOptions};
 use toolward_bundle::text::visible_line;
 
 use crate::commands::build::{guest_cargo, tools};
@@ -107,8 +107,8 @@ impl LanguageFlags {
         found.collect()
     }
 
-    fn options(&self, environment: &Environment) -> Options {
-        Options {
+    fn options(&self, environment: &Environment) -> BuildOptions {
+        BuildOptions {
             cargo: self.cargo(environment),
             locked: false,
             offline: true,
