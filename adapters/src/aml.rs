@@ -5,7 +5,6 @@ mod codes;
 mod definition;
 mod fields;
 mod lints;
-mod names;
 mod rules;
 mod transports;
 
@@ -18,7 +17,7 @@ use fields::Findings;
 
 pub use codes::CODES;
 pub(crate) use definition::{Credentials, Definition, Transport};
-pub(crate) use rules::{Behaviour, SPEC_VERSION, Status};
+pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, word};
 
 /// How the names of such files end.
 pub const EXTENSION: &str = ".tool.md";
@@ -41,7 +40,7 @@ pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
         return found;
     };
     let mut findings = Findings::new(file);
-    names::check(&document, &mut findings);
+    lints::check_names(&document, &mut findings);
     if let Some(definition) = rules::check(&document, &mut findings) {
         lints::check(definition, &mut findings);
     }

@@ -81,24 +81,22 @@ impl Attachments {
         let Some(attachment) = self.0.get(&(tool.bundle.to_string(), id.to_owned())) else {
             return Ok(None);
         };
-        let frame = |name: &str, schema: &Value| -> Map<String, Value> {
-            let members = [
-                ("frame", json!(name)),
-                ("id", json!(id)),
-                ("invocation", json!(call.invocation)),
-                ("schema", schema.clone()),
-                ("schema_refs", json!(attachment.schema_refs)),
-                ("tags", json!(attachment.tags)),
-            ];
-            let members = members.into_iter();
-            members
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect()
+        let frame = |name: &str, schema: &Value| {
+            json!({
+                "frame": name,
+                "id": id,
+                "invocation": call.invocation,
+                "schema": schema,
+                "schema_refs": attachment.schema_refs,
+                "tags": attachment.tags,
+            })
         };
-        let add = |frame: &mut Map<String, Value>, name: &str, value: Value| {
-            frame.insert(name.to_owned(), value);
+        let add = |frame: &mut Value, name: &str, value: Value| {
+            if let Some(members) = frame.as_object_mut() {
+                members.insert(name.to_owned(), value);
+            }
         };
-        let add_payload = |frame: &mut Map<String, Value>, kind, field: Option<&str>| {
+        let add_payload = |frame: &mut Value, kind, field: Option<&str>| {
             match payload(reader, call, kind, settings)? {
                 Ok(mut value) => {
                     let part = field.and_then(|field| Some(value.get_mut(field)?.take()));
@@ -124,6 +122,6 @@ impl Attachments {
             }
             None => add(&mut result, "ok", Value::Null),
         }
-        Ok(Some([called, result].map(Value::Object)))
+        Ok(Some([called, result]))
     }
 }

@@ -29,20 +29,19 @@ mod write;
 
 pub use aml::{Aml, AmlFile, AmlOptions, aml};
 pub use amplifier::spec_bundle;
-pub use runloop::{RunloopFiles, RunloopOptions, runloop};
+pub use document::NewBundle;
+pub use runloop::{RunloopFiles, runloop};
+
+use document::check_id;
 
 /// The formats whose documents `check` finds by their names.
 pub const FORMATS: &[&dyn ImportFormat] = &[&Aml];
 
 /// What the user declares about the tools of an imported component.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The id of the bundle, and of its tool; where there are several, of each the beginning.
-    pub id: String,
-    /// Who will sign it.
-    pub publisher: String,
-    /// `created`, in seconds since 1970.
-    pub created: i64,
+pub struct ImportOptions {
+    /// The bundle, whose id is its tool's, too; of several tools, the prefix of each.
+    pub bundle: NewBundle,
     /// Directories that the tools read, such as `/data`; with `:rw` behind, also write.
     pub workspaces: Vec<String>,
     /// Hosts that they send requests to.
@@ -209,7 +208,7 @@ struct Described<'a> {
 ///
 /// When a name is not an id, no tool can be made of any function, or what is declared is not
 /// valid.
-pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError> {
+pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "component")?;
     let functions = Functions::read(wasm, &surface.exports)?;
@@ -226,8 +225,8 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
     let only = offered.len() == 1;
     for (export, function) in &offered {
         let tool = match only {
-            true => options.id.clone(),
-            false => match tool_id(&options.id, export, &called) {
+            true => options.bundle.id.clone(),
+            false => match tool_id(&options.bundle.id, export, &called) {
                 Ok(tool) => tool,
                 Err(reason) => {
                     left_out.push(LeftOut::new(export, &reason));
@@ -290,9 +289,9 @@ codes! {
 }
 
 /// What a component imports and no flag declares, as far as a call depends on it.
-fn remarks(surface: &Surface, options: &Options) -> Vec<Remark> {
+fn remarks(surface: &Surface, options: &ImportOptions) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    let mut add = |undeclared| remarks.push(Remark::new(&options.id, &undeclared));
+    let mut add = |undeclared| remarks.push(Remark::new(&options.bundle.id, &undeclared));
     if surface.imports_package("wasi:http") && options.network.is_empty() {
         add(Undeclared::Network);
     }
@@ -350,13 +349,17 @@ fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTo
 /// # Errors
 ///
 /// As [`component`], and when `spec` does not describe a tool.
-pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported, ImportError> {
+pub fn amplifier(
+    wasm: &[u8],
+    spec: &str,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "amplifier")?;
     let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;
     write::declarations(options)?;
     let described = Described {
-        tool: &options.id,
+        tool: &options.bundle.id,
         name: title(&spec.name),
         description: spec.description,
         inputs: spec.parameters,
@@ -365,7 +368,7 @@ pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported,
         function: AMPLIFIER_TOOL,
     };
     let called = [Called {
-        tool: options.id.clone(),
+        tool: options.bundle.id.clone(),
         component: json!({ "world": "amplifier-tool" }),
         contract: write::contract(&described, options)?,
         function: AMPLIFIER_TOOL,
@@ -374,7 +377,7 @@ pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported,
     Ok(Imported {
         files,
         remarks: remarks(&surface, options),
-        tools: vec![options.id.clone()],
+        tools: vec![options.bundle.id.clone()],
         ..Imported::default()
     })
 }
@@ -454,20 +457,12 @@ pub fn create(directory: &Path, imported: &Imported) -> Result<(), ImportError> 
 }
 
 /// Checks that all names of a bundle are ids.
-fn checked_names(options: &Options, tools: &[Called<'_>]) -> Result<(), ImportError> {
-    let names = [("id", &options.id), ("publisher", &options.publisher)];
+fn checked_names(options: &ImportOptions, tools: &[Called<'_>]) -> Result<(), ImportError> {
+    options.bundle.check("id")?;
     let tools: BTreeSet<&String> = tools.iter().map(|called| &called.tool).collect();
-    let driver = format!("{}.driver", options.id);
-    let tools = tools.into_iter().map(|id| ("the id of a tool", id));
-    for (what, name) in names
-        .into_iter()
-        .chain(tools)
-        .chain([("the id of the driver", &driver)])
-    {
-        Id::parse(name).map_err(|source| ImportError::Name {
-            what: what.to_owned(),
-            source,
-        })?;
+    for id in tools {
+        check_id("the id of a tool", id)?;
     }
-    Ok(())
+    let driver = format!("{}.driver", options.bundle.id);
+    check_id("the id of the driver", &driver)
 }

@@ -10,20 +10,8 @@ use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::index::Index;
 use toolward_signing::id::Id;
-use toolward_signing::timestamp::Timestamp;
 
-/// What the new bundle is called, and what is in it.
-#[derive(Debug, Clone, Default)]
-pub struct NewBundle {
-    /// The id of the bundle.
-    pub id: String,
-    /// Who will sign it.
-    pub publisher: String,
-    /// `created`, in seconds since 1970.
-    pub created: i64,
-    /// Its tools, one at least.
-    pub entries: Vec<Attachment>,
-}
+use crate::import::NewBundle;
 
 /// One tool: a request.
 #[derive(Debug, Clone, Default)]
@@ -40,32 +28,29 @@ pub struct Attachment {
     pub secret: Option<String>,
 }
 
-/// Writes a new bundle to `directory`, which must not exist, and gives the names of the files written.
+/// Writes a new bundle with these tools, one at least, to `directory`, which must not exist, and gives the names of the
+/// files written.
 ///
 /// # Errors
 ///
 /// When a name is not an id, an entry can't be, or the directory exists or can't be written.
-pub fn create(directory: &Path, options: &NewBundle) -> Result<Vec<String>, ScaffoldError> {
-    for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
+pub fn create(
+    directory: &Path,
+    bundle: &NewBundle,
+    entries: &[Attachment],
+) -> Result<Vec<String>, ScaffoldError> {
+    for (what, name) in [("id", &bundle.id), ("publisher", &bundle.publisher)] {
         Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
     }
-    let created = Timestamp::from_unix(options.created)
-        .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
-    let text = |text: &str| toml::Value::String(text.to_owned());
-    let bundle = format!(
-        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
-         sequence = 1\npublisher = {}\ncreated = {}\n",
-        text(&options.id),
-        text(&options.publisher),
-        text(&created.to_string()),
-    );
-    for entry in &options.entries {
+    let unwritable = ScaffoldError::Unwritable { what: "the time" };
+    let toml = bundle.toml().ok_or(unwritable)?;
+    for entry in entries {
         check_entry(entry)?;
     }
-    let entries: Vec<Value> = options.entries.iter().map(written).collect();
+    let entries: Vec<Value> = entries.iter().map(written).collect();
     let document = format!("{:#}\n", json!({ "version": 1, "tools": entries }));
-    read_back(&document, &options.id)?;
-    let files = [("bundle.toml", bundle), ("tools.json", document)];
+    read_back(&document, &bundle.id)?;
+    let files = [("bundle.toml", toml), ("tools.json", document)];
     let written = files.iter().map(|(name, text)| (*name, text.as_bytes()));
     create_directory(directory, written)?;
     Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())

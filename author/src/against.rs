@@ -14,12 +14,10 @@ use toolward_bundle::files::Files;
 use toolward_bundle::locate::about_file;
 use toolward_bundle::{ReadError, codes, inspect};
 use toolward_contract::Outline;
-use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::Driver;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_signing::manifest::FileRole;
 use toolward_support::report::Code;
 
 use self::subset::{Difference, What, differences};
@@ -69,12 +67,7 @@ impl Earlier {
         let mut found = Vec::new();
         for earlier in self.tools.values() {
             let id = earlier.id.as_str();
-            let mut unread = documents.unread_of(FileRole::Contract);
-            let there = documents
-                .tools
-                .iter()
-                .any(|tool| tool.value.id.as_str() == id);
-            if !there && !unread.any(|unread| unread.may_be(id)) {
+            if !documents.may_have_tool(id) {
                 let message = format!("{id} {} is gone: its callers find no tool", earlier.version);
                 let gone = about_file(
                     bundle_toml::FILE,
@@ -156,13 +149,21 @@ impl Contracts<'_> {
             }
             (_, None) => {}
         }
-        for added in added(old, new) {
-            self.add(
-                &codes::CONTRACT_EFFECTS_ADDED,
-                (added.field, "", ""),
-                &added.says(),
-                found,
-            );
+        // A caller, or a driver of another bundle, relied on less.
+        let gained = [
+            ("mutates", old.mutates.missing(&new.mutates)),
+            (
+                "requires",
+                (old.requires.capabilities).missing(&new.requires.capabilities),
+            ),
+        ];
+        for (field, gained) in gained {
+            if !gained.is_empty() {
+                let gained: Vec<String> = gained.iter().map(ToString::to_string).collect();
+                let says = format!("has {}", gained.join(", "));
+                let code = &codes::CONTRACT_EFFECTS_ADDED;
+                self.add(code, (field, "", ""), &says, found);
+            }
         }
         if new.timeout < old.timeout {
             let says = format!("is shorter than {} ms", old.timeout.as_millis());
@@ -170,69 +171,36 @@ impl Contracts<'_> {
             self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says, found);
         }
         // What callers get now, and did not get before.
-        for difference in differences(new.outputs.closed(), old.outputs.closed()) {
-            let (code, says) = match &difference.what {
-                What::Type(name) => (&codes::CONTRACT_WIDENED, format!("gives {name}")),
-                What::Values => (&codes::CONTRACT_WIDENED, "gives other values".to_owned()),
-                What::Bound(keyword) => {
-                    (&codes::CONTRACT_WIDENED, format!("has a wider `{keyword}`"))
-                }
-                What::Added(keyword) => (
-                    &codes::CONTRACT_WIDENED,
-                    format!("gives values that `{keyword}` did not allow"),
-                ),
-                What::Required(name) => (&codes::CONTRACT_WIDENED, format!("may lack {name:?}")),
-                What::Unnamed(name) => {
-                    (&codes::CONTRACT_WIDENED, format!("does not name {name:?}"))
-                }
-                What::Unclear(keyword) => {
-                    (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
-                }
-                // Added properties don't count.
-                What::Property(_) | What::Others => continue,
-            };
-            let at = (
-                "outputs",
-                difference.inner.as_str(),
-                difference.what.keyword(),
-            );
-            self.add(code, at, &says, found);
+        for Difference { inner, what, .. } in
+            differences(new.outputs.closed(), old.outputs.closed())
+        {
+            let code = &codes::CONTRACT_WIDENED;
+            self.differs(("outputs", &inner), &what, (code, widening), found);
         }
     }
 
     /// Values that were valid and are not any more.
     fn narrowed(&self, field: &str, old: &Schema, new: &Schema, found: &mut Vec<Diagnostic>) {
         for Difference { outer, what, .. } in differences(old.closed(), new.closed()) {
-            let at = (field, outer.as_str(), what.keyword());
-            let (code, says) = match &what {
-                What::Type(name) => (&codes::CONTRACT_NARROWED, format!("does not allow {name}")),
-                What::Values => (
-                    &codes::CONTRACT_NARROWED,
-                    "does not allow all values".to_owned(),
-                ),
-                What::Bound(keyword) => (
-                    &codes::CONTRACT_NARROWED,
-                    format!("has a narrower `{keyword}`"),
-                ),
-                What::Added(keyword) => (
-                    &codes::CONTRACT_NARROWED,
-                    format!("has a `{keyword}` that does not allow all values"),
-                ),
-                What::Required(name) => (&codes::CONTRACT_NARROWED, format!("requires {name:?}")),
-                What::Unnamed(_) => continue,
-                What::Property(name) => (
-                    &codes::CONTRACT_NARROWED,
-                    format!("does not allow the property {name:?}"),
-                ),
-                What::Others => (
-                    &codes::CONTRACT_NARROWED,
-                    "does not allow properties that it does not name".to_owned(),
-                ),
-                What::Unclear(keyword) => {
-                    (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
-                }
-            };
-            self.add(code, at, &says, found);
+            let code = &codes::CONTRACT_NARROWED;
+            self.differs((field, &outer), &what, (code, narrowing), found);
+        }
+    }
+
+    /// Adds a difference of the schema at a pointer, if it has a text.
+    fn differs(
+        &self,
+        (field, pointer): (&str, &str),
+        what: &What,
+        (code, text): (&Code, fn(&What) -> Option<String>),
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let code = match what {
+            What::Unclear(_) => &codes::CONTRACT_CHANGED,
+            _ => code,
+        };
+        if let Some(says) = text(what) {
+            self.add(code, (field, pointer, what.keyword()), &says, found);
         }
     }
 
@@ -264,36 +232,33 @@ impl Contracts<'_> {
     }
 }
 
-/// Capabilities that a field of a contract gained.
-struct AddedEffects {
-    field: &'static str,
-    capabilities: CapabilitySet,
+/// What a schema allows that it did not. Added properties don't count.
+fn widening(what: &What) -> Option<String> {
+    Some(match what {
+        What::Type(name) => format!("gives {name}"),
+        What::Values => "gives other values".to_owned(),
+        What::Bound(keyword) => format!("has a wider `{keyword}`"),
+        What::Added(keyword) => format!("gives values that `{keyword}` did not allow"),
+        What::Required(name) => format!("may lack {name:?}"),
+        What::Unnamed(name) => format!("does not name {name:?}"),
+        What::Unclear(keyword) => format!("has another `{keyword}`"),
+        What::Property(_) | What::Others => return None,
+    })
 }
 
-impl AddedEffects {
-    fn says(&self) -> String {
-        let added: Vec<String> = self.capabilities.iter().map(ToString::to_string).collect();
-        format!("has {}", added.join(", "))
-    }
-}
-
-/// What `new` declares and `old` did not. A caller, or a driver of another bundle, relied on less.
-fn added(old: &Tool, new: &Tool) -> Vec<AddedEffects> {
-    let fields = [
-        ("mutates", &old.mutates, &new.mutates),
-        (
-            "requires",
-            &old.requires.capabilities,
-            &new.requires.capabilities,
-        ),
-    ];
-    let gained = fields.into_iter().map(|(field, old, new)| AddedEffects {
-        field,
-        capabilities: old.missing(new),
-    });
-    gained
-        .filter(|gained| !gained.capabilities.is_empty())
-        .collect()
+/// What a schema does not allow any more.
+fn narrowing(what: &What) -> Option<String> {
+    Some(match what {
+        What::Type(name) => format!("does not allow {name}"),
+        What::Values => "does not allow all values".to_owned(),
+        What::Bound(keyword) => format!("has a narrower `{keyword}`"),
+        What::Added(keyword) => format!("has a `{keyword}` that does not allow all values"),
+        What::Required(name) => format!("requires {name:?}"),
+        What::Property(name) => format!("does not allow the property {name:?}"),
+        What::Others => "does not allow properties that it does not name".to_owned(),
+        What::Unclear(keyword) => format!("has another `{keyword}`"),
+        What::Unnamed(_) => return None,
+    })
 }
 
 /// Inputs and outputs that a driver carried before and drops in the same major version.

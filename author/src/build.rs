@@ -1,52 +1,58 @@
 //! Builds the components of a bundle under work, each `[[build]]` of `bundle.toml` with
 //! the tools of its language, and copies what comes out to its place. A build installs
-//! nothing; [`install`] does.
+//! nothing: an error names the command that does.
 
 mod c;
-mod cargo;
-mod compiler;
 mod confine;
 mod error;
 mod fold;
 mod go;
-mod install;
 mod js;
-mod lines;
-mod plan;
+mod language;
 mod program;
 mod python;
-mod scratch;
+mod rust;
 mod start;
 mod tool;
 mod wrap;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_bundle::component::{MAX_SIZE, Surface, SurfaceError};
-use toolward_bundle::dev::{BuildEntry, BuildKind};
+use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
 use toolward_bundle::files::{self, FilesError};
 use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
-use self::cargo::{Crate, name_compiler, run_cargo};
 pub use self::error::{BuildError, BuildReason};
-pub use self::install::{Installable, install};
-pub use self::plan::Plan;
-pub use self::program::{RustSettings, Tools};
-use self::scratch::Scratch;
+use self::language::{BuildJob, BuildLanguage, BuildOutput};
+use self::program::Scratch;
+pub use self::program::{BuildTools, RustSettings};
 use crate::error::AuthorError;
-use crate::stale::Sources;
+use crate::stale::BuildSources;
 use crate::{lints, output};
+
+/// What builds a kind of source; `None` for a module that is built already.
+fn language(kind: BuildKind) -> Option<&'static dyn BuildLanguage> {
+    Some(match kind {
+        BuildKind::Rust => &rust::Rust,
+        BuildKind::Js => &js::Js,
+        BuildKind::Python => &python::Python,
+        BuildKind::Go => &go::Go,
+        BuildKind::C => &c::C,
+        BuildKind::Wasm => return None,
+    })
+}
 
 /// The target that drivers compile for.
 pub const TARGET: &str = "wasm32-wasip2";
 
 /// How to build.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BuildOptions {
     /// A Cargo whose compiler has the target [`TARGET`].
     pub cargo: OsString,
     /// Refuse to change `Cargo.lock` (`--locked`).
@@ -58,7 +64,7 @@ pub struct Options {
     /// to scratch and target directories and caches, and have no network.
     pub confine: bool,
     /// The tools of other languages.
-    pub tools: Tools,
+    pub tools: BuildTools,
 }
 
 /// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
@@ -101,10 +107,59 @@ pub struct Built {
     pub compilers: Vec<String>,
 }
 
-/// A file that tools made, and how they name themselves.
-struct Made {
-    file: PathBuf,
-    compilers: Vec<String>,
+/// What is going to be built, read once: the build is what the user confirmed,
+/// even if the files change meanwhile.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    directory: PathBuf,
+    builds: Vec<BuildEntry>,
+}
+
+impl Plan {
+    /// The builds of the bundle in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// When `bundle.toml` is missing or invalid, or has no `[[build]]`.
+    pub fn read(directory: &Path) -> Result<Self, BuildError> {
+        // A missing directory has no bundle.toml, which is the error.
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_owned());
+        let bundle = read_bundle_toml(&directory).map_err(AuthorError::from)?;
+        match bundle.builds.is_empty() {
+            true => Err(BuildError::NothingToBuild),
+            false => Ok(Self {
+                directory,
+                builds: bundle.builds,
+            }),
+        }
+    }
+
+    /// The bundle's directory, absolute and without links.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The builds, in their order.
+    #[must_use]
+    pub fn builds(&self) -> &[BuildEntry] {
+        &self.builds
+    }
+
+    /// The programs that are started, by name, each once.
+    #[must_use]
+    pub fn programs(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> = self
+            .builds
+            .iter()
+            .filter_map(|entry| Some(language(entry.kind)?.program()))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
 }
 
 /// Builds every `[[build]]` of a bundle, in order.
@@ -114,7 +169,7 @@ struct Made {
 /// At the first build that fails; components built before it stay.
 pub fn build(
     plan: &Plan,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Vec<Built>, BuildError> {
     if options.confine && !plan.programs().is_empty() && !can_confine() {
@@ -133,99 +188,32 @@ pub fn build(
     Ok(built)
 }
 
-/// The tools that were found for a language, or which is missing.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// The kind of source that they build.
-    pub kind: BuildKind,
-    /// The program, in words.
-    pub tools: Result<String, BuildError>,
-}
-
-/// Looks for the tools of each language but Rust ([`probe`]), for bundles in
-/// `directory`. Starts nothing.
-#[must_use]
-pub fn look(tools: &Tools, directory: &Path) -> Vec<Found> {
-    [
-        (BuildKind::Js, js::look(tools, directory)),
-        (BuildKind::Python, python::look(tools, directory)),
-        (BuildKind::Go, go::look(tools, directory)),
-        (BuildKind::C, c::look(tools, directory)),
-    ]
-    .into_iter()
-    .map(|(kind, tools)| Found { kind, tools })
-    .collect()
-}
-
-/// Whether `cargo` makes components: builds an empty crate in a directory of its
-/// own, without network, and confined where the kernel can.
+/// The tools that build a kind of source for bundles in `directory`, in words. Of Rust's tools
+/// it builds an empty crate, without network, and confined where the kernel can; it starts no
+/// others.
 ///
 /// # Errors
 ///
-/// As [`build`].
-pub fn probe(cargo: &OsStr, tools: &Tools) -> Result<(), BuildError> {
-    let failed = |source| AuthorError::Write {
-        path: PathBuf::from("temporary directory"),
-        source,
-    };
-    let scratch = Scratch::of_its_own()?;
-    let directory = scratch.directory();
-    let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
-        [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
-    std::fs::create_dir(directory.join("src")).map_err(failed)?;
-    std::fs::write(directory.join("Cargo.toml"), manifest).map_err(failed)?;
-    std::fs::write(directory.join("src/lib.rs"), "").map_err(failed)?;
-    let from = "an empty crate";
-    let options = Options {
-        cargo: cargo.to_owned(),
-        locked: false,
-        offline: true,
-        confine: true,
-        tools: tools.clone(),
-    };
-    let mut said = String::new();
-    // Cargo takes settings, programs among them, from the current directory and those
-    // above it. Only the system's owner writes to the root.
-    let krate = Crate {
-        program: &find_cargo(&options, directory)?,
-        directory: Some(Path::new("/")),
-        manifest: &directory.join("Cargo.toml"),
-        from,
-        scratch: &scratch,
-    };
-    let artifact = run_cargo(&krate, &options, &mut |progress| {
-        if let BuildProgress::Line(line) = progress
-            && line.starts_with("error")
-            && said.is_empty()
-        {
-            said = line.to_owned();
-        }
-    })
-    .map_err(|error| match error {
-        BuildError::Failed { status, reason, .. } if !said.is_empty() => BuildError::Failed {
-            from: format!("{from} ({said})"),
-            status,
-            reason,
-        },
-        other => other,
-    })?;
-    let bytes = read_bounded(&artifact).map_err(failed)?;
-    Surface::read(&bytes).map_err(|source| BuildError::Surface {
-        from: from.to_owned(),
-        source,
-    })?;
-    Ok(())
+/// Which tool is missing, with the command that installs it; what is wrong with Cargo.
+pub fn look(
+    kind: BuildKind,
+    options: &BuildOptions,
+    directory: &Path,
+) -> Result<String, BuildError> {
+    match language(kind) {
+        Some(language) => language.look(options, directory),
+        None => Ok("nothing is needed".to_owned()),
+    }
 }
 
 fn build_one(
     directory: &Path,
     entry: &BuildEntry,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
     check_snapshot(directory, entry)?;
-    let sources = Sources::read(directory, entry);
+    let sources = BuildSources::read(directory, entry);
     let (bytes, compilers) = component(directory, entry, options, progress)?;
     let bytes: Arc<[u8]> = bytes.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
@@ -253,7 +241,7 @@ fn build_one(
     sources.keep(directory, entry, &bytes)?;
     Ok(Built {
         entry: entry.clone(),
-        reproducible: !matches!(entry.kind, BuildKind::Js | BuildKind::Python),
+        reproducible: language(entry.kind).is_none_or(BuildLanguage::is_reproducible),
         surface,
         compilers,
     })
@@ -263,38 +251,28 @@ fn build_one(
 fn component(
     directory: &Path,
     entry: &BuildEntry,
-    options: &Options,
+    options: &BuildOptions,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(Vec<u8>, Vec<String>), BuildError> {
     let source = find_source(directory, entry)?;
     let scratch = Scratch::new(directory)?;
-    if entry.kind == BuildKind::Rust {
-        let manifest = source.join("Cargo.toml");
-        if !manifest.is_file() {
-            return Err(BuildError::NoCrate { path: source });
-        }
-        let krate = Crate {
-            program: &find_cargo(options, directory)?,
-            directory: None,
-            manifest: &manifest,
+    let made = match language(entry.kind) {
+        Some(language) => language.build(&mut BuildJob {
             from: &entry.source,
+            source: &source,
+            world: entry.world,
+            snapshot: entry.snapshot,
             scratch: &scratch,
-        };
-        let artifact = run_cargo(&krate, options, progress)?;
-        let compilers = vec![name_compiler(&krate, options, &artifact)];
-        return Ok((read_component(&artifact)?, compilers));
-    }
-    let made = match entry.kind {
-        BuildKind::Js => js::build(&source, entry, &scratch, options, progress)?,
-        BuildKind::Python => python::build(&source, entry, &scratch, options, progress)?,
-        BuildKind::Go => go::build(&source, entry, &scratch, options, progress)?,
-        BuildKind::C => c::build(&source, entry, &scratch, options, progress)?,
-        BuildKind::Rust | BuildKind::Wasm => Made {
+            options,
+            progress,
+        })?,
+        None => BuildOutput {
             file: source,
             compilers: Vec::new(),
         },
     };
-    let wasm = read_component(&made.file)?;
+    let failed = FilesError::io(&made.file);
+    let mut wasm = read_bounded(&made.file).map_err(|error| AuthorError::from(failed(error)))?;
     if wasm.len() as u64 > MAX_SIZE {
         return Err(BuildError::Surface {
             from: entry.source.clone(),
@@ -303,38 +281,23 @@ fn component(
             },
         });
     }
-    let wasm = match entry.snapshot {
-        true => snapshot(entry, &wasm)?,
-        false => wasm,
-    };
+    if entry.snapshot {
+        wasm = start::run(&wasm).map_err(|message| BuildError::Snapshot {
+            from: entry.source.clone(),
+            message,
+        })?;
+    }
     let component = wrap::component(wasm, &scratch.worlds());
     let component = component.map_err(|message| BuildError::Wrap {
         from: entry.source.clone(),
         message,
     })?;
-    // What others made is kept.
+    // What others made is kept, and Cargo links one module.
     let folded = match entry.kind {
-        BuildKind::Wasm => None,
+        BuildKind::Wasm | BuildKind::Rust => None,
         _ => fold::component(&component).ok(),
     };
     Ok((folded.unwrap_or(component), made.compilers))
-}
-
-/// The module after its start.
-fn snapshot(entry: &BuildEntry, wasm: &[u8]) -> Result<Vec<u8>, BuildError> {
-    start::run(wasm).map_err(|message| BuildError::Snapshot {
-        from: entry.source.clone(),
-        message,
-    })
-}
-
-/// Cargo, for the bundle in `directory`.
-fn find_cargo(options: &Options, directory: &Path) -> Result<PathBuf, BuildError> {
-    let found = options.tools.named(&options.cargo, directory);
-    found.ok_or_else(|| BuildError::Cargo {
-        program: PathBuf::from(&options.cargo),
-        source: std::io::ErrorKind::NotFound.into(),
-    })
 }
 
 /// The source's place, without links on the way: a link could lead out of the bundle.
@@ -345,15 +308,6 @@ fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildErr
         _ if entry.kind == BuildKind::Rust => Err(BuildError::NoCrate { path }),
         _ => Err(BuildError::SourceMissing { path }),
     }
-}
-
-fn read_component(path: &Path) -> Result<Vec<u8>, BuildError> {
-    read_bounded(path).map_err(|source| {
-        BuildError::Author(AuthorError::from(FilesError::Io {
-            path: path.to_owned(),
-            source,
-        }))
-    })
 }
 
 /// Validates with what the host's engine runs, so that a component of another kind is

@@ -89,6 +89,14 @@ impl Findings {
         }
     }
 
+    fn add(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.documents == 0 && self.diagnostics.is_empty()
+    }
+
     /// Compares the contracts of the bundle with this id with its earlier release.
     fn compare(
         &mut self,
@@ -176,7 +184,7 @@ fn check_directory(path: &Path, options: &CheckOptions<'_>, report: &mut CheckRe
     for workspace in below.workspaces {
         let inside = Below::look_into_workspace(&workspace);
         let mut found = check_workspace(&workspace, &inside.bundles);
-        found.diagnostics.extend(inside.cut());
+        found.add(inside.cut());
         report.take(&workspace, found);
         bundles.extend(inside.bundles);
     }
@@ -226,7 +234,7 @@ fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport)
                 found.show_lines(&loose);
             } else {
                 found = examine_loose(&loose);
-                if found.documents == 0 && found.diagnostics.is_empty() {
+                if found.is_empty() {
                     found.diagnostics.push(unknown_kind(&name));
                 }
             }
@@ -252,14 +260,12 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
     let bundle: Option<BundleToml> = match files::read(root, bundle_toml::FILE, limit) {
         Err(error) => {
-            found
-                .diagnostics
-                .push(unreadable(bundle_toml::FILE, &error));
+            found.add([unreadable(bundle_toml::FILE, &error)]);
             None
         }
         Ok(bytes) => {
             let parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
-            found.diagnostics.extend(parsed.diagnostics);
+            found.add(parsed.diagnostics);
             sources.insert(bundle_toml::FILE.to_owned(), bytes);
             parsed.value
         }
@@ -290,20 +296,14 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     for diagnostic in &mut found.diagnostics {
         lints::soften_unbuilt(diagnostic, &documents, &builds);
     }
-    found.diagnostics.extend(lints::names(&collected));
-    found
-        .diagnostics
-        .extend(lints::folders(&documents, &collected.files));
-    found
-        .diagnostics
-        .extend(lints::drivers(&documents, &collected.files));
+    found.add(lints::names(&collected));
+    found.add(lints::folders(&documents, &collected.files));
+    found.add(lints::drivers(&documents, &collected.files));
     for diagnostic in &mut found.diagnostics {
         lints::harden_built(diagnostic, &documents, &builds);
     }
-    found
-        .diagnostics
-        .extend(lints::components(&documents, &collected.files, &builds));
-    found.diagnostics.extend(stale::components(root, &builds));
+    found.add(lints::components(&documents, &collected.files, &builds));
+    found.add(stale::components(root, &builds));
     match index::authored(root, &collected.files) {
         Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
         Ok(Some(written)) => {
@@ -322,7 +322,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     }
     if found.documents == 0 && problems.is_empty() {
         let empty = rules::not_empty(&documents, &collected.files);
-        found.diagnostics.extend(empty);
+        found.add(empty);
     }
     sources.extend(std::mem::take(&mut collected.files));
     found.show_lines(&sources);
@@ -330,9 +330,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
         one.file = collected.place(&one.file);
     }
     let problems = problems.iter();
-    found
-        .diagnostics
-        .extend(problems.map(|problem| unreadable_at(root, problem)));
+    found.add(problems.map(|problem| unreadable_at(root, problem)));
     found
 }
 
@@ -361,18 +359,15 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
 fn check_loose(root: &Path, options: &CheckOptions<'_>) -> Findings {
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
-        Err(error) => Findings {
-            diagnostics: vec![unreadable_at(root, &error)],
-            ..Findings::default()
-        },
+        Err(error) => Findings::of([unreadable_at(root, &error)]),
     };
-    if found.documents == 0 && found.diagnostics.is_empty() && root.join(TOOLS_JSON).exists() {
+    if found.is_empty() && root.join(TOOLS_JSON).exists() {
         found = check_index_alone(root);
     }
-    if found.documents == 0 && found.diagnostics.is_empty() {
+    if found.is_empty() {
         found = check_formats(root, options);
     }
-    if found.documents == 0 && found.diagnostics.is_empty() {
+    if found.is_empty() {
         let message =
             "found no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md";
         found.diagnostics.push(about_file(
@@ -389,10 +384,7 @@ fn check_loose(root: &Path, options: &CheckOptions<'_>) -> Findings {
 fn check_index_alone(root: &Path) -> Findings {
     match files::read(root, TOOLS_JSON, files::limit_of(TOOLS_JSON)) {
         Ok(bytes) => examine_loose(&Files::from([(TOOLS_JSON.to_owned(), bytes)])),
-        Err(error) => Findings {
-            diagnostics: vec![unreadable(TOOLS_JSON, &error)],
-            ..Findings::default()
-        },
+        Err(error) => Findings::of([unreadable(TOOLS_JSON, &error)]),
     }
 }
 
@@ -413,12 +405,9 @@ fn check_formats(root: &Path, options: &CheckOptions<'_>) -> Findings {
             Ok(bytes) => {
                 left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 found.documents += 1;
-                let mut own = Findings {
-                    diagnostics: format.check(&name, &bytes),
-                    ..Findings::default()
-                };
+                let mut own = Findings::of(format.check(&name, &bytes));
                 own.show_lines(&Files::from([(name, bytes)]));
-                found.diagnostics.append(&mut own.diagnostics);
+                found.add(own.diagnostics);
             }
         }
     }
@@ -442,9 +431,7 @@ fn examine_loose(files: &Files) -> Findings {
         if file_name(path).ends_with(".wasm") {
             found.documents += 1;
             if let Err(error) = Surface::read(bytes) {
-                found
-                    .diagnostics
-                    .push(about_error(path, &codes::COMPONENT_INVALID, &error));
+                found.add([about_error(path, &codes::COMPONENT_INVALID, &error)]);
             }
         }
     }
@@ -457,7 +444,7 @@ fn examine_loose(files: &Files) -> Findings {
 fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut Findings) -> Documents {
     let documents = examine_documents(files, surroundings, found);
     let components = rules::components(&documents, files);
-    found.diagnostics.extend(components);
+    found.add(components);
     documents
 }
 
@@ -473,14 +460,10 @@ fn examine_documents(
             matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md") || is_prompt(path)
         })
         .count();
-    found.diagnostics.extend(diagnostics);
-    found
-        .diagnostics
-        .extend(lints::platforms(&documents, files));
-    found.diagnostics.extend(lints::contents(&documents, files));
-    found
-        .diagnostics
-        .extend(lints::entry_files(&documents, files));
+    found.add(diagnostics);
+    found.add(lints::platforms(&documents, files));
+    found.add(lints::contents(&documents, files));
+    found.add(lints::entry_files(&documents, files));
     documents
 }
 
@@ -501,7 +484,7 @@ fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
             ));
         }
         let warnings = index.iter().flat_map(lints::index);
-        found.diagnostics.extend(warnings);
+        found.add(warnings);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong while a bundle is made.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolward_bundle::ReadError;
 use toolward_bundle::files::FilesError;
@@ -24,6 +24,15 @@ codes! {
 }
 
 impl AuthorError {
+    /// That `path` can't be written, for the system's error.
+    pub(crate) fn write(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Write {
+            path: path.clone(),
+            source,
+        }
+    }
+
     /// Everything that is wrong with the documents, where that is the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {

@@ -25,15 +25,13 @@ pub mod keys;
 mod lints;
 mod output;
 mod pack;
-mod provenance;
 pub mod scaffold;
 mod sign;
 mod stale;
 
 pub use error::AuthorError;
 pub use output::directory as create_directory;
-pub use pack::{current, pack};
-pub use provenance::{compilers, provenance};
+pub use pack::{compilers, current, pack, provenance};
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
 pub use toolward_bundle::dev::{

@@ -1,11 +1,11 @@
 //! What is allowed and yet probably not meant: for the author, never a reason
 //! for a host to refuse.
 
-mod budgets;
 mod credentials;
 mod egress;
 mod schemas;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -13,6 +13,7 @@ use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
 use toolward_bundle::files::{DirectoryFiles, Files};
+use toolward_bundle::index::TOOLS_JSON;
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_bundle::text::list;
@@ -20,10 +21,13 @@ use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::DriverKind;
 use toolward_contract::index::Index;
-use toolward_contract::tool::Tool;
+use toolward_contract::tool::{McpSchemas, Tool};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 use toolward_support::fields::{NearNames, nearest};
+use toolward_support::report::Code;
+
+use self::schemas::Schemas;
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
@@ -75,18 +79,9 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .filter_map(|(path, id)| {
             let name = file_name(folder(path));
             // Two majors of an id need two folders.
-            let shared = documents
-                .tools
-                .iter()
-                .filter(|one| one.value.id.as_str() == id)
-                .count()
-                > 1
-                || documents
-                    .drivers
-                    .iter()
-                    .filter(|one| one.value.id.as_str() == id)
-                    .count()
-                    > 1;
+            let (tools, drivers) = (documents.tools.iter(), documents.drivers.iter());
+            let shared = tools.filter(|one| one.value.id.as_str() == id).count() > 1
+                || drivers.filter(|one| one.value.id.as_str() == id).count() > 1;
             let fits = name == id || (shared && name.starts_with(id));
             (!fits).then(|| {
                 let message = format!("the folder is named {name:?}, the id in it is {id:?}");
@@ -209,12 +204,7 @@ fn misspelt<'d>(
                 // AIP-14 names the folder after the id.
                 None => file_name(folder(&entry.tool)),
             };
-            let known = documents
-                .tools
-                .iter()
-                .any(|tool| tool.value.id.as_str() == id);
-            let mut unread = documents.unread_of(FileRole::Contract);
-            if known || unread.any(|unread| unread.may_be(id)) {
+            if documents.may_have_tool(id) {
                 continue;
             }
             let ids = unnamed.iter().map(|tool| tool.value.id.as_str());
@@ -233,21 +223,36 @@ fn misspelt<'d>(
     found
 }
 
-/// What contracts, drivers and actions say that is valid and likely a mistake.
+/// What contracts, drivers and actions state that is valid and likely a mistake.
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
-        schemas::check_required(tool, files, &mut diagnostics);
-        schemas::check(tool, files, &mut diagnostics);
-        credentials::check_tool(tool, files, &mut diagnostics);
-        budgets::check_tool(tool, &mut diagnostics);
+        let contract = &tool.value;
+        let context = contract.context_schema.as_ref();
+        let schemas = Schemas {
+            inputs: ("/inputs".to_owned(), &contract.inputs),
+            outputs: ("/outputs".to_owned(), &contract.outputs),
+            context: context.map(|context| ("/contextSchema".to_owned(), context)),
+            are_plain: contract.mcp_schemas == McpSchemas::Plain,
+        };
+        let mut subject = Subject::of(&tool.path, files, &mut diagnostics);
+        schemas.check(&mut subject);
+        credentials::check_tool(contract, &mut subject);
+        let runloop = contract.metadata.get("runloop");
+        let budget = runloop.and_then(|runloop| runloop.get("budget"));
+        if budget.is_some_and(|budget| !budget.is_null()) {
+            let id = contract.id.as_str();
+            diagnostics.push(uncounted(&tool.path, Position::START, id));
+        }
     }
     for driver in &documents.drivers {
         egress::check(driver, documents, files, &mut diagnostics);
-        credentials::check_driver(driver, files, &mut diagnostics);
+        let mut subject = Subject::of(&driver.path, files, &mut diagnostics);
+        credentials::check_driver(&driver.value, &mut subject);
     }
     for action in &documents.actions {
-        credentials::check_action(action, files, &mut diagnostics);
+        let mut subject = Subject::of(&action.path, files, &mut diagnostics);
+        credentials::check_action(&action.value, &mut subject);
     }
     diagnostics
 }
@@ -255,20 +260,70 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
 /// As [`contents`], of a tools.json of version 1. One of version 2 repeats its contracts.
 pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    for (number, entry) in index
-        .tools
-        .iter()
-        .enumerate()
-        .filter(|_| index.version == 1)
-    {
+    let entries = index.tools.iter().enumerate();
+    for (number, entry) in entries.filter(|_| index.version == 1) {
         let pointer = format!("/tools/{number}");
-        schemas::check_required_of_entry(entry, &pointer, &mut diagnostics);
-        schemas::check_entry(entry, &pointer, &mut diagnostics);
-        credentials::check_entry(entry, &pointer, &mut diagnostics);
-        budgets::check_entry(entry, &mut diagnostics);
+        let schemas = Schemas {
+            inputs: (format!("{pointer}/input_schema"), &entry.input_schema),
+            outputs: (format!("{pointer}/result_schema"), &entry.result_schema),
+            context: None,
+            are_plain: true,
+        };
+        let mut subject = Subject {
+            file: TOOLS_JSON,
+            places: Places::only(entry.at).into(),
+            files: None,
+            found: &mut diagnostics,
+        };
+        schemas.check(&mut subject);
+        credentials::check_entry(entry, &pointer, &mut subject);
+        if !entry.budget.is_empty() {
+            diagnostics.push(uncounted(TOOLS_JSON, entry.at, entry.id.as_str()));
+        }
         egress::check_entry(entry, &mut diagnostics);
     }
     diagnostics
+}
+
+/// A budget that nothing counts yet.
+fn uncounted(file: &str, at: Position, id: &str) -> Diagnostic {
+    let message = format!("the budget of {id} is shown, and nothing counts it yet");
+    Diagnostic::new(&codes::BUDGET_NOT_COUNTED, file, at, message)
+}
+
+/// A document, or an entry of tools.json, with the findings about its values.
+struct Subject<'a> {
+    file: &'a str,
+    /// Read at the first finding.
+    places: OnceCell<Places>,
+    files: Option<&'a Files>,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Subject<'a> {
+    fn of(file: &'a str, files: &'a Files, found: &'a mut Vec<Diagnostic>) -> Self {
+        Self {
+            file,
+            places: OnceCell::new(),
+            files: Some(files),
+            found,
+        }
+    }
+
+    fn places(&self) -> &Places {
+        let read = || match self.files {
+            Some(files) => Places::of(files, self.file),
+            None => Places::only(Position::START),
+        };
+        self.places.get_or_init(read)
+    }
+
+    /// Adds a finding about the value that a JSON pointer leads to.
+    fn add(&mut self, code: &Code, pointer: &str, message: String, hint: impl Into<String>) {
+        let at = self.places().at(pointer);
+        let found = Diagnostic::new(code, self.file, at, message);
+        self.found.push(found.with_hint(hint));
+    }
 }
 
 /// Where the values of a document stand.

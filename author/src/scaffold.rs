@@ -3,7 +3,6 @@
 //! not a library of templates.
 
 mod language;
-mod libraries;
 
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use crate::output;
 
 /// What the new bundle is called, by whom, and in which language its driver is.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ScaffoldOptions {
     /// The id of the bundle and of its tool, such as `text.greet`.
     pub id: String,
     /// Who will sign it.
@@ -52,7 +51,7 @@ codes! {
 /// # Errors
 ///
 /// When a name is not an id, or the directory exists or can't be written.
-pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, ScaffoldError> {
+pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
         Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
     }
@@ -64,6 +63,7 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         what: "the driver's id",
         source,
     })?;
+    let row = options.language.row();
     let values = [
         ("@ID@", options.id.clone()),
         ("@TOOL@", options.id.clone()),
@@ -72,8 +72,7 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         ("@TITLE@", title(&options.id)),
         ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
-        ("@BUILD@", options.language.build().to_owned()),
-        ("@ENGINE@", "\"componentize-qjs\": \"0.4.5\"".to_owned()),
+        ("@BUILD@", row.build.to_owned()),
     ];
     let fill = |template: &str| {
         values
@@ -84,12 +83,14 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
     };
     let mut files: Vec<(String, String)> = SHARED
         .iter()
-        .chain(options.language.templates())
+        .chain(row.templates)
         .map(|(name, template)| (fill(name), fill(template)))
         .collect();
-    let library = options.language.beside_library().iter();
-    let library = library.chain(options.language.library());
-    files.extend(library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())));
+    files.extend(
+        row.library
+            .iter()
+            .map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())),
+    );
     output::directory(
         directory,
         files

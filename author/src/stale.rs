@@ -29,9 +29,9 @@ const MAX_BYTES: u64 = 256 * 1024;
 const LOCK: &str = "Cargo.lock";
 
 /// The sources of a component before it is built.
-pub(crate) struct Sources(Option<Files>);
+pub(crate) struct BuildSources(Option<Files>);
 
-impl Sources {
+impl BuildSources {
     /// Reads them. Sources that can't be read have no digest.
     pub(crate) fn read(directory: &Path, entry: &BuildEntry) -> Self {
         Self(sources_of(directory, entry))
@@ -188,7 +188,7 @@ mod tests {
             output = \"drivers/a/driver.wasm\"\n";
         write(root, "bundle.toml", &format!("{toml}{lines}"));
         let entry = dev::read_bundle_toml(root).unwrap().builds.remove(0);
-        let sources = Sources::read(root, &entry);
+        let sources = BuildSources::read(root, &entry);
         write(root, &entry.output, "component");
         sources.keep(root, &entry, b"component").unwrap();
         (directory, entry)

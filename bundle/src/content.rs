@@ -19,6 +19,7 @@ use toolward_signing::verify::{Bundle, Verified};
 use crate::codes;
 use crate::component::Component;
 use crate::dev::{self, PackOptions};
+use crate::documents::serves;
 pub use crate::error::ContentError;
 use crate::libraries::{Libraries, NoLibraries};
 use crate::shown::{PromptEntry, ResourceEntry};
@@ -290,12 +291,8 @@ impl Content {
 
     /// The drivers for a contract, by id.
     pub fn drivers_for<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a DriverEntry> + 'a {
-        self.drivers.iter().filter(|entry| {
-            entry
-                .driver
-                .implements_tool(tool.id.as_str(), &tool.version)
-                .is_some()
-        })
+        let drivers = self.drivers.iter();
+        drivers.filter(|entry| serves(&entry.driver, tool))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use semver::Version;
-use toolward_contract::diagnostic::{self, Diagnostic, Position, Severity};
+use toolward_contract::diagnostic::{self, Diagnostic, Position};
 use toolward_contract::index::Index;
 use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
@@ -83,9 +83,8 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
     for one in &mut diagnostics {
         one.file = found.place(&one.file);
     }
-    let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
-        .into_iter()
-        .partition(|diagnostic| diagnostic.severity == Severity::Error);
+    let (errors, mut warnings): (Vec<_>, Vec<_>) =
+        diagnostics.into_iter().partition(Diagnostic::is_error);
     if !errors.is_empty() {
         return Err(ReadError::Invalid(errors));
     }

@@ -173,16 +173,12 @@ impl Documents {
     #[must_use]
     pub fn read_in(files: &BTreeMap<String, Arc<[u8]>>, surroundings: Surroundings<'_>) -> Self {
         let mut documents = Self::default();
+        let mut actions = Vec::new();
         for (path, bytes) in files {
-            if role_of(path) == FileRole::Action
-                && let Some(text) = documents.next(path, bytes)
-            {
-                let parsed = Action::parse(path, text);
-                let read = documents.keep(path, text, parsed);
-                documents.actions.extend(read);
+            if role_of(path) == FileRole::Action {
+                actions.extend(documents.parsed(path, bytes, Action::parse));
             }
         }
-        let actions = std::mem::take(&mut documents.actions);
         let unread = documents.unread.clone();
         let scope = BundleScope::new(files, &actions, &[], &unread).within(surroundings);
         let mut weight = 0_usize;
@@ -190,12 +186,11 @@ impl Documents {
             match role_of(path) {
                 FileRole::Contract if weight > MAX_SCHEMA_WEIGHT => documents.leave(path, None),
                 FileRole::Contract => {
-                    if let Some(text) = documents.next(path, bytes) {
-                        let parsed = Tool::parse(path, text, &scope);
-                        weight = weight.saturating_add(parsed.value.as_ref().map_or(0, schemas));
-                        let read = documents.keep(path, text, parsed);
-                        documents.tools.extend(read);
-                    }
+                    let parse = |path: &str, text: &str| Tool::parse(path, text, &scope);
+                    let tool = documents.parsed(path, bytes, parse);
+                    let weighs = tool.as_ref().map_or(0, |tool| schemas(&tool.value));
+                    weight = weight.saturating_add(weighs);
+                    documents.tools.extend(tool);
                     if weight > MAX_SCHEMA_WEIGHT {
                         documents.diagnostics.push(about_file(
                             path,
@@ -209,22 +204,16 @@ impl Documents {
                     }
                 }
                 FileRole::Driver => {
-                    if let Some(text) = documents.next(path, bytes) {
-                        let read = documents.keep(path, text, Driver::parse(path, text));
-                        documents.drivers.extend(read);
-                    }
+                    let driver = documents.parsed(path, bytes, Driver::parse);
+                    documents.drivers.extend(driver);
                 }
                 FileRole::Prompt if is_prompt(path) => {
-                    if let Some(text) = documents.next(path, bytes) {
-                        let read = documents.keep(path, text, Prompt::parse(path, text));
-                        documents.prompts.extend(read);
-                    }
+                    let prompt = documents.parsed(path, bytes, Prompt::parse);
+                    documents.prompts.extend(prompt);
                 }
                 FileRole::Resource if path.ends_with(SIDECAR) => {
-                    if let Some(text) = documents.next(path, bytes) {
-                        let read = documents.keep(path, text, Resource::parse(path, text));
-                        documents.sidecars.extend(read);
-                    }
+                    let sidecar = documents.parsed(path, bytes, Resource::parse);
+                    documents.sidecars.extend(sidecar);
                 }
                 _ => {}
             }
@@ -248,17 +237,31 @@ impl Documents {
         self.diagnostics.len() > MAX_FINDINGS
     }
 
-    /// The text of the next document; `None` if it is not read.
-    fn next<'b>(&mut self, path: &str, bytes: &'b [u8]) -> Option<&'b str> {
-        if self.is_full() {
-            self.leave(path, None);
-            return None;
-        }
-        self.text(path, bytes)
-    }
-
-    /// The parsed document, or `None` and an entry among the unread documents.
-    fn keep<T>(&mut self, path: &str, text: &str, parsed: Parsed<T>) -> Option<Located<T>> {
+    /// The next document, or `None` and an entry among the unread documents.
+    fn parsed<T>(
+        &mut self,
+        path: &str,
+        bytes: &[u8],
+        parse: impl FnOnce(&str, &str) -> Parsed<T>,
+    ) -> Option<Located<T>> {
+        let text = match std::str::from_utf8(bytes) {
+            _ if self.is_full() => {
+                self.leave(path, None);
+                return None;
+            }
+            Ok(text) => text,
+            Err(error) => {
+                self.diagnostics.push(about_file(
+                    path,
+                    &codes::FILE_NOT_UTF8,
+                    format!("byte {} is not UTF-8", error.valid_up_to()),
+                    "save the file as UTF-8",
+                ));
+                self.leave(path, None);
+                return None;
+            }
+        };
+        let parsed = parse(path, text);
         self.diagnostics.extend(parsed.diagnostics);
         if parsed.value.is_none() {
             let outline = Outline::read(text);
@@ -281,6 +284,14 @@ impl Documents {
     /// The documents of a role that could not be read.
     pub fn unread_of(&self, role: FileRole) -> impl Iterator<Item = &Unread> {
         self.unread.iter().filter(move |unread| unread.role == role)
+    }
+
+    /// Whether a contract with an id is here, or may be: one could not be read.
+    #[must_use]
+    pub fn may_have_tool(&self, id: &str) -> bool {
+        let mut tools = self.tools.iter();
+        let mut unread = self.unread_of(FileRole::Contract);
+        tools.any(|tool| tool.value.id.as_str() == id) || unread.any(|unread| unread.may_be(id))
     }
 
     /// Follows the paths by which drivers name contracts, from the folder of
@@ -347,40 +358,28 @@ impl Documents {
 
     /// Each contract with the drivers that say they implement it.
     pub(crate) fn implementing(&self) -> Vec<(&Tool, Vec<&Driver>)> {
-        self.tools
-            .iter()
-            .map(|tool| {
-                let tool: &Tool = &tool.value;
-                let drivers = self
-                    .drivers
-                    .iter()
-                    .map(|driver| driver.value.as_ref())
-                    .filter(|driver| {
-                        driver
-                            .implements_tool(tool.id.as_str(), &tool.version)
-                            .is_some()
-                    })
-                    .collect();
-                (tool, drivers)
-            })
-            .collect()
+        let tools = self.tools.iter().map(|tool| &*tool.value);
+        let serving = |tool: &Tool| {
+            let drivers = self.drivers.iter().map(|driver| &*driver.value);
+            drivers.filter(|driver| serves(driver, tool)).collect()
+        };
+        tools.map(|tool| (tool, serving(tool))).collect()
     }
+}
 
-    fn text<'a>(&mut self, path: &str, bytes: &'a [u8]) -> Option<&'a str> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Some(text),
-            Err(error) => {
-                self.diagnostics.push(about_file(
-                    path,
-                    &codes::FILE_NOT_UTF8,
-                    format!("byte {} is not UTF-8", error.valid_up_to()),
-                    "save the file as UTF-8",
-                ));
-                self.leave(path, None);
-                None
-            }
-        }
-    }
+/// Whether a driver implements a version of a contract.
+pub(crate) fn serves(driver: &Driver, tool: &Tool) -> bool {
+    let entry = driver.implements_tool(tool.id.as_str(), &tool.version);
+    entry.is_some()
+}
+
+/// The ids of documents, each with the document's path.
+pub(crate) fn ids<'d, T, I>(
+    documents: &'d [Located<T>],
+    id: impl Fn(&'d T) -> Option<I>,
+) -> impl Iterator<Item = (I, &'d str)> {
+    let all = documents.iter();
+    all.filter_map(move |one| Some((id(&one.value)?, one.path.as_str())))
 }
 
 /// [`Documents::implementing`] in the form that the index takes.

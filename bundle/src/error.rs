@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use toolward_contract::action;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::Refusal;
 use toolward_support::report::codes;
 
@@ -35,9 +35,7 @@ codes! {
 
 /// The first error in one line, and the number of further ones.
 fn first(diagnostics: &[Diagnostic]) -> String {
-    let mut errors = diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let mut errors = diagnostics.iter().filter(|found| found.is_error());
     match errors.next() {
         None => "the bundle is invalid".to_owned(),
         Some(error) => {
@@ -55,13 +53,9 @@ fn first(diagnostics: &[Diagnostic]) -> String {
 
 /// The hint of the first error, or a general one.
 fn first_hint(diagnostics: &[Diagnostic]) -> String {
-    diagnostics
-        .iter()
-        .find(|diagnostic| diagnostic.severity == Severity::Error)
-        .and_then(|diagnostic| diagnostic.hint.clone())
-        .unwrap_or_else(|| {
-            "correct it and pack the bundle again; `toolward check` shows every finding".to_owned()
-        })
+    let hint = first_error(diagnostics).and_then(|error| error.hint.as_deref());
+    let general = "correct it and pack the bundle again; `toolward check` shows every finding";
+    hint.unwrap_or(general).to_owned()
 }
 
 impl ContentError {
@@ -114,10 +108,11 @@ impl ReadError {
 
 /// The code of the first error.
 fn first_code(diagnostics: &[Diagnostic]) -> &'static str {
-    diagnostics
-        .iter()
-        .find(|diagnostic| diagnostic.severity == Severity::Error)
-        .map_or("bundle-invalid", |diagnostic| diagnostic.code)
+    first_error(diagnostics).map_or("bundle-invalid", |error| error.code)
+}
+
+fn first_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+    diagnostics.iter().find(|found| found.is_error())
 }
 
 /// The name of a symbolic link in messages.
@@ -154,6 +149,15 @@ codes! {
 }
 
 impl FilesError {
+    /// That a file can't be read, for the system's error.
+    pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            path: path.clone(),
+            source,
+        }
+    }
+
     /// The file or directory.
     #[must_use]
     pub fn path(&self) -> &Path {

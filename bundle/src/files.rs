@@ -78,11 +78,7 @@ impl DirectoryFiles {
     /// The path of a file of the bundle in the directory.
     #[must_use]
     pub fn place(&self, path: &str) -> String {
-        let folder = path.split('/').next().unwrap_or_default();
-        match self.dotted.contains(&folder) {
-            true => format!(".{path}"),
-            false => path.to_owned(),
-        }
+        dotted(path, |folder| self.dotted.contains(&folder))
     }
 }
 
@@ -103,11 +99,16 @@ pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
 /// The path of a file of the bundle in `directory`, even if it is not made yet.
 #[must_use]
 pub fn place(directory: &Path, path: &str) -> String {
-    let folder = path.split('/').next().unwrap_or_default();
-    let dotted = DOTTED.contains(&folder)
-        && directory.join(format!(".{folder}")).is_dir()
-        && !directory.join(folder).exists();
-    match dotted {
+    dotted(path, |folder| {
+        DOTTED.contains(&folder)
+            && directory.join(format!(".{folder}")).is_dir()
+            && !directory.join(folder).exists()
+    })
+}
+
+/// The path, with a dot before a first folder that has one.
+fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
+    match is_dotted(path.split('/').next().unwrap_or_default()) {
         true => format!(".{path}"),
         false => path.to_owned(),
     }
@@ -139,9 +140,7 @@ fn packed(directory: &Path, tolerant: bool) -> Result<DirectoryFiles, FilesError
     let mut walk = Walk::new(directory, Pick::Packed, tolerant);
     let names = walk.names(&root, "")?;
     for name in &names {
-        let Some(bare) = name.strip_prefix('.') else {
-            continue;
-        };
+        let bare = name.strip_prefix('.').unwrap_or_default();
         let Some(bare) = DOTTED.iter().find(|folder| **folder == bare) else {
             continue;
         };
@@ -159,12 +158,10 @@ fn packed(directory: &Path, tolerant: bool) -> Result<DirectoryFiles, FilesError
     for name in names {
         let folder = FOLDERS.contains(&name.as_str());
         let document = name == "README.md" || name.starts_with("LICENSE");
-        let read = if folder {
-            walk.folder(&root, &name, &name, 1)
-        } else if document {
-            walk.file(&root, &name, &name)
-        } else {
-            Ok(())
+        let read = match (folder, document) {
+            (true, _) => walk.folder(&root, &name, &name, 1),
+            (_, true) => walk.file(&root, &name, &name),
+            _ => continue,
         };
         walk.tolerate(read)?;
     }
@@ -230,8 +227,5 @@ pub fn read(directory: &Path, name: &str, limit: u64) -> Result<Arc<[u8]>, Files
 }
 
 fn open(directory: &Path) -> Result<Dir, FilesError> {
-    Dir::open_ambient_dir(directory, ambient_authority()).map_err(|source| FilesError::Io {
-        path: directory.to_owned(),
-        source,
-    })
+    Dir::open_ambient_dir(directory, ambient_authority()).map_err(FilesError::io(directory))
 }

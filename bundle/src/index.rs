@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::diagnostic::{Diagnostic, Severity};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::json;
@@ -98,9 +98,7 @@ pub(crate) fn read(
         contracts.extend(index.contracts().into_iter().map(Arc::new));
     } else {
         // A document that doesn't parse would count as a disagreement.
-        let readable = diagnostics
-            .iter()
-            .all(|diagnostic| diagnostic.severity != Severity::Error);
+        let readable = !diagnostics.iter().any(Diagnostic::is_error);
         let implementing = documents.implementing();
         if readable && let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {
             diagnostics.extend(disagreements);

@@ -12,13 +12,14 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
+use toolward_signing::provenance::Provenance;
 use toolward_signing::verify::{self, UnsignedBundle};
 
 use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
 use crate::error::ReadError;
 use crate::files::Files;
-use crate::index;
+use crate::index::{self, IndexContents};
 use crate::libraries::Surroundings;
 use crate::rules;
 
@@ -121,11 +122,11 @@ pub struct ReleaseContents {
 pub fn release(path: &Path) -> Result<ReleaseContents, ReadError> {
     let UnverifiedBundle {
         bundle,
-        files,
         documents,
-        mut problems,
+        indexed,
+        problems,
+        ..
     } = UnverifiedBundle::read(path)?;
-    let indexed = index::read(&files, &documents, &mut problems);
     if problems.iter().any(Diagnostic::is_error) {
         return Err(ReadError::Invalid(problems));
     }
@@ -147,6 +148,7 @@ struct UnverifiedBundle {
     bundle: UnsignedBundle,
     files: Files,
     documents: Documents,
+    indexed: IndexContents,
     problems: Vec<Diagnostic>,
 }
 
@@ -163,11 +165,13 @@ impl UnverifiedBundle {
         let manifest = &bundle.manifest;
         let surroundings = Surroundings::of_author(&manifest.publisher, &manifest.id);
         let mut documents = Documents::read_in(&files, surroundings);
-        let problems = std::mem::take(&mut documents.diagnostics);
+        let mut problems = std::mem::take(&mut documents.diagnostics);
+        let indexed = index::read(&files, &documents, &mut problems);
         Ok(Self {
             bundle,
             files,
             documents,
+            indexed,
             problems,
         })
     }
@@ -184,35 +188,27 @@ impl Inspection {
             ContentOrigin::Dev { .. } => Vec::new(),
         };
         let tools = content.tools.iter().map(|entry| entry.tool.as_ref());
+        let (drivers, provenance) = (content.drivers.iter(), content.provenance.as_ref());
+        let sources = |provenance: &Provenance| {
+            let sets = provenance.sources.iter();
+            sets.map(|set| (set.name.clone(), set.digest)).collect()
+        };
         Self {
             verified: !content.origin.is_dev(),
             publisher: content.origin.publisher(),
             signers,
             manifest_digest: content.manifest_digest,
             manifest: manifest_view(&content.manifest),
-            tools: content
-                .tools
-                .iter()
-                .map(|t| ToolView::of(&t.tool))
-                .collect(),
-            drivers: content
-                .drivers
-                .iter()
+            tools: tools.clone().map(ToolView::of).collect(),
+            drivers: drivers
                 .map(|d| driver_view(&d.driver, d.component.as_ref(), tools.clone()))
                 .collect(),
             actions: content.actions.iter().map(|a| ActionView::of(a)).collect(),
-            provenance: content
-                .provenance
-                .as_ref()
-                .map(|provenance| ProvenanceView {
-                    compiler: provenance.compiler.clone(),
-                    target: provenance.target.clone(),
-                    sources: provenance
-                        .sources
-                        .iter()
-                        .map(|set| (set.name.clone(), set.digest))
-                        .collect(),
-                }),
+            provenance: provenance.map(|provenance| ProvenanceView {
+                compiler: provenance.compiler.clone(),
+                target: provenance.target.clone(),
+                sources: sources(provenance),
+            }),
             files: file_views(&content.manifest),
             problems: content.warnings.clone(),
         }
@@ -229,9 +225,9 @@ impl Inspection {
             bundle,
             files,
             documents,
+            indexed,
             mut problems,
         } = UnverifiedBundle::read(path)?;
-        let indexed = index::read(&files, &documents, &mut problems);
         let written = documents.tools.iter().map(|tool| &tool.value);
         let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();
         let known = tools.iter().map(|tool| tool.as_ref());

@@ -10,7 +10,7 @@ use toolward_contract::tool::Tool;
 use crate::codes;
 use crate::declared::DeclaredCapabilities;
 use crate::dev::bundle_toml;
-use crate::documents::{Documents, MAX_FINDINGS, beside};
+use crate::documents::{Documents, MAX_FINDINGS, beside, ids, serves};
 use crate::files::Files;
 use crate::libraries::Surroundings;
 use crate::locate::{about_file, key_position, repeated};
@@ -79,14 +79,9 @@ pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
 /// Finds ids that two documents of one kind share.
 fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let tools = documents.tools.iter();
-    let tools = tools.map(|tool| (tool.value.major_id(), tool.path.as_str()));
-    let drivers = documents.drivers.iter();
-    let drivers = drivers.map(|driver| (driver.value.major_id(), driver.path.as_str()));
-    let actions = documents
-        .actions
-        .iter()
-        .map(|action| (action.value.id.clone(), action.path.as_str()));
+    let tools = ids(&documents.tools, |tool| Some(tool.major_id()));
+    let drivers = ids(&documents.drivers, |driver| Some(driver.major_id()));
+    let actions = ids(&documents.actions, |action| Some(action.id.clone()));
     repeated("contract id", tools, &mut diagnostics);
     repeated("driver id", drivers, &mut diagnostics);
     repeated("action id", actions, &mut diagnostics);
@@ -123,12 +118,7 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         if diagnostics.len() > MAX_FINDINGS {
             break;
         }
-        let serves = |tool: &Tool| {
-            driver
-                .value
-                .implements_tool(tool.id.as_str(), &tool.version)
-                .is_some()
-        };
+        let serves = |tool: &Tool| serves(&driver.value, tool);
         let served = tools.iter().filter(|tool| serves(&tool.value));
         let served: BTreeSet<&str> = served.map(|tool| tool.value.id.as_str()).collect();
         for tool in &tools {

@@ -12,7 +12,7 @@ use toolward_signing::manifest::FileRole;
 use toolward_support::fields::NearNames;
 
 use crate::codes;
-use crate::documents::{Documents, Located, is_prompt, role_of};
+use crate::documents::{Documents, Located, ids, is_prompt, role_of};
 use crate::locate::{about_file, repeated};
 
 /// The folder of resources, with its slash.
@@ -246,23 +246,14 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
 
 /// Finds names and URIs that two documents request.
 fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
-    let prompts = &documents.prompts;
-    let ids = prompts.iter();
-    let ids = ids.map(|prompt| (prompt.value.id.to_string(), prompt.path.as_str()));
-    repeated("prompt id", ids, diagnostics);
-    let names = prompts.iter();
-    let names =
-        names.filter_map(|prompt| Some((prompt.value.mcp_name.clone()?, prompt.path.as_str())));
+    let (prompts, sidecars) = (&documents.prompts, &documents.sidecars);
+    let of_prompts = ids(prompts, |prompt| Some(prompt.id.to_string()));
+    repeated("prompt id", of_prompts, diagnostics);
+    let names = ids(prompts, |prompt| prompt.mcp_name.clone());
     repeated("prompt name", names, diagnostics);
-    let sidecars = documents.sidecars.iter();
-    let uris =
-        sidecars.filter_map(|sidecar| Some((sidecar.value.uri.clone()?, sidecar.path.as_str())));
+    let uris = ids(sidecars, |sidecar| sidecar.uri.clone());
     repeated("resource URI", uris, diagnostics);
-    let templates: Vec<_> = documents
-        .sidecars
-        .iter()
-        .filter_map(|sidecar| Some((sidecar.value.uri_template.as_ref()?, sidecar.path.as_str())))
-        .collect();
+    let templates: Vec<_> = ids(sidecars, |sidecar| sidecar.uri_template.as_ref()).collect();
     for (index, (template, path)) in templates.iter().enumerate() {
         let mut before = templates.iter().take(index);
         if let Some((other, first)) = before.find(|(other, _)| other.overlaps(template)) {

@@ -5,8 +5,8 @@ use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::front_matter;
 use toolward_support::fields::Content;
 
-use super::fields::Node;
-use super::rules::{BEHAVIOURS, Behaviour, STATES, Status};
+use super::fields::{Node, meaning};
+use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
 /// A definition that breaks no hard rule. Its text is its author's, as it stands there.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub(crate) struct Definition {
     pub(crate) spec_version: String,
     pub(crate) tool_id: String,
     pub(crate) version: String,
-    pub(crate) status: Status,
+    pub(crate) status: Lifecycle,
     pub(crate) behaviour: Behaviour,
     pub(crate) name: String,
     pub(crate) description: String,
@@ -28,12 +28,12 @@ pub(crate) struct Definition {
     pub(crate) side_effects: Vec<String>,
     pub(crate) transport: Option<Transport>,
     /// Keys, which need not be statuses, and what they mean.
-    pub(crate) error_codes: Vec<(String, ErrorCode)>,
+    pub(crate) error_codes: Vec<(String, StatusMeaning)>,
 }
 
 /// What a status means.
 #[derive(Debug, Clone)]
-pub(crate) struct ErrorCode {
+pub(crate) struct StatusMeaning {
     pub(crate) meaning: Option<String>,
     pub(crate) agent_action: Option<String>,
 }
@@ -87,18 +87,12 @@ impl Definition {
         let guidance = node.get("use_guidance")?;
         let schema = |key: &str| interface.get(key).map(Node::to_value);
         let guided = |key: &str| guidance.get(key).map(texts).unwrap_or_default();
-        let status = text(node, "status")?;
-        let behaviour = text(node, "type")?;
-        let known = |(word, state): &(&str, Status)| (*word == status).then_some(*state);
-        let status = STATES.iter().find_map(known)?;
-        let known = |(word, one): &(&str, Behaviour)| (*word == behaviour).then_some(*one);
-        let behaviour = BEHAVIOURS.iter().find_map(known)?;
         Some(Self {
             spec_version: text(node, "spec_version")?,
             tool_id: text(node, "tool_id")?,
             version: text(node, "version")?,
-            status,
-            behaviour,
+            status: meaning(&STATES, &text(node, "status")?)?,
+            behaviour: meaning(&BEHAVIOURS, &text(node, "type")?)?,
             name: text(meta, "name")?,
             description: text(meta, "description")?,
             owner: text(meta, "owner")?,
@@ -138,12 +132,12 @@ impl Transport {
     }
 }
 
-fn error_codes(node: &Node) -> Vec<(String, ErrorCode)> {
+fn error_codes(node: &Node) -> Vec<(String, StatusMeaning)> {
     let Content::Mapping(entries) = &node.content else {
         return Vec::new();
     };
     let one = |entry: &toolward_support::fields::MappingEntry<_>| {
-        let code = ErrorCode {
+        let code = StatusMeaning {
             meaning: text(&entry.value, "meaning"),
             agent_action: text(&entry.value, "agent_action"),
         };

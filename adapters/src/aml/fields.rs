@@ -110,6 +110,28 @@ impl<'f> Findings<'f> {
     }
 
     /// One of these words.
+    pub(super) fn one_of<'n>(
+        &mut self,
+        field: &Field<'n>,
+        code: &Code,
+        words: &[&str],
+    ) -> Option<&'n str> {
+        let expected = format!("one of {}", words.join(", "));
+        let found = self.text(field, code, &expected)?;
+        if words.contains(&found) {
+            return Some(found);
+        }
+        let message = format!(
+            "expected `{}` to be {expected}, found {found:?}",
+            field.name
+        );
+        let near = nearest(found, words.iter().copied());
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        self.add_hinted(code, field.at, message, hint);
+        None
+    }
+
+    /// What one of these words means.
     pub(super) fn choice<T: Copy>(
         &mut self,
         field: &Field<'_>,
@@ -117,19 +139,7 @@ impl<'f> Findings<'f> {
         known: &[(&'static str, T)],
     ) -> Option<T> {
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        let expected = format!("one of {}", words.join(", "));
-        let found = self.text(field, code, &expected)?;
-        let choice = known.iter().find(|(word, _)| *word == found);
-        if choice.is_none() {
-            let message = format!(
-                "expected `{}` to be {expected}, found {found:?}",
-                field.name
-            );
-            let near = nearest(found, words.iter().copied());
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            self.add_hinted(code, field.at, message, hint);
-        }
-        choice.map(|(_, value)| *value)
+        meaning(known, self.one_of(field, code, &words)?)
     }
 
     pub(super) fn missing(&mut self, code: &Code, name: &str, at: Position) {
@@ -162,6 +172,12 @@ impl<'f> Findings<'f> {
             FieldProblem::Integer { .. } | FieldProblem::Unknown { .. } => {}
         }
     }
+}
+
+/// What a word means.
+pub(super) fn meaning<T: Copy>(known: &[(&'static str, T)], word: &str) -> Option<T> {
+    let found = known.iter().find(|(known, _)| *known == word);
+    found.map(|(_, value)| *value)
 }
 
 /// The hint for a number in the place of text.

@@ -1,14 +1,15 @@
-//! AML's recommended lints: valid, and probably not meant.
+//! AML's recommended lints, and fields that AML does not know and that look like one it does: valid, and probably not
+//! meant. Its compiler reads past unknown fields.
 
-use toolward_support::fields::Content;
+use toolward_support::fields::{Content, Node as Tree, nearest};
 
 use super::codes;
 use super::fields::{Findings, Node, is_empty, present};
-use super::rules::{Behaviour, Definition, Status};
+use super::rules::{Behaviour, Lifecycle, LintedDefinition};
 
 /// Applies the lints.
-pub(super) fn check(definition: Definition<'_>, findings: &mut Findings<'_>) {
-    if let Some((Status::Deprecated, at)) = definition.status
+pub(super) fn check(definition: LintedDefinition<'_>, findings: &mut Findings<'_>) {
+    if let Some((Lifecycle::Deprecated, at)) = definition.status
         && !definition.is_dated
     {
         let message = "expected `meta.last_updated` of a deprecated tool, found nothing";
@@ -50,5 +51,57 @@ fn says_none(node: &Node) -> bool {
         }
         Content::List(items) => items.iter().all(says_none),
         _ => false,
+    }
+}
+
+/// A mapping of a definition, by the way to it, and the fields of its reference ("Field reference").
+const MAPPINGS: &[(&str, &str)] = &[
+    (
+        "",
+        "spec_version tool_id version status meta type interface transport use_guidance error_codes",
+    ),
+    ("meta", "name description owner tags last_updated"),
+    ("interface", "input output"),
+    ("use_guidance", "use_when avoid_when side_effects"),
+    (
+        "transport",
+        "type base_url endpoint timeout_ms retry_policy credentials \
+         provider function_id invocation_type payload_format \
+         url tool_name protocol_version \
+         queue_url message_format response_queue_url \
+         engine query_method",
+    ),
+    ("transport.retry_policy", "max_attempts on_status"),
+    (
+        "transport.credentials",
+        // Connections of databases and clouds, too.
+        "scheme source name secret_id header header_name provider function_id \
+         account cluster_arn database dataset host password port project project_id region \
+         resource_arn role role_arn schema scope scopes secret_arn secret_name token_url user \
+         username vault_url version warehouse",
+    ),
+];
+
+/// Warns of each field that is nearly one of its mapping.
+pub(super) fn check_names(document: &Node, findings: &mut Findings<'_>) {
+    for (way, known) in MAPPINGS {
+        let mut keys = way.split('.').filter(|key| !key.is_empty());
+        let mapping = keys.try_fold(document, |node, key| Tree::get(node, key));
+        let Some(Content::Mapping(entries)) = mapping.map(|node| &node.content) else {
+            continue;
+        };
+        let known: Vec<&str> = known.split(' ').collect();
+        for entry in entries {
+            if known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            if let Some(near) = nearest(&entry.key, known.iter().copied()) {
+                let name = format!("{way}.{}", entry.key);
+                let name = name.trim_start_matches('.');
+                let message = format!("expected a field of AML, found `{name}`: it is read past");
+                let hint = Some(format!("did you mean `{near}`?"));
+                findings.add_hinted(&codes::FIELD_UNKNOWN, entry.key_at, message, hint);
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Behaviour {
     Human,
 }
 
-pub(super) const BEHAVIOURS: [(&str, Behaviour); 4] = [
+pub(crate) const BEHAVIOURS: [(&str, Behaviour); 4] = [
     ("retrieval", Behaviour::Retrieval),
     ("action", Behaviour::Action),
     ("function", Behaviour::Function),
@@ -33,27 +33,33 @@ pub(super) const BEHAVIOURS: [(&str, Behaviour); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum Lifecycle {
     Draft,
     Active,
     Deprecated,
     Disabled,
 }
 
-pub(super) const STATES: [(&str, Status); 4] = [
-    ("draft", Status::Draft),
-    ("active", Status::Active),
-    ("deprecated", Status::Deprecated),
-    ("disabled", Status::Disabled),
+/// Its word in a definition.
+pub(crate) fn word<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'static str {
+    let found = known.iter().find(|(_, known)| *known == value);
+    found.map_or("", |(word, _)| word)
+}
+
+pub(crate) const STATES: [(&str, Lifecycle); 4] = [
+    ("draft", Lifecycle::Draft),
+    ("active", Lifecycle::Active),
+    ("deprecated", Lifecycle::Deprecated),
+    ("disabled", Lifecycle::Disabled),
 ];
 
-const PROTOCOLS: [(&str, ()); 6] = [
-    ("rest-api", ()),
-    ("lambda", ()),
-    ("mcp", ()),
-    ("message-queue", ()),
-    ("database", ()),
-    ("grpc", ()),
+const PROTOCOLS: [&str; 6] = [
+    "rest-api",
+    "lambda",
+    "mcp",
+    "message-queue",
+    "database",
+    "grpc",
 ];
 
 /// How a caller proves who it is.
@@ -76,17 +82,17 @@ const SCHEMES: [(&str, Scheme); 6] = [
 ];
 
 /// Where secrets come from.
-const SOURCES: [(&str, ()); 4] = [
-    ("env", ()),
-    ("aws_secrets_manager", ()),
-    ("gcp_secret_manager", ()),
-    ("azure_key_vault", ()),
+const SOURCES: [&str; 4] = [
+    "env",
+    "aws_secrets_manager",
+    "gcp_secret_manager",
+    "azure_key_vault",
 ];
 
 /// What the lints look at.
-pub(super) struct Definition<'n> {
+pub(super) struct LintedDefinition<'n> {
     pub(super) behaviour: Option<(Behaviour, Position)>,
-    pub(super) status: Option<(Status, Position)>,
+    pub(super) status: Option<(Lifecycle, Position)>,
     /// Whether it has the time of its last change.
     pub(super) is_dated: bool,
     /// `use_guidance`, where it is a mapping.
@@ -94,11 +100,21 @@ pub(super) struct Definition<'n> {
 }
 
 /// Applies the rules; the definition, if there is one to be read.
-pub(super) fn check<'n>(document: &'n Node, findings: &mut Findings<'_>) -> Option<Definition<'n>> {
+pub(super) fn check<'n>(
+    document: &'n Node,
+    findings: &mut Findings<'_>,
+) -> Option<LintedDefinition<'n>> {
     let mut fields = findings.mapping(&Field::new("", document))?;
     spec_version(&mut fields, findings);
-    tool_id(&mut fields, findings);
-    version(&mut fields, findings);
+    let id = "3 to 64 lower-case letters, digits, `_` and `-`";
+    let (unformed, fields_of) = (&codes::TOOL_ID_INVALID, &mut fields);
+    formed(fields_of, "tool_id", unformed, id, is_tool_id, findings);
+    let version = "a semantic version such as \"1.0.0\"";
+    let unformed = &codes::VERSION_INVALID;
+    let is_version = |text: &str| Version::parse(text).is_ok();
+    formed(
+        fields_of, "version", unformed, version, is_version, findings,
+    );
     let status = findings.required(&mut fields, "status").and_then(|field| {
         let status = findings.choice(&field, &codes::STATUS_UNKNOWN, &STATES)?;
         Some((status, field.at))
@@ -122,7 +138,7 @@ pub(super) fn check<'n>(document: &'n Node, findings: &mut Findings<'_>) -> Opti
     let guidance = findings
         .required(&mut fields, "use_guidance")
         .and_then(|field| Some((findings.mapping(&field)?, field.key_at)));
-    Some(Definition {
+    Some(LintedDefinition {
         behaviour,
         status,
         is_dated,
@@ -139,16 +155,23 @@ fn spec_version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn tool_id(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
-    const EXPECTED: &str = "3 to 64 lower-case letters, digits, `_` and `-`";
-    let Some(field) = findings.required(fields, "tool_id") else {
+/// A required field of a form with its own rule.
+fn formed(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    code: &Code,
+    expected: &str,
+    is_formed: fn(&str) -> bool,
+    findings: &mut Findings<'_>,
+) {
+    let Some(field) = findings.required(fields, key) else {
         return;
     };
-    if let Some(found) = findings.text(&field, &codes::TOOL_ID_INVALID, EXPECTED)
-        && !is_tool_id(found)
+    if let Some(found) = findings.text(&field, code, expected)
+        && !is_formed(found)
     {
-        let message = format!("expected `tool_id` to be {EXPECTED}, found {found:?}");
-        findings.add(&codes::TOOL_ID_INVALID, field.at, message);
+        let message = format!("expected `{key}` to be {expected}, found {found:?}");
+        findings.add(code, field.at, message);
     }
 }
 
@@ -156,19 +179,6 @@ fn is_tool_id(text: &str) -> bool {
     let of_id =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     (3..=64).contains(&text.len()) && text.bytes().all(of_id)
-}
-
-fn version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
-    const EXPECTED: &str = "a semantic version such as \"1.0.0\"";
-    let Some(field) = findings.required(fields, "version") else {
-        return;
-    };
-    if let Some(found) = findings.text(&field, &codes::VERSION_INVALID, EXPECTED)
-        && Version::parse(found).is_err()
-    {
-        let message = format!("expected `version` to be {EXPECTED}, found {found:?}");
-        findings.add(&codes::VERSION_INVALID, field.at, message);
-    }
 }
 
 /// Whether `meta` has the time of the definition's last change.
@@ -226,7 +236,7 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     };
     match present(&mut transport, "type") {
         Some(protocol) => {
-            findings.choice(&protocol, &codes::TRANSPORT_UNKNOWN, &PROTOCOLS);
+            findings.one_of(&protocol, &codes::TRANSPORT_UNKNOWN, &PROTOCOLS);
             match &protocol.content {
                 Content::Text(name) if name == "rest-api" => {
                     request(&mut transport, field.key_at, findings);
@@ -308,7 +318,7 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
             findings.missing(&codes::TRANSPORT_INCOMPLETE, &name, field.key_at);
         }
         let name = "transport.credentials.source";
-        findings.choice(&Field::new(name, source), &codes::VALUE_UNKNOWN, &SOURCES);
+        findings.one_of(&Field::new(name, source), &codes::VALUE_UNKNOWN, &SOURCES);
     }
 }
 

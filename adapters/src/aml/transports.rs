@@ -10,10 +10,10 @@ struct Row {
     field: &'static str,
     required: bool,
     /// Empty: any text.
-    values: &'static [(&'static str, ())],
+    values: &'static [&'static str],
 }
 
-const fn row(field: &'static str, required: bool, values: &'static [(&'static str, ())]) -> Row {
+const fn row(field: &'static str, required: bool, values: &'static [&'static str]) -> Row {
     Row {
         field,
         required,
@@ -25,14 +25,10 @@ const YES: bool = true;
 const NO: bool = false;
 
 const LAMBDA: &[Row] = &[
-    row("provider", YES, &[("aws", ()), ("gcp", ()), ("azure", ())]),
+    row("provider", YES, &["aws", "gcp", "azure"]),
     row("function_id", YES, &[]),
-    row(
-        "invocation_type",
-        YES,
-        &[("RequestResponse", ()), ("Event", ())],
-    ),
-    row("payload_format", NO, &[("json", ()), ("raw", ())]),
+    row("invocation_type", YES, &["RequestResponse", "Event"]),
+    row("payload_format", NO, &["json", "raw"]),
 ];
 const MCP: &[Row] = &[
     row("url", YES, &[]),
@@ -40,33 +36,22 @@ const MCP: &[Row] = &[
     row("protocol_version", NO, &[]),
 ];
 const MESSAGE_QUEUE: &[Row] = &[
-    row(
-        "provider",
-        YES,
-        &[("aws", ()), ("gcp", ()), ("azure", ()), ("kafka", ())],
-    ),
+    row("provider", YES, &["aws", "gcp", "azure", "kafka"]),
     row("queue_url", YES, &[]),
-    row("message_format", NO, &[("json", ()), ("avro", ())]),
+    row("message_format", NO, &["json", "avro"]),
     row("response_queue_url", NO, &[]),
 ];
+const ENGINES: &[&str] = &[
+    "postgresql",
+    "mysql",
+    "mssql",
+    "bigquery",
+    "snowflake",
+    "rds-data-api",
+];
 const DATABASE: &[Row] = &[
-    row(
-        "engine",
-        YES,
-        &[
-            ("postgresql", ()),
-            ("mysql", ()),
-            ("mssql", ()),
-            ("bigquery", ()),
-            ("snowflake", ()),
-            ("rds-data-api", ()),
-        ],
-    ),
-    row(
-        "query_method",
-        YES,
-        &[("parameterised-sql", ()), ("orm", ())],
-    ),
+    row("engine", YES, ENGINES),
+    row("query_method", YES, &["parameterised-sql", "orm"]),
 ];
 
 /// Holds a transport to the table of its protocol; `at` is where it stands.
@@ -94,7 +79,7 @@ pub(super) fn check(
                 findings.text(&field, &codes::FIELD_TYPE, "text");
             }
             Some(field) => {
-                findings.choice(&field, &codes::VALUE_UNKNOWN, row.values);
+                findings.one_of(&field, &codes::VALUE_UNKNOWN, row.values);
             }
         }
     }

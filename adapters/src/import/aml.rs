@@ -6,20 +6,17 @@ use toolward_author::check::ImportFormat;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::{Tool, ToolId};
-use toolward_signing::id::Id;
-use toolward_support::report::Code;
+use toolward_support::report::{Code, codes};
 
-mod codes;
 mod contract;
 mod request;
 
-use codes::{Note, Refused};
 use request::Request;
 
-use super::document::{bundle_toml, document, line, with};
+use super::document::{NewBundle, document, line, with};
 use super::policy::{Draft, Granted};
 use super::{ImportError, Imported, LeftOut, Remark, read_back, valid};
-use crate::aml::{Behaviour, Definition, EXTENSION, SPEC_VERSION, Status, not_imported};
+use crate::aml::{Behaviour, Definition, EXTENSION, Lifecycle, SPEC_VERSION, not_imported};
 
 /// Why no tool is made of a definition.
 pub(super) const REFUSED: &[Code] = Refused::CODES;
@@ -30,12 +27,8 @@ pub(super) const NOTES: &[Code] = Note::CODES;
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
 pub struct AmlOptions {
-    /// The id of the bundle, and the beginning of its tools' ids.
-    pub prefix: String,
-    /// Who will sign it.
-    pub publisher: String,
-    /// `created`, in seconds since 1970.
-    pub created: i64,
+    /// The bundle, whose id is the prefix of its tools' ids.
+    pub bundle: NewBundle,
     /// Whether tools are made of drafts.
     pub allow_draft: bool,
     /// The one `spec_version` that definitions may have, instead of the version of these rules.
@@ -90,15 +83,7 @@ enum Carrier {
 ///
 /// When a definition breaks a rule of AML, a name is not an id, or no tool can be made of any definition.
 pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, ImportError> {
-    for (what, name) in [
-        ("prefix", &options.prefix),
-        ("publisher", &options.publisher),
-    ] {
-        Id::parse(name).map_err(|source| ImportError::Name {
-            what: what.to_owned(),
-            source,
-        })?;
-    }
+    options.bundle.check("prefix")?;
     let (mut read, mut broken): (Vec<Definition>, Vec<Diagnostic>) = Default::default();
     for file in definitions {
         match Definition::read(&file.name, &file.text) {
@@ -109,9 +94,8 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
     if !broken.is_empty() {
         return Err(ImportError::Definition(broken));
     }
-    let toml = bundle_toml(&options.prefix, &options.publisher, options.created)?;
     let mut imported = Imported {
-        files: vec![("bundle.toml".to_owned(), toml.into_bytes())],
+        files: vec![options.bundle.file()?],
         ..Imported::default()
     };
     let mut draft = Draft::default();
@@ -133,7 +117,7 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
         let first = imported.left_out.into_iter().next();
         return Err(ImportError::NoTool(first.unwrap_or_else(none)));
     }
-    imported.policy = draft.write(&options.publisher);
+    imported.policy = draft.write(&options.bundle.publisher);
     Ok(imported)
 }
 
@@ -151,7 +135,10 @@ fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
         return found;
     }
     let options = AmlOptions {
-        prefix: "check".to_owned(),
+        bundle: NewBundle {
+            id: "check".to_owned(),
+            ..NewBundle::default()
+        },
         allow_draft: true,
         ..AmlOptions::default()
     };
@@ -198,19 +185,16 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
         });
     }
     match definition.status {
-        Status::Draft if !options.allow_draft => return Err(Refused::Draft),
-        Status::Disabled => return Err(Refused::Disabled),
+        Lifecycle::Draft if !options.allow_draft => return Err(Refused::Draft),
+        Lifecycle::Disabled => return Err(Refused::Disabled),
         _ => {}
     }
-    let id = format!(
-        "{}.{}",
-        options.prefix,
-        definition.tool_id.replace('_', "-")
-    );
+    let prefix = &options.bundle.id;
+    let id = format!("{prefix}.{}", definition.tool_id.replace('_', "-"));
     // The driver's id is the longer one.
     let driver_id = format!("{id}.driver");
     if ToolId::parse(&id).is_err() || ToolId::parse(&driver_id).is_err() {
-        return Err(Refused::NoId(options.prefix.clone()));
+        return Err(Refused::NoId(prefix.clone()));
     }
     if others.contains(&id) {
         return Err(Refused::Taken(id));
@@ -298,4 +282,68 @@ fn driver(definition: &Definition, id: &str, carrier: &Carrier) -> Option<Value>
             ("implements", Some(json!([entry]))),
         ],
     ))
+}
+
+codes! {
+    /// Why no tool is made of a definition.
+    #[derive(Debug)]
+    pub(super) enum Refused: Error {
+        Draft = "aml-draft" ["1 or –"], "a definition of AML is a draft, and drafts are left out",
+            ("it is a draft, and drafts are left out") => "`--allow-draft` takes drafts, too";
+        Disabled = "aml-disabled" ["1 or –"], "a definition of AML is disabled", ("it is disabled");
+        SpecVersion { expected: String, found: String } = "aml-spec-version-refused" ["1 or –"],
+            "a definition of AML has a `spec_version` that is not approved",
+            ("expected `spec_version` to be {expected:?}, found {found:?}")
+            => "`--spec-version` names the version that your platform approves";
+        NoId(prefix: String) = "import-name-unusable", ("its id makes no id of ours with {prefix:?} before it");
+        Taken(id: String) = "import-name-taken", ("its tool would have the id {id}, which another definition has");
+        Insecure = "aml-url-insecure" ["1 or –"], "the `base_url` of a definition of AML is not https",
+            ("its `base_url` is not https: requests would go out in the clear");
+        Request(problem: String) = "aml-request-unusable" ["1 or –"],
+            "the request of a definition of AML can't be made safely: a place is missing, or a placeholder is not one",
+            ("its request can't be made: {problem}");
+        Hidden(field: &'static str) = "aml-text-hidden" ["1 or –"],
+            "a schema of a definition of AML has invisible characters",
+            ("`{field}` has invisible characters, which no signed text may hold");
+        Invalid(problem: String) = "import-invalid", ("what would be made of it is not valid: {problem}");
+    }
+}
+
+codes! {
+    /// What a tool does not take over from its definition, or takes over in another way.
+    #[derive(Debug)]
+    pub(super) enum Note: Error {
+        Function = "aml-function-without-driver" Note,
+            "a contract only: it is computed in process, and needs a driver";
+        Human(problem: String) = "aml-human-without-driver" Note,
+            "a contract only: a person answers it, and can't be asked for its output as a form",
+            ("a contract only: a person answers it, and can't be asked for its output as a form: {problem}");
+        AskedHere(transport: String) = "aml-human-asked-here" Note,
+            "the person behind the caller is asked; its transport is not used",
+            ("the person behind the caller is asked; its transport, {transport}, is not used");
+        Lambda = "aml-lambda-unsupported" Note,
+            "a contract only: this host does not call AWS, GCP or Azure functions";
+        Mcp = "aml-mcp-unsupported" Note, "a contract only: this host does not call MCP servers";
+        MessageQueue = "aml-message-queue-unsupported" Note,
+            "a contract only: this host does not send to message queues";
+        Database = "aml-database-unsupported" Note, "a contract only: this host does not query databases";
+        Grpc = "aml-grpc-unsupported" Note, "a contract only: this host does not speak gRPC";
+        IamRole = "aml-iam-role-unsupported" Note, "a contract only: this host does not assume cloud roles";
+        Oauth2 = "aml-oauth2-unsupported" Note, "a contract only: this host does not fetch OAuth 2 tokens";
+        Deprecated = "aml-deprecated" Note, "deprecated, as its description says";
+        ReadsByChange(method: &'static str) = "aml-reads-by-change" Note,
+            "the method of a tool that only reads counts as a change for this host: a person is asked, unless policy says otherwise",
+            ("{method} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise");
+        OneAttempt = "aml-one-attempt" Note, "one attempt: only `retrieval` tools are retried";
+        InQuery(inputs: String, method: &'static str) = "aml-inputs-in-query" Note,
+            "inputs go into the query: the method has no body, and AML says no place",
+            ("the inputs {inputs} go into the query: {method} has no body, and AML says no place");
+        HeaderAssumed(header: &'static str) = "aml-header-assumed" Note,
+            "a secret goes into the usual header, as AML's text names none",
+            ("the secret goes into the header `{header}`, as AML's text names none");
+        StatusIgnored(status: String) = "aml-status-ignored" Note,
+            "a key of `error_codes` or `on_status` is ignored: it is not a status from 400 to 599",
+            ("`{status}` in `error_codes` or `on_status` is ignored: it is not a status from 400 to 599");
+        Cut = "aml-description-cut" Note, "the description was cut to 2000 characters";
+    }
 }

@@ -8,7 +8,7 @@ use toolward_bundle::component::AMPLIFIER_SPEC;
 use toolward_contract::json::{self, Limits};
 
 use super::ImportError;
-use super::document::{bundle_toml, document};
+use super::document::{NewBundle, document};
 
 /// The tool of the bundle that asks a component for its description.
 const SPEC_TOOL: &str = "import.get-spec";
@@ -70,11 +70,13 @@ pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, Import
         "network": { "egress": [] },
         "limits": { "fuel": 1_000_000_000, "memory_mib": 32, "output_bytes": 256 << 10 },
     });
+    let bundle = NewBundle {
+        id: SPEC_TOOL.to_owned(),
+        publisher: "local".to_owned(),
+        created: 0,
+    };
     let files = [
-        (
-            "bundle.toml".to_owned(),
-            bundle_toml(SPEC_TOOL, "local", 0)?.into_bytes(),
-        ),
+        bundle.file()?,
         (
             format!("tools/{SPEC_TOOL}/TOOL.md"),
             document(&contract, "").into_bytes(),

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use toolward_bundle::text::{is_hidden, visible, visible_line};
+use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
 use super::ImportError;
@@ -10,17 +11,51 @@ use super::ImportError;
 /// Longest description of a contract, in characters.
 pub(super) const MAX_DESCRIPTION: usize = 2000;
 
-/// `bundle.toml` of a first release.
-pub(super) fn bundle_toml(id: &str, publisher: &str, created: i64) -> Result<String, ImportError> {
-    let created = Timestamp::from_unix(created).map_err(|_| ImportError::Time)?;
-    let text = |text: &str| toml::Value::String(text.to_owned());
-    Ok(format!(
-        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
-         sequence = 1\npublisher = {}\ncreated = {}\n",
-        text(id),
-        text(publisher),
-        text(&created.to_string()),
-    ))
+/// A new bundle.
+#[derive(Debug, Clone, Default)]
+pub struct NewBundle {
+    /// Its id.
+    pub id: String,
+    /// Who will sign it.
+    pub publisher: String,
+    /// `created`, in seconds since 1970.
+    pub created: i64,
+}
+
+impl NewBundle {
+    /// `bundle.toml` of its first release; `None` if the time can't be written.
+    pub(crate) fn toml(&self) -> Option<String> {
+        let created = Timestamp::from_unix(self.created).ok()?;
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        Some(format!(
+            "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
+             sequence = 1\npublisher = {}\ncreated = {}\n",
+            text(&self.id),
+            text(&self.publisher),
+            text(&created.to_string()),
+        ))
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> Result<(String, Vec<u8>), ImportError> {
+        let toml = self.toml().ok_or(ImportError::Time)?;
+        Ok(("bundle.toml".to_owned(), toml.into_bytes()))
+    }
+
+    /// Checks its names; `id` is what its id is called.
+    pub(super) fn check(&self, id: &str) -> Result<(), ImportError> {
+        check_id(id, &self.id)?;
+        check_id("publisher", &self.publisher)
+    }
+}
+
+/// Checks that `name` is an id; `what` it is.
+pub(super) fn check_id(what: &str, name: &str) -> Result<(), ImportError> {
+    let parsed = Id::parse(name).map(drop);
+    parsed.map_err(|source| ImportError::Name {
+        what: what.to_owned(),
+        source,
+    })
 }
 
 /// Foreign text of several lines, in which nothing is hidden.

@@ -7,13 +7,13 @@ use toolward_bundle::text::visible_line;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 
-use super::document::{MAX_DESCRIPTION, bundle_toml, clean, document, with};
-use super::{Called, Described, ImportError, Options, checked_names, read_back, valid};
+use super::document::{MAX_DESCRIPTION, clean, document, with};
+use super::{Called, Described, ImportError, ImportOptions, checked_names, read_back, valid};
 
 /// The text of a contract. It is read back, as a host reads it.
 pub(super) fn contract(
     described: &Described<'_>,
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<String, ImportError> {
     let text = document(&fields(described, options), &body(described));
     read_back(&text)?;
@@ -21,11 +21,11 @@ pub(super) fn contract(
 }
 
 /// Checks that the user's declarations are valid for all functions.
-pub(super) fn declarations(options: &Options) -> Result<(), ImportError> {
+pub(super) fn declarations(options: &ImportOptions) -> Result<(), ImportError> {
     checked_names(options, &[])?;
     consistent(options)?;
     let described = Described {
-        tool: &options.id,
+        tool: &options.bundle.id,
         name: "n".to_owned(),
         description: None,
         inputs: json!({ "type": "object" }),
@@ -40,16 +40,15 @@ pub(super) fn files(
     wasm: &[u8],
     surface: &Surface,
     tools: &[Called<'_>],
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
     checked_names(options, tools)?;
-    let toml = bundle_toml(&options.id, &options.publisher, options.created)?;
-    let mut files = vec![("bundle.toml".to_owned(), toml.into_bytes())];
+    let mut files = vec![options.bundle.file()?];
     for called in tools {
         let text = called.contract.clone();
         files.push((format!("tools/{}/TOOL.md", called.tool), text.into_bytes()));
     }
-    let folder = format!("drivers/{}.driver", options.id);
+    let folder = format!("drivers/{}.driver", options.bundle.id);
     let text = document(
         &driver(tools, surface, options),
         "How the component is called. ORIGIN.md says where it comes from.\n",
@@ -65,7 +64,7 @@ pub(super) fn files(
 }
 
 /// Checks that the user's declarations don't contradict each other.
-fn consistent(options: &Options) -> Result<(), ImportError> {
+fn consistent(options: &ImportOptions) -> Result<(), ImportError> {
     for workspace in &options.workspaces {
         let (path, writes) = match workspace.strip_suffix(":rw") {
             Some(path) => (path, true),
@@ -85,7 +84,7 @@ fn consistent(options: &Options) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn fields(called: &Described<'_>, options: &Options) -> Value {
+fn fields(called: &Described<'_>, options: &ImportOptions) -> Value {
     let contract = json!({
         "id": called.tool,
         "name": called.name,
@@ -112,7 +111,7 @@ fn description(own: Option<&str>) -> String {
 }
 
 /// What the tools need, and what they change, as the user declared it.
-fn declared(options: &Options) -> (Map<String, Value>, Vec<String>) {
+fn declared(options: &ImportOptions) -> (Map<String, Value>, Vec<String>) {
     let mut requires = Map::new();
     let mut mutates = Vec::new();
     let mut read = Vec::new();
@@ -137,7 +136,7 @@ fn declared(options: &Options) -> (Map<String, Value>, Vec<String>) {
     (requires, mutates)
 }
 
-fn driver(tools: &[Called<'_>], surface: &Surface, options: &Options) -> Value {
+fn driver(tools: &[Called<'_>], surface: &Surface, options: &ImportOptions) -> Value {
     let entries = tools.iter().map(|called| {
         json!({
             "tool": called.tool,
@@ -146,7 +145,7 @@ fn driver(tools: &[Called<'_>], surface: &Surface, options: &Options) -> Value {
         })
     });
     let driver = json!({
-        "id": format!("{}.driver", options.id),
+        "id": format!("{}.driver", options.bundle.id),
         "name": "Imported component",
         "description": "Calls a component that was made for another host.",
         "version": "0.1.0",
@@ -167,7 +166,7 @@ fn body(called: &Described<'_>) -> String {
     )
 }
 
-fn origin_md(wasm: &[u8], options: &Options) -> String {
+fn origin_md(wasm: &[u8], options: &ImportOptions) -> String {
     let digest = Digest::of(wasm);
     let file = visible_line(&options.file, 200).replace('`', "'");
     format!(

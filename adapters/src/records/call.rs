@@ -1,76 +1,157 @@
-//! `tool_invocation`, and all records of one call together.
+//! A call that has ended: what its records are made of.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::event::Status;
-use super::references::{object, record};
-use super::result::tool_error;
-use super::{permission, recorder, result};
-use crate::records::declaration::line;
-use crate::records::ended_call::EndedCall;
-use crate::records::event::event_record;
-use crate::records::permission::rules;
-use crate::records::references::{time_of, timestamp};
+use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolFacts};
+use toolward_policy::Decision;
 
-/// All records of one call: the call itself, what was decided about it if it did not end before, what the driver
-/// reported, its events if they were read, its result, and its error if it has no output.
-#[must_use]
-pub fn call_records(call: &EndedCall<'_>) -> Value {
-    let id = &call.reply.metadata.invocation;
-    let decision = permission::permission_decision(call);
-    let policy = match &decision {
-        Some(_) => call.decision().map(rules).unwrap_or_default(),
-        None => Vec::new(),
-    };
-    let error = call.reply.result.as_ref().err();
-    let reports = call.reports.iter();
-    let events = call.events.iter();
-    let events: Vec<Value> = events.map(|event| event_record(event)).collect();
-    record! {
-        tool_invocation = invocation(call, decision.is_some(), &policy);
-        tool_permission_decision ? decision;
-        tool_progress = reports.map(|one| recorder::record(id, one)).collect::<Vec<_>>();
-        tool_event ? not_empty(events);
-        tool_result = result::record(call, &policy);
-        tool_error ? error.map(|error| tool_error(call, error, &policy));
+use super::declaration::line;
+use super::event::{Status, Transition};
+use super::recorder::{Answer, ProgressReport, Recorder};
+use super::references::object;
+
+/// A call that has ended.
+#[derive(Debug, Clone)]
+pub struct EndedCall<'a> {
+    /// How it ended.
+    pub reply: &'a Reply,
+    /// The tool, where there is one.
+    pub tool: Option<&'a ToolFacts>,
+    /// On whose behalf it was made.
+    pub principal: &'a str,
+    /// What it was called with; only what hooks and transcripts may see of it is recorded.
+    pub input: Option<&'a Value>,
+    /// What the protocol calls it, over which it came.
+    pub native: NativeCall,
+    /// What a person answered.
+    pub answer: Option<Answer>,
+    /// What the driver reported.
+    pub(crate) reports: Vec<ProgressReport>,
+    /// What readers of events heard of it.
+    pub(crate) events: Vec<Arc<CallEvent>>,
+    /// Where it is recorded.
+    pub(crate) evidence: Vec<String>,
+    /// When it ended.
+    pub ended: SystemTime,
+}
+
+impl<'a> EndedCall<'a> {
+    /// A call that ended just now, on behalf of the local user.
+    #[must_use]
+    pub fn now(reply: &'a Reply, tool: Option<&'a ToolFacts>, recorder: &Recorder) -> Self {
+        Self {
+            reply,
+            tool,
+            principal: LOCAL,
+            input: None,
+            native: NativeCall::default(),
+            answer: recorder.answer(&reply.metadata.invocation),
+            reports: recorder.reports(),
+            events: Vec::new(),
+            evidence: Vec::new(),
+            ended: SystemTime::now(),
+        }
+    }
+
+    /// The same, with what readers of events heard of it. Those of other calls are left out.
+    #[must_use]
+    pub fn with_events(mut self, events: impl IntoIterator<Item = Arc<CallEvent>>) -> Self {
+        let own = &self.reply.metadata.invocation;
+        let events = events.into_iter();
+        self.events = events.filter(|event| event.invocation == *own).collect();
+        self
+    }
+
+    /// The same, with the rows that a ledger of this origin has of it.
+    #[must_use]
+    pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
+        let rows = rows.into_iter();
+        self.evidence = rows.map(|seq| format!("ledger:{origin}/{seq}")).collect();
+        self
+    }
+
+    /// The given ids, else the ids of its events.
+    pub(crate) fn native(&self) -> &Native {
+        let of_events = self.events.first().map(|event| &event.native);
+        match (self.native.call.is_empty(), of_events) {
+            (true, Some(of_events)) => of_events,
+            _ => &self.native.call,
+        }
+    }
+
+    pub(crate) fn started(&self) -> SystemTime {
+        let took = self.reply.metadata.milliseconds / 1e3;
+        let took = Duration::try_from_secs_f64(took).unwrap_or_default();
+        self.ended.checked_sub(took).unwrap_or(self.ended)
+    }
+
+    /// Whether its driver has secrets.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let grant = self.decision().and_then(|decision| decision.grant());
+        grant.is_some_and(|grant| !grant.secrets().is_empty())
+    }
+
+    /// The policy's decision about its driver, once one was chosen.
+    pub(crate) fn decision(&self) -> Option<&'a Decision> {
+        let id = self.reply.metadata.driver.as_ref()?;
+        let mut drivers = self.tool?.drivers.iter();
+        let driver = drivers.find(|driver| *driver.id == **id)?;
+        Some(&driver.decision)
+    }
+
+    /// The states that it went through; the last one is that in which it ended.
+    pub(crate) fn transitions(&self) -> Vec<Transition> {
+        let events = self.events.iter();
+        let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
+        let ended = Status::of(self.reply).as_str();
+        let last = all.last_mut();
+        match last {
+            // What an event calls failed may be blocked, or wait for a person.
+            Some(last) if matches!(last.status, "failed" | "canceled" | "timed_out") => {
+                last.status = ended;
+            }
+            _ => {}
+        }
+        all.dedup_by(|next, before| next.status == before.status);
+        all
+    }
+
+    /// What others may see of the input. Without a contract it is not known what is sensitive.
+    pub(crate) fn observable_input(&self) -> Option<Value> {
+        let schema = &self.tool?.contract.inputs;
+        Some(schema.observable(self.input?))
     }
 }
 
-fn invocation(call: &EndedCall<'_>, decided: bool, policy_refs: &[String]) -> Value {
-    let facts = &call.reply.metadata;
-    let id = &facts.invocation;
-    let named = facts.tool.split('@').next().unwrap_or_default();
-    let driver = facts.driver.iter().map(|id| format!("driver:{}", line(id)));
-    let bundle = facts.bundle.iter().map(|id| format!("bundle:{}", line(id)));
-    let decision = decided.then(|| permission::reference(id));
-    let (started, native) = (call.started(), call.native());
-    record! {
-        invocation_id = id;
-        native_call_id ? native.call_id.as_ref().map(ToString::to_string);
-        native_refs ? call.native.refs(native);
-        tool_id = line(named);
-        status = Status::of(call.reply);
-        status_transitions ? not_empty(call.transitions());
-        created_at = timestamp(time_of(id).unwrap_or(started));
-        started_at = timestamp(started);
-        ended_at = timestamp(call.ended);
-        actor_ref = format!("principal:{}", line(call.principal));
-        observable_input ? call.observable_input();
-        runtime_refs = driver.chain(bundle).collect::<Vec<_>>();
-        policy_refs = policy_refs;
-        permission_decision_refs = Vec::from_iter(decision);
-        result_ref = result::reference(id);
-        evidence_refs = call.evidence();
-        telemetry_refs = [object! {
-            duration_ms = facts.milliseconds;
-            attempts = facts.attempts;
-            fuel = facts.fuel;
-            peak_memory = facts.peak_memory;
-            violations = facts.violations_total;
-        }];
+/// What a protocol calls a call. Texts of the caller: a record shows them sanitised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NativeCall {
+    /// Its ids. Without any, the ids of the call's events count.
+    pub call: Native,
+    /// The session, in which ids of requests are unique.
+    pub session: Option<String>,
+    /// The version of the protocol.
+    pub protocol_version: Option<String>,
+}
+
+impl NativeCall {
+    /// What a record has besides the id of `call`; `None` if that is nothing.
+    pub(crate) fn refs(&self, call: &Native) -> Option<Value> {
+        let refs = object! {
+            session ? shown(self.session.as_deref());
+            protocol_version ? shown(self.protocol_version.as_deref());
+            tool_call_id ? call.tool_call_id.as_ref().map(ToString::to_string);
+            trace ? call.traceparent.as_ref().map(ToString::to_string);
+        };
+        refs.as_object()
+            .is_some_and(|refs| !refs.is_empty())
+            .then_some(refs)
     }
 }
 
-fn not_empty<T>(all: Vec<T>) -> Option<Vec<T>> {
-    (!all.is_empty()).then_some(all)
+fn shown(text: Option<&str>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).map(line)
 }

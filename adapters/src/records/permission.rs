@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use toolward_host::{CallError, DriverFacts, ErrorClass, ErrorCode, ToolFacts, Verdict};
 use toolward_policy::{Decision, Grant};
 
+use super::call::EndedCall;
 use super::declaration::line;
-use super::ended_call::EndedCall;
 use super::interface::sandbox;
 use super::references;
 use super::references::{record, timestamp};

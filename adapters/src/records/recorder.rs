@@ -51,7 +51,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Recorded {
-    reports: Vec<Reported>,
+    reports: Vec<ProgressReport>,
     count: u64,
     answers: Vec<(String, Answer)>,
 }
@@ -81,7 +81,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn reports(&self) -> Vec<Reported> {
+    pub(crate) fn reports(&self) -> Vec<ProgressReport> {
         self.with(|recorded| recorded.reports.clone())
     }
 
@@ -108,7 +108,7 @@ impl Observer for Recorder {
             if recorded.reports.len() >= MAX_REPORTS {
                 recorded.reports.pop();
             }
-            recorded.reports.push(Reported {
+            recorded.reports.push(ProgressReport {
                 sequence: recorded.count,
                 report: progress.clone(),
                 elapsed,
@@ -151,7 +151,7 @@ const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// A report as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Reported {
+pub(crate) struct ProgressReport {
     pub(crate) sequence: u64,
     pub(crate) report: Progress,
     pub(crate) elapsed: Duration,
@@ -159,8 +159,8 @@ pub(crate) struct Reported {
 }
 
 /// One report of a running call.
-pub(crate) fn record(invocation: &str, reported: &Reported) -> Value {
-    let Reported {
+pub(crate) fn record(invocation: &str, reported: &ProgressReport) -> Value {
+    let ProgressReport {
         sequence, report, ..
     } = reported;
     let message = report.message.as_deref();

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use toolward_host::{Block, BlockContent, CallError, ErrorClass, ErrorCode, Origin, Reply};
 use toolward_support::text::visible;
 
+use super::call::EndedCall;
 use super::declaration::line;
-use super::ended_call::EndedCall;
 use super::references::{milliseconds, record, timestamp};
 
 /// How far the call got: `completed` has an output, `partial` asks and can continue with answers, `rejected` failed
@@ -37,7 +37,7 @@ pub(crate) fn record(call: &EndedCall<'_>, policy_refs: &[String]) -> Value {
         model_facing_content = model_facing(call);
         resource_refs = content.iter().filter_map(linked).collect::<Vec<_>>();
         artifact_refs = none;
-        evidence_refs = call.evidence();
+        evidence_refs = call.evidence;
         policy_refs = policy_refs;
         telemetry_refs = none;
         persistence_refs = none;
@@ -123,7 +123,7 @@ pub(crate) fn tool_error(call: &EndedCall<'_>, error: &CallError, policy_refs: &
         cause ? error.cause.as_ref().map(shown);
         hint ? error.hint.as_deref().map(prose);
         policy_refs = policy_refs;
-        evidence_refs = call.evidence();
+        evidence_refs = call.evidence;
     }
 }
 

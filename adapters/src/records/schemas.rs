@@ -1,70 +1,31 @@
 //! The JSON Schemas of the records, written from the tables of the specification. They
 //! allow unknown fields, as it asks for.
 
+macro_rules! schemas {
+    ($($name:literal = $file:literal,)*) => {
+        [$((
+            $name,
+            include_str!(concat!("../../schemas/", $file, ".schema.json")),
+        )),*]
+    };
+}
+
 /// The name of each object, and the JSON Schema of its records.
-pub const SCHEMAS: [(&str, &str); 16] = [
-    (
-        "deferred_tool_ref",
-        include_str!("../../schemas/deferred-tool-ref.schema.json"),
-    ),
-    (
-        "tool_declaration",
-        include_str!("../../schemas/tool-declaration.schema.json"),
-    ),
-    (
-        "tool_error",
-        include_str!("../../schemas/tool-error.schema.json"),
-    ),
-    (
-        "tool_event",
-        include_str!("../../schemas/tool-event.schema.json"),
-    ),
-    (
-        "tool_execution_profile",
-        include_str!("../../schemas/tool-execution-profile.schema.json"),
-    ),
-    (
-        "tool_external_mapping",
-        include_str!("../../schemas/tool-external-mapping.schema.json"),
-    ),
-    (
-        "tool_input_contract",
-        include_str!("../../schemas/tool-input-contract.schema.json"),
-    ),
-    (
-        "tool_interface",
-        include_str!("../../schemas/tool-interface.schema.json"),
-    ),
-    (
-        "tool_invocation",
-        include_str!("../../schemas/tool-invocation.schema.json"),
-    ),
-    (
-        "tool_namespace",
-        include_str!("../../schemas/tool-namespace.schema.json"),
-    ),
-    (
-        "tool_output_contract",
-        include_str!("../../schemas/tool-output-contract.schema.json"),
-    ),
-    (
-        "tool_permission_decision",
-        include_str!("../../schemas/tool-permission-decision.schema.json"),
-    ),
-    (
-        "tool_permission_profile",
-        include_str!("../../schemas/tool-permission-profile.schema.json"),
-    ),
-    (
-        "tool_progress",
-        include_str!("../../schemas/tool-progress.schema.json"),
-    ),
-    (
-        "tool_result",
-        include_str!("../../schemas/tool-result.schema.json"),
-    ),
-    (
-        "tool_surface",
-        include_str!("../../schemas/tool-surface.schema.json"),
-    ),
-];
+pub const SCHEMAS: [(&str, &str); 16] = schemas! {
+    "deferred_tool_ref" = "deferred-tool-ref",
+    "tool_declaration" = "tool-declaration",
+    "tool_error" = "tool-error",
+    "tool_event" = "tool-event",
+    "tool_execution_profile" = "tool-execution-profile",
+    "tool_external_mapping" = "tool-external-mapping",
+    "tool_input_contract" = "tool-input-contract",
+    "tool_interface" = "tool-interface",
+    "tool_invocation" = "tool-invocation",
+    "tool_namespace" = "tool-namespace",
+    "tool_output_contract" = "tool-output-contract",
+    "tool_permission_decision" = "tool-permission-decision",
+    "tool_permission_profile" = "tool-permission-profile",
+    "tool_progress" = "tool-progress",
+    "tool_result" = "tool-result",
+    "tool_surface" = "tool-surface",
+};

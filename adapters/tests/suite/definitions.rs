@@ -7,8 +7,8 @@ use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::tool::Tool;
 
-use crate::check_path;
 use crate::form_corpus::{Form, findings, forms, hold};
+use crate::{acme, check_path};
 
 /// What every definition begins with.
 const DEFINITION: &str = "spec_version: \"1.2\"\ntool_id: find-parcel\nversion: \"1.0.0\"\n";
@@ -33,8 +33,7 @@ fn definitions_of_all_transports_of_aml_get_the_verdict_beside_them() {
 fn check_and_import_agree_on_every_definition_of_the_corpus() {
     const LEFT_OUT: [&str; 2] = ["aml-not-imported", "aml-request-incomplete"];
     let options = AmlOptions {
-        prefix: "acme".to_owned(),
-        publisher: "acme".to_owned(),
+        bundle: acme(),
         ..AmlOptions::default()
     };
     for form in definitions() {

@@ -166,8 +166,8 @@ pub(crate) async fn called(host: &Host, tool: &str, input: Value) -> Value {
         heard.push(event);
     }
     let info = host.tool(tool);
-    let ended = EndedCall::now(&reply, info, &recorder);
-    let ended = ended.with_input(&input).with_events(heard);
+    let mut ended = EndedCall::now(&reply, info, &recorder).with_events(heard);
+    ended.input = Some(&input);
     call_records(&ended)
 }
 
@@ -179,6 +179,7 @@ pub(crate) fn recorded(
     input: &Value,
 ) -> Value {
     let info = host.tool(tool);
-    let ended = EndedCall::now(reply, info, recorder).with_input(input);
+    let mut ended = EndedCall::now(reply, info, recorder);
+    ended.input = Some(input);
     call_records(&ended)
 }

@@ -79,7 +79,8 @@ async fn no_foreign_word_misleads_who_reads_a_record() {
         reply.result = Err(error);
         reply.metadata.tool = HOSTILE.into();
         let info = host.tool(tool);
-        let mut ended = EndedCall::now(&reply, info, &recorder).with_native(native());
+        let mut ended = EndedCall::now(&reply, info, &recorder);
+        ended.native = native();
         ended.principal = HOSTILE;
         let records = call_records(&ended);
         let mut found = Vec::new();
@@ -128,7 +129,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
     let plain = call_records(&ended);
     assert!(plain["tool_invocation"].get("native_call_id").is_none());
     assert!(plain["tool_invocation"].get("native_refs").is_none());
-    let ended = ended.with_native(NativeCall {
+    ended.native = NativeCall {
         call: Native {
             call_id: NativeId::parse("7").ok(),
             tool_call_id: NativeId::parse("call_1").ok(),
@@ -136,7 +137,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
         },
         protocol_version: Some("2025-11-25".to_owned()),
         ..NativeCall::default()
-    });
+    };
     let records = call_records(&ended);
     let invocation = &records["tool_invocation"];
     assert_eq!(invocation["native_call_id"], "7");

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolward_adapters::import::{self, AmlFile, AmlOptions, ImportError, Imported};
+use toolward_adapters::import::{self, AmlFile, AmlOptions, ImportError, Imported, NewBundle};
 use toolward_contract::NoScope;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
-use crate::check_path;
+use crate::{acme, check_path};
 
 /// The fields of a definition that nothing is wrong with.
 fn definition() -> Value {
@@ -45,8 +45,7 @@ fn with(changes: &[(&str, Value)]) -> Value {
 
 fn options() -> AmlOptions {
     AmlOptions {
-        prefix: "acme".to_owned(),
-        publisher: "acme".to_owned(),
+        bundle: acme(),
         ..AmlOptions::default()
     }
 }
@@ -430,7 +429,10 @@ fn ids_that_fall_together_or_are_none_are_left_out() {
     );
     for prefix in ["", "..", "a/b", "A", "a\nb", "$(id)", "a b"] {
         let options = AmlOptions {
-            prefix: prefix.to_owned(),
+            bundle: NewBundle {
+                id: prefix.to_owned(),
+                ..acme()
+            },
             ..options()
         };
         let error = import_with(&definition(), &options).unwrap_err();
@@ -441,7 +443,10 @@ fn ids_that_fall_together_or_are_none_are_left_out() {
     }
     // The driver's id has to fit as well.
     let long = AmlOptions {
-        prefix: "a".repeat(70),
+        bundle: NewBundle {
+            id: "a".repeat(70),
+            ..acme()
+        },
         ..options()
     };
     assert_eq!(

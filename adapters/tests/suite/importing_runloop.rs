@@ -1,12 +1,12 @@
 //! What `import runloop` makes of a tools.json of version 1 and its policy.caps, and what `pack` does with one.
 
 use serde_json::{Value, json};
-use toolward_adapters::import::{self, ImportError, Imported, RunloopFiles, RunloopOptions};
+use toolward_adapters::import::{self, ImportError, Imported, NewBundle, RunloopFiles};
 use toolward_adapters::scaffold::{self, Attachment};
 use toolward_author::{PackOptions, pack};
 use toolward_bundle::content::Content;
 
-use crate::check_path;
+use crate::{acme, check_path};
 
 fn entry() -> Value {
     json!({
@@ -41,12 +41,11 @@ fn files(entries: &[Value]) -> RunloopFiles {
 }
 
 fn import(files: &RunloopFiles) -> Result<Imported, ImportError> {
-    let options = RunloopOptions {
+    let bundle = NewBundle {
         id: "acme.mail".to_owned(),
-        publisher: "acme".to_owned(),
-        ..RunloopOptions::default()
+        ..acme()
     };
-    import::runloop(files, &options)
+    import::runloop(files, &bundle)
 }
 
 #[test]
@@ -233,13 +232,11 @@ fn a_new_document_passes_check_and_pack() {
         url: "https://parcels.example/v1/${number}?lang=${input.lang}".to_owned(),
         secret: Some("acme/key".to_owned()),
     };
-    let options = |entry: &Attachment| scaffold::NewBundle {
+    let bundle = NewBundle {
         id: "acme.parcel".to_owned(),
-        publisher: "acme".to_owned(),
-        created: 0,
-        entries: vec![entry.clone()],
+        ..acme()
     };
-    scaffold::create(&place, &options(&entry)).unwrap();
+    scaffold::create(&place, &bundle, std::slice::from_ref(&entry)).unwrap();
     assert_eq!(check_path(&place).diagnostics, []);
     pack(&place, &PackOptions::default()).unwrap();
     let content = Content::from_dev(&place).unwrap();
@@ -264,7 +261,7 @@ fn a_new_document_passes_check_and_pack() {
             ..entry.clone()
         };
         let gone = folder.path().join("wrong");
-        let error = scaffold::create(&gone, &options(&wrong)).unwrap_err();
+        let error = scaffold::create(&gone, &bundle, &[wrong]).unwrap_err();
         assert_eq!(error.code(), "scaffold-entry-invalid", "{url} {method}");
         assert!(!gone.exists());
     }

@@ -31,7 +31,7 @@ mod noted;
 
 use std::path::Path;
 
-use toolward_adapters::import::FORMATS;
+use toolward_adapters::import::{FORMATS, NewBundle};
 use toolward_author::check::{CheckOptions, CheckReport, check_with};
 
 /// A check that knows these formats.
@@ -41,4 +41,13 @@ fn check_path(path: &Path) -> CheckReport {
         ..CheckOptions::default()
     };
     check_with(path, &options)
+}
+
+/// A bundle `acme` of the publisher of that name.
+fn acme() -> NewBundle {
+    NewBundle {
+        id: "acme".to_owned(),
+        publisher: "acme".to_owned(),
+        created: 0,
+    }
 }

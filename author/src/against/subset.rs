@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use toolward_contract::schema::without_annotations;
 
-use self::place::{Place, refers_elsewhere, target};
+use self::place::{SchemaPlace, refers_elsewhere, target};
 
 /// Pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
@@ -113,7 +113,7 @@ pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
         judgements: MAX_JUDGEMENTS,
         found: Vec::new(),
     };
-    comparison.compare(&Place::root(&inner), &Place::root(&outer));
+    comparison.compare(&SchemaPlace::root(&inner), &SchemaPlace::root(&outer));
     let mut found = comparison.found;
     // A definition is reached by each reference to it.
     let mut told = BTreeSet::new();
@@ -134,7 +134,7 @@ struct Comparison<'s> {
 }
 
 impl<'s> Comparison<'s> {
-    fn add(&mut self, inner: &Place<'_>, outer: &Place<'_>, what: What) {
+    fn add(&mut self, inner: &SchemaPlace<'_>, outer: &SchemaPlace<'_>, what: What) {
         self.found.push(Difference {
             inner: inner.pointer.clone(),
             outer: outer.pointer.clone(),
@@ -142,7 +142,7 @@ impl<'s> Comparison<'s> {
         });
     }
 
-    fn compare(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn compare(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         if self.same_definitions && inner.schema == outer.schema
             || inner.schema == &Value::Bool(false)
             || outer.allows_all()
@@ -188,13 +188,13 @@ impl<'s> Comparison<'s> {
     }
 
     /// Whether both have the same keyword, or none.
-    fn is_same(&self, keyword: &str, inner: &Place<'_>, outer: &Place<'_>) -> bool {
+    fn is_same(&self, keyword: &str, inner: &SchemaPlace<'_>, outer: &SchemaPlace<'_>) -> bool {
         let (one, other) = (inner.get(keyword), outer.get(keyword));
         one == other
             && (self.same_definitions || one.is_none_or(|value| !refers_elsewhere(value, &[])))
     }
 
-    fn follow(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn follow(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         let (inner_root, outer_root) = self.roots;
         let (Some(one), Some(other)) = (target(inner, inner_root), target(outer, outer_root))
         else {
@@ -213,10 +213,10 @@ impl<'s> Comparison<'s> {
         &mut self,
         keyword: &'static str,
         branches: &'s [Value],
-        inner: &Place<'s>,
-        outer: &Place<'s>,
+        inner: &SchemaPlace<'s>,
+        outer: &SchemaPlace<'s>,
     ) {
-        let places: Vec<Place<'s>> = branches
+        let places: Vec<SchemaPlace<'s>> = branches
             .iter()
             .enumerate()
             .map(|(index, branch)| outer.below(&format!("{keyword}/{index}"), branch))
@@ -242,7 +242,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn values(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn values(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         let mut missing: BTreeSet<&str> = inner.types().into_iter().collect();
         let allowed = outer.types();
         let numbers = allowed.contains(&"number");
@@ -259,7 +259,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn object(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn object(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         if !inner.may_be(&["object"]) || inner.values().is_some() {
             return;
         }
@@ -294,7 +294,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// Properties that one of them does not name.
-    fn others(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn others(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         let (own, others) = (
             inner.get("additionalProperties"),
             outer.get("additionalProperties"),
@@ -325,7 +325,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn array(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn array(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         let Some(outer_items) = outer.get("items").filter(|_| inner.may_be(&["array"])) else {
             return;
         };
@@ -341,7 +341,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn whole(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    fn whole(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         for (keyword, types) in WHOLE {
             let concerned = types.is_empty() || inner.may_be(types);
             if concerned && outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {

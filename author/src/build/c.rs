@@ -3,14 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::dev::BuildEntry;
+use toolward_bundle::files::FilesError;
 
-use super::compiler::ask;
+use super::BuildOptions;
 use super::error::BuildError;
-use super::program::{Tools, Wanted};
-use super::scratch::Scratch;
-use super::tool::{Tool, run};
-use super::{BuildProgress, Made, Options};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Wanted};
+use super::tool::{Tool, version};
 use crate::error::AuthorError;
 
 /// The compilers, the first of which is taken: Zig brings its own C library.
@@ -26,7 +25,7 @@ const LIBRARY: &str = "toolward";
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
 /// The installed compilers, each with its name.
-fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
+fn found(tools: &BuildTools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
     COMPILERS.into_iter().filter_map(|name| {
         let wanted = Wanted {
             name,
@@ -36,49 +35,51 @@ fn found(tools: &Tools, bundle: &Path) -> impl Iterator<Item = (&'static str, Pa
     })
 }
 
-/// The compiler, if there is one. Whether a clang has wasi-libc shows when it is used.
-pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
-    match found(tools, bundle).next() {
-        Some((_, program)) => Ok(program.display().to_string()),
-        None => Err(missing(tools)),
-    }
-}
-
-fn missing(tools: &Tools) -> BuildError {
+fn missing(tools: &BuildTools) -> BuildError {
     tools.missing("a C compiler for WASI", INSTALL)
 }
 
-pub(super) fn build(
-    source: &Path,
-    entry: &BuildEntry,
-    scratch: &Scratch,
-    options: &Options,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<Made, BuildError> {
-    let module = scratch.path("driver.wasm");
-    let Compiler {
-        name,
-        mut command,
-        version,
-    } = compiler(scratch, options)?;
-    let mut map = OsString::from("-ffile-prefix-map=");
-    map.push(source);
-    map.push("=.");
-    command
-        .args(["-mexec-model=reactor", "-Os", "-g0"])
-        .arg(map);
-    for folder in [source.to_owned(), source.join(LIBRARY)] {
-        let mut include = OsString::from("-I");
-        include.push(folder);
-        command.arg(include);
+pub(super) struct C;
+
+impl BuildLanguage for C {
+    fn program(&self) -> &'static str {
+        "zig or clang"
     }
-    command.arg("-o").arg(&module).args(sources(source)?);
-    command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
-    run(command, &entry.source, progress)?;
-    Ok(Made {
-        file: module,
-        compilers: vec![ask(name, version)],
-    })
+
+    /// Whether a clang has wasi-libc shows when it is used.
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+        match found(&options.tools, directory).next() {
+            Some((_, program)) => Ok(program.display().to_string()),
+            None => Err(missing(&options.tools)),
+        }
+    }
+
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+        let module = job.scratch.path("driver.wasm");
+        let Compiler {
+            name,
+            mut command,
+            asked,
+        } = compiler(job)?;
+        let mut map = OsString::from("-ffile-prefix-map=");
+        map.push(job.source);
+        map.push("=.");
+        command
+            .args(["-mexec-model=reactor", "-Os", "-g0"])
+            .arg(map);
+        for folder in [job.source.to_owned(), job.source.join(LIBRARY)] {
+            let mut include = OsString::from("-I");
+            include.push(folder);
+            command.arg(include);
+        }
+        command.arg("-o").arg(&module).args(sources(job.source)?);
+        command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
+        job.run(command)?;
+        Ok(BuildOutput {
+            file: module,
+            compilers: vec![version(name, asked)],
+        })
+    }
 }
 
 /// A compiler that has the target.
@@ -87,31 +88,31 @@ struct Compiler {
     /// Compiles for the target.
     command: Tool,
     /// Asks for its version.
-    version: Tool,
+    asked: Tool,
 }
 
-fn compiler(scratch: &Scratch, options: &Options) -> Result<Compiler, BuildError> {
-    for (name, program) in found(&options.tools, scratch.bundle()) {
-        let mut compiler = Tool::new(&program, scratch, options);
-        let mut version = Tool::new(&program, scratch, options);
+fn compiler(job: &BuildJob<'_>) -> Result<Compiler, BuildError> {
+    let (scratch, tools) = (job.scratch, &job.options.tools);
+    for (name, program) in found(tools, scratch.bundle()) {
+        let (mut compiler, mut asked) = (job.tool(&program), job.tool(&program));
         if name != "clang" {
-            version.arg("version");
+            asked.arg("version");
             compiler.env("ZIG_LOCAL_CACHE_DIR", scratch.path("cache"));
-            let cache = options.tools.cache("zig", scratch);
+            let cache = tools.cache("zig", scratch);
             compiler.write(&cache);
             compiler.env("ZIG_GLOBAL_CACHE_DIR", cache);
             compiler.args(["cc", "--target=wasm32-wasi"]);
             return Ok(Compiler {
                 name: "zig",
                 command: compiler,
-                version,
+                asked,
             });
         }
         scratch.write("probe", &[("probe.c", "#include <stdio.h>\n")])?;
         for target in TARGETS {
-            let mut probe = Tool::new(&program, scratch, options);
-            probe.arg(format!("--target={target}"));
+            let mut probe = job.tool(&program);
             probe
+                .arg(format!("--target={target}"))
                 .arg("-fsyntax-only")
                 .arg(scratch.path("probe/probe.c"));
             // A clang without wasi-libc is as good as none.
@@ -119,30 +120,24 @@ fn compiler(scratch: &Scratch, options: &Options) -> Result<Compiler, BuildError
                 compiler.arg(format!("--target={target}"));
                 // An overflow of the stack traps, instead of reaching the data.
                 compiler.arg("-Wl,--stack-first");
-                version.arg("--version");
+                asked.arg("--version");
                 return Ok(Compiler {
                     name,
                     command: compiler,
-                    version,
+                    asked,
                 });
             }
         }
     }
-    Err(missing(&options.tools))
+    Err(missing(tools))
 }
 
-/// The `.c` files of the driver and, where it has one, of the library, always in the
-/// same order.
+/// The `.c` files of the driver and of its library, if it has one, always in the same
+/// order.
 fn sources(source: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let mut found = Vec::new();
     for folder in [source.to_owned(), source.join(LIBRARY)] {
-        let failed = |source| {
-            let path = folder.clone();
-            BuildError::Author(AuthorError::from(toolward_bundle::files::FilesError::Io {
-                path,
-                source,
-            }))
-        };
+        let failed = |error| AuthorError::from(FilesError::io(&folder)(error));
         let is_folder = |found: std::fs::Metadata| found.is_dir();
         if folder != source && !folder.symlink_metadata().is_ok_and(is_folder) {
             continue;

@@ -21,7 +21,7 @@ pub(super) use toolward_confine::build_profile::is_available;
 use toolward_confine::build_profile::{BuildProfile, Overseer};
 
 use super::error::BuildError;
-use super::program::{Tools, checkout};
+use super::program::{BuildTools, checkout};
 
 /// What is read where the home directory is not known.
 const SYSTEM: [&str; 14] = [
@@ -38,15 +38,15 @@ const CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
 
 /// What a program may reach.
 #[derive(Debug, Clone)]
-pub(super) struct Confinement {
+pub(super) struct BuildConfinement {
     /// The user's home, without links.
     home: Option<PathBuf>,
     kept: BuildProfile,
 }
 
-impl Confinement {
+impl BuildConfinement {
     /// For the bundle in `bundle`. The program may write to `scratch`.
-    pub(super) fn new(tools: &Tools, bundle: &Path, scratch: &Path) -> Self {
+    pub(super) fn new(tools: &BuildTools, bundle: &Path, scratch: &Path) -> Self {
         let home = tools.home.as_deref();
         let home = home.and_then(|home| home.canonicalize().ok());
         // If all is below home, nothing is outside.

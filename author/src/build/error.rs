@@ -36,18 +36,6 @@ codes! {
         ToolMissing { tool: &'static str, install: String } = "build-tool-missing",
             "a tool of the driver's language is not installed", ("{tool} is missing")
             => format!("install it: {install}");
-        NoToolchain = "toolchain-unplaced",
-            "`doctor --install` has no directory to install into: none was named, and this user has no data directory",
-            ("there is no toolchain directory: this user has no data directory")
-            => "name a directory with `--toolchain` or TOOLWARD_TOOLCHAIN";
-        /// `path` is the directory.
-        ToolchainBusy { path: PathBuf } = "toolchain-busy", "another process installs into the toolchain directory",
-            ("{}: another process installs tools there", path.display())
-            => "try again when it has ended";
-        /// `what` is the program.
-        Install { what: &'static str, status: ExitStatus } = "toolchain-install-failed",
-            "npm or pip failed to fetch a tool, or its digest is not the expected one", ("{what} failed ({status})")
-            => "its output says why; a file whose digest is not the one in this release is refused";
         /// Or its output can't be read.
         Tool { program: PathBuf, source: std::io::Error } = "build-tool-unusable",
             "a tool of the driver's language can't be started", ("{}: {source}", program.display())

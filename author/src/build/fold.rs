@@ -107,7 +107,7 @@ fn level(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
 /// The modules of a component itself.
 fn own(items: &[read::Item<'_>]) -> Result<Vec<u8>, Kept> {
     let spaces = link::Spaces::of(items)?;
-    let group = link::Group::of(&spaces)?;
+    let group = link::MergeGroup::of(&spaces)?;
     emit::folded(items, &spaces, &group)
 }
 

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use toolward_bundle::dev::BuildEntry;
-
+use super::BuildOptions;
 use super::error::BuildError;
-use super::program::{Tools, Wanted};
-use super::scratch::Scratch;
-use super::tool::{Tool, run};
-use super::{BuildProgress, Made, Options, compiler};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::Wanted;
+use super::tool::version;
 
 const GO: Wanted = Wanted {
     name: "go",
@@ -42,45 +40,44 @@ const FLAGS: [&str; 6] = [
 /// Has the library set memory aside, for a program that starts when it is built.
 const SNAPSHOT_TAG: &str = "toolward_snapshot";
 
-/// The program, if it exists.
-pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
-    Ok(tools.find(&GO, bundle)?.display().to_string())
-}
+pub(super) struct Go;
 
-pub(super) fn build(
-    source: &Path,
-    entry: &BuildEntry,
-    scratch: &Scratch,
-    options: &Options,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<Made, BuildError> {
-    let go = options.tools.find(&GO, scratch.bundle())?;
-    let module = scratch.path("driver.wasm");
-    let run_go = || {
-        let mut command = Tool::new(&go, scratch, options);
-        command.envs(ENVIRONMENT);
-        let cache = options.tools.cache("go", scratch);
-        command.write(&cache);
-        command.env("GOCACHE", cache);
-        command
-    };
-    let mut command = run_go();
-    if let (Some(home), Some(confinement)) = (&options.tools.home, command.confinement()) {
-        // The modules that were fetched before.
-        confinement.read(&home.join("go/pkg/mod"));
+impl BuildLanguage for Go {
+    fn program(&self) -> &'static str {
+        GO.name
     }
-    // `-C` has to come first.
-    command.arg("build").arg("-C").arg(source);
-    if entry.snapshot {
-        command.args(["-tags", SNAPSHOT_TAG]);
+
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+        Ok(options.tools.find(&GO, directory)?.display().to_string())
     }
-    command.args(FLAGS);
-    command.arg(&module).arg(".");
-    run(command, &entry.source, progress)?;
-    let mut version = run_go();
-    version.arg("version");
-    Ok(Made {
-        file: module,
-        compilers: vec![compiler::ask("go", version)],
-    })
+
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+        let go = job.find(&GO)?;
+        let module = job.scratch.path("driver.wasm");
+        let tools = &job.options.tools;
+        let cache = tools.cache("go", job.scratch);
+        let start = || {
+            let mut command = job.tool(&go);
+            command.envs(ENVIRONMENT).env("GOCACHE", &cache);
+            command.write(&cache);
+            command
+        };
+        let (mut command, mut asked) = (start(), start());
+        if let (Some(home), Some(confinement)) = (&tools.home, command.confinement()) {
+            // The modules that were fetched before.
+            confinement.read(&home.join("go/pkg/mod"));
+        }
+        // `-C` must come first.
+        command.arg("build").arg("-C").arg(job.source);
+        if job.snapshot {
+            command.args(["-tags", SNAPSHOT_TAG]);
+        }
+        command.args(FLAGS).arg(&module).arg(".");
+        job.run(command)?;
+        asked.arg("version");
+        Ok(BuildOutput {
+            file: module,
+            compilers: vec![version(GO.name, asked)],
+        })
+    }
 }

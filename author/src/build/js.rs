@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::dev::{BuildEntry, World};
+use toolward_bundle::dev::World;
 
+use super::BuildOptions;
 use super::error::BuildError;
-use super::program::{Tools, Wanted};
-use super::scratch::Scratch;
-use super::tool::{Tool, run};
-use super::{BuildProgress, Made, Options, compiler};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Wanted};
+use super::tool::{named, read_json, version};
 
 const NODE: Wanted = Wanted {
     name: "node",
@@ -67,50 +67,67 @@ impl Engine {
 /// What makes one module of the sources.
 const BUNDLER: &str = "esbuild@0.28.2";
 
-pub(super) fn build(
-    source: &Path,
-    entry: &BuildEntry,
-    scratch: &Scratch,
-    options: &Options,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<Made, BuildError> {
-    let world = match entry.world {
-        // Without its own randomness, `Math.random` gives in each call the numbers
-        // of the snapshot.
-        World::Driver => World::Random,
-        other => other,
-    };
-    let engine = Engine::of(world);
-    let node = options.tools.find(&NODE, scratch.bundle())?;
-    let toolchain = packages(engine, &options.tools)?;
-    scratch.write("js", &SCRIPTS)?;
-    let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
+pub(super) struct Js;
 
-    let script = |name: &str| {
-        let mut tool = Tool::new(&node, scratch, options);
-        tool.arg(scratch.path("js").join(name));
-        tool
-    };
-    let mut bundle = script("bundle.mjs");
-    bundle.arg(source).arg(&module);
-    bundle.args(["--world", world.word()]);
-    bundle.arg("--toolchain").arg(&toolchain);
-    run(bundle, &entry.source, progress)?;
+impl BuildLanguage for Js {
+    fn program(&self) -> &'static str {
+        NODE.name
+    }
 
-    let mut componentize = script("componentize.mjs");
-    componentize.arg(&module).arg(&component);
-    componentize.args(["--engine", engine.name(), "--world", world.word()]);
-    componentize.arg("--wit").arg(scratch.worlds());
-    componentize.arg("--toolchain").arg(&toolchain);
-    run(componentize, &entry.source, progress)?;
-    let mut compilers = package_versions(engine, &toolchain);
-    let mut version = Tool::new(&node, scratch, options);
-    version.arg("--version");
-    compilers.push(compiler::ask(NODE.name, version));
-    Ok(Made {
-        file: component,
-        compilers,
-    })
+    fn is_reproducible(&self) -> bool {
+        false
+    }
+
+    /// Node, and each engine that components can be made of.
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+        let tools = &options.tools;
+        let node = tools.find(&NODE, directory)?;
+        let mut engines = vec![Engine::QuickJs, Engine::StarlingMonkey];
+        engines.retain(|engine| packages(*engine, tools).is_ok());
+        if engines.is_empty() {
+            packages(Engine::QuickJs, tools)?;
+        }
+        let names: Vec<&str> = engines.into_iter().map(Engine::name).collect();
+        Ok(format!("{} with {}", node.display(), names.join(", ")))
+    }
+
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+        let world = match job.world {
+            // Without its own randomness, `Math.random` gives in each call the numbers
+            // of the snapshot.
+            World::Driver => World::Random,
+            other => other,
+        };
+        let engine = Engine::of(world);
+        let node = job.find(&NODE)?;
+        let toolchain = packages(engine, &job.options.tools)?;
+        let scratch = job.scratch;
+        scratch.write("js", &SCRIPTS)?;
+        let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
+
+        let mut bundle = job.tool(&node);
+        bundle.arg(scratch.path("js/bundle.mjs"));
+        bundle.arg(job.source).arg(&module);
+        bundle.args(["--world", world.word()]);
+        bundle.arg("--toolchain").arg(&toolchain);
+        job.run(bundle)?;
+
+        let mut componentize = job.tool(&node);
+        componentize.arg(scratch.path("js/componentize.mjs"));
+        componentize.arg(&module).arg(&component);
+        componentize.args(["--engine", engine.name(), "--world", world.word()]);
+        componentize.arg("--wit").arg(scratch.worlds());
+        componentize.arg("--toolchain").arg(&toolchain);
+        job.run(componentize)?;
+        let mut compilers = package_versions(engine, &toolchain);
+        let mut asked = job.tool(&node);
+        asked.arg("--version");
+        compilers.push(version(NODE.name, asked));
+        Ok(BuildOutput {
+            file: component,
+            compilers,
+        })
+    }
 }
 
 /// The engine's packages with the versions that are installed, which may be others than
@@ -123,11 +140,11 @@ fn package_versions(engine: Engine, toolchain: &Path) -> Vec<String> {
         .map(|package| package_name(package));
     names
         .map(|name| {
-            let about = compiler::read_json(&modules.join(name).join("package.json"));
+            let about = read_json(&modules.join(name).join("package.json"));
             let version = about
                 .as_ref()
                 .and_then(|about| about.get("version")?.as_str());
-            compiler::named(name, version.unwrap_or_default())
+            named(name, version.unwrap_or_default())
         })
         .collect()
 }
@@ -137,23 +154,8 @@ fn package_name(package: &'static str) -> &'static str {
     package.rsplit_once('@').map_or(package, |(name, _)| name)
 }
 
-/// Node, and each engine that components can be made of.
-pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
-    let node = tools.find(&NODE, bundle)?;
-    let engines = [Engine::QuickJs, Engine::StarlingMonkey];
-    let there: Vec<&str> = engines
-        .into_iter()
-        .filter(|engine| packages(*engine, tools).is_ok())
-        .map(Engine::name)
-        .collect();
-    if there.is_empty() {
-        packages(Engine::QuickJs, tools)?;
-    }
-    Ok(format!("{} with {}", node.display(), there.join(", ")))
-}
-
 /// The directory with `node_modules`, if what the engine needs is in it.
-fn packages(engine: Engine, tools: &Tools) -> Result<PathBuf, BuildError> {
+fn packages(engine: Engine, tools: &BuildTools) -> Result<PathBuf, BuildError> {
     let own = tools.directory.as_ref().map(|own| own.join("js"));
     for package in engine.packages() {
         let name = package_name(package);

@@ -1,16 +1,19 @@
 //! The programs that a build starts: found outside the checkout, given an environment that is
-//! not the caller's.
+//! not the caller's, and a directory to work in.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::error::BuildError;
-use super::scratch::Scratch;
+use super::wrap;
+use crate::error::AuthorError;
 
 /// Where the programs of a build come from.
 #[derive(Debug, Clone, Default)]
-pub struct Tools {
+pub struct BuildTools {
     /// Toolward's own toolchain directory: `python/` is a virtual environment, `js/`
     /// has a `node_modules`, `cache/` is what compilers keep. It is looked through before
     /// [`path`](Self::path).
@@ -47,7 +50,7 @@ pub(super) struct Wanted {
     pub(super) install: &'static str,
 }
 
-impl Tools {
+impl BuildTools {
     /// The program, for the bundle in `bundle`.
     pub(super) fn find(&self, wanted: &Wanted, bundle: &Path) -> Result<PathBuf, BuildError> {
         let own = self.directory.iter().map(|own| own.join("python/bin"));
@@ -162,9 +165,69 @@ pub(super) fn path(program: &OsStr) -> PathBuf {
 }
 
 fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
     path.metadata()
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// The directory that a build works in: the worlds, scripts, and what comes out.
+pub(super) struct Scratch {
+    directory: tempfile::TempDir,
+    bundle: PathBuf,
+}
+
+impl Scratch {
+    /// For one build of the bundle in `bundle`. It is removed when this is dropped.
+    pub(super) fn new(bundle: &Path) -> Result<Self, BuildError> {
+        let failed = AuthorError::write(&std::env::temp_dir());
+        let directory = tempfile::Builder::new()
+            .prefix("toolward-build-")
+            // Another user could replace a script before it runs.
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(&failed)?;
+        let scratch = Self {
+            directory,
+            bundle: bundle.to_owned(),
+        };
+        wrap::write(&scratch.worlds()).map_err(failed)?;
+        Ok(scratch)
+    }
+
+    /// For a bundle inside it.
+    pub(super) fn with_bundle() -> Result<Self, BuildError> {
+        let mut scratch = Self::new(Path::new("/"))?;
+        scratch.bundle = scratch.directory.path().to_owned();
+        Ok(scratch)
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The files of `wit/`.
+    pub(super) fn worlds(&self) -> PathBuf {
+        self.path("wit")
+    }
+
+    /// The bundle that is built.
+    pub(super) fn bundle(&self) -> &Path {
+        &self.bundle
+    }
+
+    /// Writes files into a folder of it.
+    pub(super) fn write(&self, folder: &str, files: &[(&str, &str)]) -> Result<(), BuildError> {
+        let folder = self.path(folder);
+        let failed = AuthorError::write(&folder);
+        std::fs::create_dir_all(&folder).map_err(&failed)?;
+        for (name, text) in files {
+            std::fs::write(folder.join(name), text).map_err(&failed)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +240,6 @@ mod tests {
     };
 
     fn program(directory: &Path) {
-        use std::os::unix::fs::PermissionsExt as _;
         std::fs::create_dir_all(directory).unwrap();
         std::fs::write(directory.join("tool"), "").unwrap();
         let mode = std::fs::Permissions::from_mode(0o755);
@@ -194,9 +256,9 @@ mod tests {
         std::fs::create_dir_all(root.join("checkout/.git")).unwrap();
         std::fs::create_dir_all(root.join("checkout/bundles/.git")).unwrap();
         program(&root.join("checkout/bin"));
-        let tools = Tools {
+        let tools = BuildTools {
             path: vec![root.join("checkout/bin"), root.join("outside")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let error = tools.find(&WANTED, &bundle).unwrap_err();
         assert!(error.to_string().contains("tool"), "{error}");
@@ -212,9 +274,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         program(&root.join("bundle/bin"));
-        let tools = Tools {
+        let tools = BuildTools {
             path: vec![root.join("bundle/bin")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let bundle = root.join("bundle");
         assert_eq!(tools.named("tool".as_ref(), &bundle), None);
@@ -228,10 +290,10 @@ mod tests {
     #[test]
     fn the_toolchain_directory_comes_first_and_is_named_by_what_is_missing() {
         let root = tempfile::tempdir().unwrap();
-        let tools = Tools {
+        let tools = BuildTools {
             directory: Some(root.path().to_owned()),
             path: vec![root.path().join("path")],
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let error = tools.find(&WANTED, root.path()).unwrap_err();
         let BuildError::ToolMissing { install, .. } = &error else {

@@ -3,13 +3,11 @@
 
 use std::path::Path;
 
-use toolward_bundle::dev::BuildEntry;
-
+use super::BuildOptions;
 use super::error::BuildError;
-use super::program::{Tools, Wanted};
-use super::scratch::Scratch;
-use super::tool::{Tool, run};
-use super::{BuildProgress, Made, Options, compiler};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::Wanted;
+use super::tool::version;
 
 const COMPONENTIZE: Wanted = Wanted {
     name: "componentize-py",
@@ -23,47 +21,51 @@ const INTERFACE_NAMES: [&str; 2] = [
     "toolward:driver/types@0.1.0=toolward_types",
 ];
 
-/// The program, if it exists.
-pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
-    Ok(tools.find(&COMPONENTIZE, bundle)?.display().to_string())
-}
+pub(super) struct Python;
 
-pub(super) fn build(
-    source: &Path,
-    entry: &BuildEntry,
-    scratch: &Scratch,
-    options: &Options,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<Made, BuildError> {
-    let program = options.tools.find(&COMPONENTIZE, scratch.bundle())?;
-    let module = source.file_stem().and_then(|stem| stem.to_str());
-    let (Some(module), Some(folder)) = (module, source.parent()) else {
-        return Err(BuildError::SourceMissing {
-            path: source.to_owned(),
-        });
-    };
-    let component = scratch.path("driver.wasm");
-    // It looks for a virtual environment by starting other programs, unless it is told
-    // of one. Modules of the sources are found beside them.
-    scratch.write("no-packages/lib/python3/site-packages", &[])?;
-    let componentize = || {
-        let mut command = Tool::new(&program, scratch, options);
-        command.env("VIRTUAL_ENV", scratch.path("no-packages"));
-        command
-    };
-    let mut command = componentize();
-    command.arg("-q").arg("-d").arg(scratch.worlds());
-    command.args(["-w", entry.world.word()]);
-    for name in INTERFACE_NAMES {
-        command.args(["--import-interface-name", name]);
+impl BuildLanguage for Python {
+    fn program(&self) -> &'static str {
+        COMPONENTIZE.name
     }
-    command.arg("componentize").arg("-p").arg(folder);
-    command.arg(module).arg("-o").arg(&component);
-    run(command, &entry.source, progress)?;
-    let mut version = componentize();
-    version.arg("--version");
-    Ok(Made {
-        file: component,
-        compilers: vec![compiler::ask(COMPONENTIZE.name, version)],
-    })
+
+    fn is_reproducible(&self) -> bool {
+        false
+    }
+
+    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+        let found = options.tools.find(&COMPONENTIZE, directory)?;
+        Ok(found.display().to_string())
+    }
+
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+        let program = job.find(&COMPONENTIZE)?;
+        let module = job.source.file_stem().and_then(|stem| stem.to_str());
+        let (Some(module), Some(folder)) = (module, job.source.parent()) else {
+            return Err(BuildError::SourceMissing {
+                path: job.source.to_owned(),
+            });
+        };
+        let scratch = job.scratch;
+        let component = scratch.path("driver.wasm");
+        // It looks for a virtual environment by starting other programs, unless one is named.
+        // Modules of the sources are found next to them.
+        scratch.write("no-packages/lib/python3/site-packages", &[])?;
+        let mut command = job.tool(&program);
+        command.env("VIRTUAL_ENV", scratch.path("no-packages"));
+        command.arg("-q").arg("-d").arg(scratch.worlds());
+        command.args(["-w", job.world.word()]);
+        for name in INTERFACE_NAMES {
+            command.args(["--import-interface-name", name]);
+        }
+        command.arg("componentize").arg("-p").arg(folder);
+        command.arg(module).arg("-o").arg(&component);
+        job.run(command)?;
+        let mut asked = job.tool(&program);
+        asked.env("VIRTUAL_ENV", scratch.path("no-packages"));
+        asked.arg("--version");
+        Ok(BuildOutput {
+            file: component,
+            compilers: vec![version(COMPONENTIZE.name, asked)],
+        })
+    }
 }

@@ -1,26 +1,43 @@
-//! A program that is started: how it is called, what it may reach, and what it prints.
+//! A program that is started: how it is called, what it may reach, what it prints, and how it
+//! names itself for the provenance.
 
+use std::io::{BufRead as _, BufReader, Read};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
-use super::confine::Confinement;
+use serde_json::Value;
+use toolward_bundle::text::visible_line;
+
+use super::confine::BuildConfinement;
 use super::error::{BuildError, BuildReason};
-use super::scratch::Scratch;
-use super::{BuildProgress, Options, can_confine, lines};
+use super::program::Scratch;
+use super::{BuildOptions, BuildProgress, can_confine};
 
 /// How many lines of a tool's standard output are kept until its standard error ends.
 const MAX_LINES: usize = 10_000;
 
+/// How much of a line is kept, in bytes.
+const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// The most characters of a name with its version.
+const MAX_NAME_CHARS: usize = 200;
+
+/// The most bytes that are read of a tool's answer about its version.
+const MAX_ANSWER_BYTES: u64 = 4096;
+
+/// The most bytes of a JSON file with a version.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
 /// A command, and its confinement unless there is to be none.
 pub(super) struct Tool {
     command: Command,
-    confinement: Option<Confinement>,
+    confinement: Option<BuildConfinement>,
 }
 
 impl Tool {
-    /// A tool with the environment of [`Tools::command`](super::Tools).
-    pub(super) fn new(program: &Path, scratch: &Scratch, options: &Options) -> Self {
+    /// A tool with the environment of [`BuildTools::command`](super::BuildTools).
+    pub(super) fn new(program: &Path, scratch: &Scratch, options: &BuildOptions) -> Self {
         let command = options
             .tools
             .command(program, scratch.bundle(), scratch.directory());
@@ -28,10 +45,10 @@ impl Tool {
     }
 
     /// A tool with an environment that is settled already.
-    pub(super) fn of(command: Command, scratch: &Scratch, options: &Options) -> Self {
+    pub(super) fn of(command: Command, scratch: &Scratch, options: &BuildOptions) -> Self {
         let confinement = (options.confine && can_confine()).then(|| {
             let mut confinement =
-                Confinement::new(&options.tools, scratch.bundle(), scratch.directory());
+                BuildConfinement::new(&options.tools, scratch.bundle(), scratch.directory());
             confinement.run(Path::new(command.get_program()));
             confinement
         });
@@ -41,16 +58,8 @@ impl Tool {
         }
     }
 
-    /// A tool that may reach all that the user can.
-    pub(super) fn unconfined(command: Command) -> Self {
-        Self {
-            command,
-            confinement: None,
-        }
-    }
-
     /// What it may reach; `None` if that is all that the user can.
-    pub(super) fn confinement(&mut self) -> Option<&mut Confinement> {
+    pub(super) fn confinement(&mut self) -> Option<&mut BuildConfinement> {
         self.confinement.as_mut()
     }
 
@@ -105,49 +114,61 @@ impl DerefMut for Tool {
     }
 }
 
-/// Runs a command; what it prints goes to `progress` line by line, standard error first.
+/// Makes an error of the system's error about a program.
+pub(super) type Unusable = fn(PathBuf, std::io::Error) -> BuildError;
+
+/// Runs a tool: its standard error goes to `show` line by line, its standard output to `read`.
+pub(super) fn watch<T: Default + Send + 'static>(
+    tool: &mut Tool,
+    unusable: Unusable,
+    read: impl FnOnce(ChildStdout) -> T + Send + 'static,
+    show: &mut dyn FnMut(&str),
+) -> Result<(ExitStatus, T), BuildError> {
+    tool.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let program = PathBuf::from(tool.get_program());
+    let failed = |source| unusable(program.clone(), source);
+    let mut child = tool.start(unusable)?;
+    // Read in parallel to standard error, so that neither pipe fills.
+    let stdout = child.stdout.take();
+    let stdout = stdout.map(|stdout| std::thread::Builder::new().spawn(move || read(stdout)));
+    let stdout = stdout.transpose().map_err(failed)?;
+    if let Some(stderr) = child.stderr.take() {
+        read_lines(stderr, show).map_err(failed)?;
+    }
+    let printed = stdout.and_then(|thread| thread.join().ok());
+    let status = child.wait().map_err(failed)?;
+    Ok((status, printed.unwrap_or_default()))
+}
+
+/// Runs a tool; what it prints goes to `progress` line by line, standard error first.
 pub(super) fn run(
     mut tool: Tool,
     from: &str,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
-    let program = PathBuf::from(tool.get_program());
-    let unusable = |source| BuildError::Tool {
-        program: program.clone(),
-        source,
-    };
     let confined = tool.confinement().is_some();
-    tool.stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
-    // Read in parallel to standard error, so that neither pipe fills.
-    let stdout = child.stdout.take().map(|stdout| {
-        std::thread::Builder::new().spawn(move || {
-            let mut printed = Vec::new();
-            // What can't be read is not shown; the tool's status is the result.
-            let _ = lines::read(stdout, &mut |line| {
-                if printed.len() < MAX_LINES {
-                    printed.push(line.to_owned());
-                }
-            });
-            printed
-        })
-    });
-    let stdout = stdout.transpose().map_err(unusable)?;
     let mut denied = false;
     let mut show = |line: &str| {
         denied |= confined && tells_of_denial(line);
         progress(BuildProgress::Line(line));
     };
-    if let Some(stderr) = child.stderr.take() {
-        lines::read(stderr, &mut show).map_err(unusable)?;
-    }
-    let printed = stdout.and_then(|thread| thread.join().ok());
-    for line in printed.unwrap_or_default() {
+    let unusable: Unusable = |program, source| BuildError::Tool { program, source };
+    let read = |stdout: ChildStdout| {
+        let mut printed = Vec::new();
+        // What can't be read is not shown; the tool's status is the result.
+        let _ = read_lines(stdout, &mut |line| {
+            if printed.len() < MAX_LINES {
+                printed.push(line.to_owned());
+            }
+        });
+        printed
+    };
+    let (status, printed) = watch(&mut tool, unusable, read, &mut show)?;
+    for line in printed {
         show(&line);
     }
-    let status = child.wait().map_err(unusable)?;
     match status.success() {
         true => Ok(()),
         false => Err(BuildError::Failed {
@@ -170,4 +191,139 @@ pub(super) fn tells_of_denial(line: &str) -> bool {
         "AccessDenied",
     ];
     texts.iter().any(|text| line.contains(text))
+}
+
+/// Passes the lines of a stream on until it ends, long ones cut. Reads everything: a
+/// tool fails when the other end of its output is closed.
+pub(super) fn read_lines(stream: impl Read, line: &mut dyn FnMut(&str)) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut kept = Vec::new();
+    loop {
+        let bytes = stream.fill_buf()?;
+        let ended = bytes.is_empty();
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let part = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+        let room = MAX_LINE_BYTES.saturating_sub(kept.len()).min(part.len());
+        kept.extend_from_slice(part.get(..room).unwrap_or_default());
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        stream.consume(used);
+        if end.is_some() || (ended && !kept.is_empty()) {
+            line(&String::from_utf8_lossy(&kept));
+            kept.clear();
+        }
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+/// A tool's name with its version; the name alone if it gives none: the
+/// component is built by then, and does not fail for it.
+pub(super) fn version(name: &str, tool: Tool) -> String {
+    named(name, &answer(tool).unwrap_or_default())
+}
+
+/// A name and a version as one, made safe to show.
+pub(super) fn named(name: &str, version: &str) -> String {
+    let line = version.lines().next().unwrap_or_default().trim();
+    let whole = match line {
+        "" => name.to_owned(),
+        line if line.contains(name) => line.to_owned(),
+        line => format!("{name} {line}"),
+    };
+    visible_line(&whole, MAX_NAME_CHARS)
+}
+
+fn answer(mut tool: Tool) -> Option<String> {
+    tool.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let unusable = |program, source| BuildError::Tool { program, source };
+    let mut child = tool.start(unusable).ok()?;
+    let mut bytes = Vec::new();
+    // The end of it closes the pipe: a tool with a longer answer fails, and has no version.
+    let read = child
+        .stdout
+        .take()
+        .map(|stdout| stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes));
+    let status = child.wait().ok()?;
+    read?.ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    status.success().then_some(text)
+}
+
+/// A JSON file, if it is one and of reasonable size.
+pub(super) fn read_json(path: &Path) -> Option<Value> {
+    let file = toolward_support::files::open_regular(path).ok()?;
+    let bytes = toolward_support::files::read(file, path, MAX_FILE_BYTES).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        read_lines(text, &mut |line| lines.push(line.to_owned())).unwrap();
+        lines
+    }
+
+    #[test]
+    fn lines_come_one_by_one_and_the_last_needs_no_end() {
+        assert_eq!(lines(b"a\n\nb\xff\nc"), ["a", "", "b\u{fffd}", "c"]);
+        assert_eq!(lines(b""), Vec::<String>::new());
+        assert_eq!(lines(b"a\n"), ["a"]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_what_follows_it_is_read() {
+        let mut text = vec![b'x'; 10 * MAX_LINE_BYTES];
+        text.extend_from_slice(b"\ny\n");
+        let lines = lines(&text);
+        assert_eq!((lines[0].len(), lines[1].as_str()), (MAX_LINE_BYTES, "y"));
+    }
+
+    fn tool(program: &str) -> Tool {
+        Tool {
+            command: Command::new(program),
+            confinement: None,
+        }
+    }
+
+    fn says(script: &str) -> String {
+        let mut shell = tool("sh");
+        shell.args(["-c", script]);
+        version("tool", shell)
+    }
+
+    #[test]
+    fn a_tool_is_named_by_the_first_line_of_its_answer() {
+        assert_eq!(says("echo 1.2.3; echo more"), "tool 1.2.3");
+        assert_eq!(
+            says("echo 'ACME tool version 3 (x)'"),
+            "ACME tool version 3 (x)"
+        );
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_useful_has_its_name_alone() {
+        for script in [
+            "true",
+            "echo 1; false",
+            "echo >&2 1",
+            "while echo 1; do :; done",
+        ] {
+            assert_eq!(says(script), "tool", "{script}");
+        }
+        let empty = tempfile::tempdir().unwrap();
+        let missing = empty.path().join("tool");
+        assert_eq!(version("tool", tool(missing.to_str().unwrap())), "tool");
+    }
+
+    #[test]
+    fn a_version_hides_nothing_and_has_an_end() {
+        assert_eq!(named("tool", "1\u{202e}2"), "tool 1\\u{202e}2");
+        assert!(named("tool", &"1".repeat(10_000)).chars().count() < 300);
+    }
 }

@@ -66,40 +66,25 @@ fn without_world(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(kept)
 }
 
+macro_rules! files {
+    ($($name:literal,)*) => {
+        [$(($name, include_str!(concat!("../../wit/", $name)))),*]
+    };
+}
+
 /// The files of `wit/`.
-const FILES: [(&str, &str); 10] = [
-    ("driver.wit", include_str!("../../wit/driver.wit")),
-    ("worlds.wit", include_str!("../../wit/worlds.wit")),
-    (
-        "deps/clocks/clocks.wit",
-        include_str!("../../wit/deps/clocks/clocks.wit"),
-    ),
-    (
-        "deps/http/http.wit",
-        include_str!("../../wit/deps/http/http.wit"),
-    ),
-    ("deps/io/io.wit", include_str!("../../wit/deps/io/io.wit")),
-    (
-        "deps/keyvalue/atomics.wit",
-        include_str!("../../wit/deps/keyvalue/atomics.wit"),
-    ),
-    (
-        "deps/keyvalue/batch.wit",
-        include_str!("../../wit/deps/keyvalue/batch.wit"),
-    ),
-    (
-        "deps/keyvalue/store.wit",
-        include_str!("../../wit/deps/keyvalue/store.wit"),
-    ),
-    (
-        "deps/keyvalue/world.wit",
-        include_str!("../../wit/deps/keyvalue/world.wit"),
-    ),
-    (
-        "deps/random/random.wit",
-        include_str!("../../wit/deps/random/random.wit"),
-    ),
-];
+const FILES: [(&str, &str); 10] = files! {
+    "driver.wit",
+    "worlds.wit",
+    "deps/clocks/clocks.wit",
+    "deps/http/http.wit",
+    "deps/io/io.wit",
+    "deps/keyvalue/atomics.wit",
+    "deps/keyvalue/batch.wit",
+    "deps/keyvalue/store.wit",
+    "deps/keyvalue/world.wit",
+    "deps/random/random.wit",
+};
 
 /// Writes the files below a directory, as the tools of other languages take them.
 pub(super) fn write(directory: &Path) -> std::io::Result<()> {

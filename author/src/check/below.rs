@@ -147,12 +147,7 @@ pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
 pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> Findings {
     let mut collected = match files::survey(root) {
         Ok(collected) => collected,
-        Err(error) => {
-            return Findings {
-                diagnostics: vec![unreadable_at(root, &error)],
-                ..Findings::default()
-            };
-        }
+        Err(error) => return Findings::of([unreadable_at(root, &error)]),
     };
     let is_in_bundle = |path: &Path| bundles.iter().any(|bundle| path.starts_with(bundle));
     let mut files = std::mem::take(&mut collected.files);
@@ -164,7 +159,7 @@ pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> Findings {
     let problems = collected.problems.iter();
     let problems = problems.filter(|problem| !is_in_bundle(problem.path()));
     let problems = problems.map(|problem| unreadable_at(root, problem));
-    found.diagnostics.extend(problems);
+    found.add(problems);
     if found.documents == 0 && !bundles.is_empty() {
         return found;
     }

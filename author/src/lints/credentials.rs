@@ -2,17 +2,13 @@
 
 use serde_json::Value;
 use toolward_bundle::codes;
-use toolward_bundle::documents::Located;
-use toolward_bundle::files::Files;
-use toolward_bundle::index::TOOLS_JSON;
 use toolward_contract::action::Action;
-use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::index::{IndexEntry, Transport};
 use toolward_contract::schema::escape;
 use toolward_contract::tool::Tool;
 
-use super::Places;
+use super::Subject;
 
 /// Prefixes of keys of well-known services, and how many characters follow at least.
 const PREFIXES: [(&str, usize); 14] = [
@@ -33,32 +29,23 @@ const PREFIXES: [(&str, usize); 14] = [
 ];
 
 /// Looks through the examples and the metadata of a contract.
-pub(super) fn check_tool(tool: &Located<Tool>, files: &Files, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn check_tool(tool: &Tool, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
-    for (index, example) in tool.value.examples.iter().enumerate() {
-        search(
-            &example.input,
-            &format!("/examples/{index}/input"),
-            &mut found,
-        );
+    for (index, example) in tool.examples.iter().enumerate() {
+        let at = format!("/examples/{index}");
+        search(&example.input, &format!("{at}/input"), &mut found);
         if let Some(output) = &example.output {
-            search(output, &format!("/examples/{index}/output"), &mut found);
+            search(output, &format!("{at}/output"), &mut found);
         }
     }
-    members("/metadata", &tool.value.metadata, &mut found);
-    report(&tool.path, found, diagnostics, || {
-        Places::of(files, &tool.path)
-    });
+    members("/metadata", &tool.metadata, &mut found);
+    report(found, subject);
 }
 
 /// Looks through the examples and the metadata of an action.
-pub(super) fn check_action(
-    action: &Located<Action>,
-    files: &Files,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+pub(super) fn check_action(action: &Action, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
-    for (index, example) in action.value.examples.iter().enumerate() {
+    for (index, example) in action.examples.iter().enumerate() {
         let texts = [
             ("name", Some(&example.name)),
             ("scenario", Some(&example.scenario)),
@@ -70,14 +57,12 @@ pub(super) fn check_action(
             }
         }
     }
-    members("/metadata", &action.value.metadata, &mut found);
-    report(&action.path, found, diagnostics, || {
-        Places::of(files, &action.path)
-    });
+    members("/metadata", &action.metadata, &mut found);
+    report(found, subject);
 }
 
 /// Looks through the transport of an entry of tools.json.
-pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
     let mut look = |text: &str, place: String| {
         if holds_key(text) {
@@ -98,29 +83,22 @@ pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, diagnostics: &mut V
         }
         _ => {}
     }
-    report(TOOLS_JSON, found, diagnostics, || Places::only(entry.at));
+    report(found, subject);
 }
 
 /// Looks through the examples, the request and the metadata of a driver and of its entries.
-pub(super) fn check_driver(
-    driver: &Located<Driver>,
-    files: &Files,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+pub(super) fn check_driver(driver: &Driver, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
-    let places = Places::of(files, &driver.path);
-    if let Some(examples) = places.value("examples") {
+    if let Some(examples) = subject.places().value("examples") {
         search(&examples, "/examples", &mut found);
     }
-    members("", &driver.value.request_defaults, &mut found);
-    members("/metadata", &driver.value.metadata, &mut found);
-    for (index, entry) in driver.value.implements.iter().enumerate() {
-        for (key, value) in &entry.metadata {
-            let pointer = format!("/implements/{index}/metadata/{}", escape(key));
-            search(value, &pointer, &mut found);
-        }
+    members("", &driver.request_defaults, &mut found);
+    members("/metadata", &driver.metadata, &mut found);
+    for (index, entry) in driver.implements.iter().enumerate() {
+        let pointer = format!("/implements/{index}/metadata");
+        members(&pointer, &entry.metadata, &mut found);
     }
-    report(&driver.path, found, diagnostics, || places);
+    report(found, subject);
 }
 
 fn members(pointer: &str, members: &serde_json::Map<String, Value>, found: &mut Vec<String>) {
@@ -169,22 +147,12 @@ fn is_web_token(word: &str) -> bool {
         if head.starts_with("eyJ") && claims.starts_with("eyJ") && signature.len() >= 20)
 }
 
-fn report(
-    path: &str,
-    found: Vec<String>,
-    diagnostics: &mut Vec<Diagnostic>,
-    places: impl FnOnce() -> Places,
-) {
-    if found.is_empty() {
-        return;
-    }
-    let places = places();
-    diagnostics.extend(found.into_iter().map(|pointer| {
+fn report(found: Vec<String>, subject: &mut Subject<'_>) {
+    for pointer in found {
         let message = format!("`{pointer}` holds what looks like a key of a service");
-        let at = places.at(&pointer);
-        Diagnostic::new(&codes::LOOKS_LIKE_SECRET, path, at, message)
-            .with_hint("revoke it if it is real, and write a placeholder: what is packed is public")
-    }));
+        let hint = "revoke it if it is real, and write a placeholder: what is packed is public";
+        subject.add(&codes::LOOKS_LIKE_SECRET, &pointer, message, hint);
+    }
 }
 
 #[cfg(test)]

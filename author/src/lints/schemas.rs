@@ -4,75 +4,52 @@
 use serde_json::{Map, Value};
 
 use toolward_bundle::codes;
-use toolward_bundle::documents::Located;
-use toolward_bundle::files::Files;
-use toolward_bundle::index::TOOLS_JSON;
-use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::index::IndexEntry;
-use toolward_contract::schema::{Schema, SchemaWarning, SchemaWarningKind, escape};
-use toolward_contract::tool::{McpSchemas, Tool};
+use toolward_contract::schema::{Schema, SchemaWarningKind, escape};
 
-use super::Places;
+use super::Subject;
 
-/// Looks through the schemas of a contract.
-pub(super) fn check(tool: &Located<Tool>, files: &Files, diagnostics: &mut Vec<Diagnostic>) {
-    let contract = &tool.value;
-    let mut inputs = contract.inputs.warnings();
-    if contract.mcp_schemas == McpSchemas::Plain {
-        inputs.extend(contract.inputs.input_warnings());
-    }
-    let context = contract.context_schema.as_ref();
-    let schemas = [
-        ("/inputs", inputs),
-        ("/outputs", contract.outputs.warnings()),
-        (
-            "/contextSchema",
-            context.map(Schema::warnings).unwrap_or_default(),
-        ),
-    ];
-    report(&tool.path, schemas, diagnostics, || {
-        Places::of(files, &tool.path)
-    });
+/// The schemas of a contract or an entry of tools.json, each with the pointer to it.
+pub(super) struct Schemas<'a> {
+    pub(super) inputs: (String, &'a Schema),
+    pub(super) outputs: (String, &'a Schema),
+    pub(super) context: Option<(String, &'a Schema)>,
+    /// Whether clients get the inputs as plain schemas.
+    pub(super) are_plain: bool,
 }
 
-/// Looks through the schemas of an entry of tools.json.
-pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, diagnostics: &mut Vec<Diagnostic>) {
-    let (input, result) = (
-        format!("{pointer}/input_schema"),
-        format!("{pointer}/result_schema"),
-    );
-    let mut inputs = entry.input_schema.warnings();
-    inputs.extend(entry.input_schema.input_warnings());
-    let schemas = [
-        (input.as_str(), inputs),
-        (result.as_str(), entry.result_schema.warnings()),
-    ];
-    report(TOOLS_JSON, schemas, diagnostics, || Places::only(entry.at));
-}
-
-fn report<const N: usize>(
-    path: &str,
-    schemas: [(&str, Vec<SchemaWarning>); N],
-    diagnostics: &mut Vec<Diagnostic>,
-    places: impl Fn() -> Places,
-) {
-    for (pointer, warnings) in schemas {
-        if warnings.is_empty() {
-            continue;
+impl Schemas<'_> {
+    pub(super) fn check(&self, subject: &mut Subject<'_>) {
+        let mut undeclared = Vec::new();
+        for (pointer, schema) in [&self.inputs].into_iter().chain(&self.context) {
+            given(pointer, schema, &mut undeclared);
         }
-        let places = places();
-        diagnostics.extend(warnings.into_iter().map(|found| {
-            let pointer = format!("{pointer}{}", found.path);
-            let message = format!("at {pointer}: {}", found.message);
-            let at = places.at(&pointer);
-            let code = match found.kind {
-                SchemaWarningKind::UnknownKeyword => &codes::SCHEMA_KEYWORD_UNKNOWN,
-                SchemaWarningKind::InvalidDefault => &codes::SCHEMA_DEFAULT_INVALID,
-                SchemaWarningKind::RootComposed => &codes::SCHEMA_ROOT_COMPOSED,
-                SchemaWarningKind::ReferenceKept => &codes::SCHEMA_REFERENCE_KEPT,
-            };
-            Diagnostic::new(code, path, at, message).with_hint(found.hint)
-        }));
+        let (pointer, outputs) = &self.outputs;
+        search(outputs.value(), pointer, &mut undeclared);
+        for (name, pointer) in undeclared {
+            let message = format!("`required` names {name:?}, which `properties` does not have");
+            let hint = "correct the name, or add it to `properties`";
+            subject.add(&codes::REQUIRED_UNDECLARED, &pointer, message, hint);
+        }
+        for (pointer, schema) in [&self.inputs, &self.outputs]
+            .into_iter()
+            .chain(&self.context)
+        {
+            let mut warnings = schema.warnings();
+            if self.are_plain && *pointer == self.inputs.0 {
+                warnings.extend(schema.input_warnings());
+            }
+            for found in warnings {
+                let code = match found.kind {
+                    SchemaWarningKind::UnknownKeyword => &codes::SCHEMA_KEYWORD_UNKNOWN,
+                    SchemaWarningKind::InvalidDefault => &codes::SCHEMA_DEFAULT_INVALID,
+                    SchemaWarningKind::RootComposed => &codes::SCHEMA_ROOT_COMPOSED,
+                    SchemaWarningKind::ReferenceKept => &codes::SCHEMA_REFERENCE_KEPT,
+                };
+                let pointer = format!("{pointer}{}", found.path);
+                let message = format!("at {pointer}: {}", found.message);
+                subject.add(code, &pointer, message, found.hint);
+            }
+        }
     }
 }
 
@@ -92,40 +69,6 @@ const ELSEWHERE: [&str; 9] = [
 /// Keywords whose members are schemas.
 const NAMED: [&str; 2] = ["properties", "$defs"];
 
-/// Looks through the schemas of a contract.
-pub(super) fn check_required(
-    tool: &Located<Tool>,
-    files: &Files,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let contract = &tool.value;
-    let mut undeclared = Vec::new();
-    given("/inputs", &contract.inputs, &mut undeclared);
-    if let Some(context) = &contract.context_schema {
-        given("/contextSchema", context, &mut undeclared);
-    }
-    search(contract.outputs.value(), "/outputs", &mut undeclared);
-    report_undeclared(&tool.path, undeclared, diagnostics, || {
-        Places::of(files, &tool.path)
-    });
-}
-
-/// Looks through the schemas of an entry of tools.json.
-pub(super) fn check_required_of_entry(
-    entry: &IndexEntry,
-    pointer: &str,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let mut undeclared = Vec::new();
-    let input = format!("{pointer}/input_schema");
-    given(&input, &entry.input_schema, &mut undeclared);
-    let result = format!("{pointer}/result_schema");
-    search(entry.result_schema.value(), &result, &mut undeclared);
-    report_undeclared(TOOLS_JSON, undeclared, diagnostics, || {
-        Places::only(entry.at)
-    });
-}
-
 /// Looks through a schema of what callers give. A name without any `properties` gives no finding.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
@@ -137,24 +80,6 @@ fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
         names(object, &Map::new(), pointer, found);
     }
     search(value, pointer, found);
-}
-
-fn report_undeclared(
-    path: &str,
-    undeclared: Vec<(String, String)>,
-    diagnostics: &mut Vec<Diagnostic>,
-    places: impl FnOnce() -> Places,
-) {
-    if undeclared.is_empty() {
-        return;
-    }
-    let places = places();
-    diagnostics.extend(undeclared.into_iter().map(|(name, pointer)| {
-        let message = format!("`required` names {name:?}, which `properties` does not have");
-        let at = places.at(&pointer);
-        Diagnostic::new(&codes::REQUIRED_UNDECLARED, path, at, message)
-            .with_hint("correct the name, or add it to `properties`")
-    }));
 }
 
 /// Finds the names, each with the pointer to it. The schema is at most as deep as a contract's may be.

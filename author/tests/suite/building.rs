@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use toolward_author::build::{BuildError, Options, Plan, Tools, build};
+use toolward_author::build::{BuildError, BuildOptions, BuildTools, Plan, build};
 use toolward_author::check::check_path;
 use toolward_author::{
     AuthorError, BuildKind, BundleToml, ReadError, World, compilers, provenance,
@@ -121,12 +121,12 @@ fn bundle(module: &str) -> tempfile::TempDir {
 }
 
 fn built(directory: &Path) -> Result<Vec<u8>, BuildError> {
-    let options = Options {
+    let options = BuildOptions {
         cargo: directory.join("no-cargo").into(),
         locked: false,
         offline: true,
         confine: true,
-        tools: Tools::default(),
+        tools: BuildTools::default(),
     };
     let plan = Plan::read(directory)?;
     let built = build(&plan, &options, &mut |_| {})?;
@@ -165,16 +165,16 @@ fn compiler(path: &Path, module: &Path, version: &str) {
 }
 
 /// With the tools in a directory, and those of the system.
-fn options_with(tools: &Path) -> Options {
-    Options {
+fn options_with(tools: &Path) -> BuildOptions {
+    BuildOptions {
         cargo: tools.join("no-cargo").into(),
         locked: false,
         offline: true,
         confine: true,
-        tools: Tools {
+        tools: BuildTools {
             directory: Some(tools.to_owned()),
             path: vec!["/usr/bin".into(), "/bin".into()],
-            ..Tools::default()
+            ..BuildTools::default()
         },
     }
 }
@@ -211,7 +211,7 @@ fn each_tool_that_builds_is_named_once_for_the_provenance() {
 }
 
 /// A bundle in Go that asks for a snapshot, and a compiler that gives a module whose start is `start`.
-fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, Options) {
+fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, BuildOptions) {
     let end = "(func (export \"toolward:driver/handler@0.1.0#execute\")";
     let starting = format!(
         "(global $mark (mut i32) (i32.const 1)) (func (export \"_initialize\") {start})
@@ -244,7 +244,7 @@ fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, Options) 
     (place, options)
 }
 
-fn built_with(place: &tempfile::TempDir, options: &Options) -> Result<Vec<u8>, BuildError> {
+fn built_with(place: &tempfile::TempDir, options: &BuildOptions) -> Result<Vec<u8>, BuildError> {
     let plan = Plan::read(place.path())?;
     build(&plan, options, &mut |_| {})?;
     Ok(std::fs::read(place.path().join(OUTPUT)).unwrap())
@@ -297,7 +297,7 @@ fn a_start_that_fails_when_a_driver_is_built_is_refused() {
 /// Go looks for its directories at its start, and there are none yet.
 #[test]
 fn a_driver_that_may_be_given_files_has_no_snapshot() {
-    let refused = |place: &tempfile::TempDir, options: &Options, expected: &str| {
+    let refused = |place: &tempfile::TempDir, options: &BuildOptions, expected: &str| {
         let error = built_with(place, options).unwrap_err();
         let BuildError::Author(AuthorError::Read(ReadError::Invalid(found))) = error else {
             panic!("{error}");

@@ -2,10 +2,10 @@
 //! toolchain, and is tested where that is.
 
 use toolward_author::check::check_path;
-use toolward_author::scaffold::{Language, Options, create};
+use toolward_author::scaffold::{Language, ScaffoldOptions, create};
 
-fn options() -> Options {
-    Options {
+fn options() -> ScaffoldOptions {
+    ScaffoldOptions {
         id: "text.greet".to_owned(),
         publisher: "acme".to_owned(),
         created: 1_700_000_000,
@@ -18,7 +18,7 @@ fn a_new_bundle_passes_the_check_but_for_what_is_not_built() {
     let place = tempfile::tempdir().unwrap();
     for language in Language::ALL {
         let path = place.path().join(language.word());
-        let options = Options {
+        let options = ScaffoldOptions {
             language: *language,
             ..options()
         };
@@ -35,7 +35,7 @@ fn no_placeholder_is_left_in_any_file() {
     let place = tempfile::tempdir().unwrap();
     for language in Language::ALL {
         let path = place.path().join(language.word());
-        let options = Options {
+        let options = ScaffoldOptions {
             language: *language,
             ..options()
         };
@@ -70,7 +70,7 @@ fn nothing_is_written_over_and_bad_names_write_nothing() {
     let error = create(place.path(), &options()).unwrap_err();
     assert_eq!(error.code(), "output-exists");
     let path = place.path().join("x");
-    let bad = Options {
+    let bad = ScaffoldOptions {
         id: "Not An Id".to_owned(),
         ..options()
     };

@@ -232,13 +232,10 @@ impl Reader<'_> {
         let types = self.types;
         let function = types.get(id).ok_or(UNKNOWN)?;
         if function.async_ {
-            return Err(WithheldFunction::Unsupported("it is async"));
+            return unsupported("it is async");
         }
-        bounded(
-            function.params.len(),
-            "it has too many parameters",
-            MAX_PARAMETERS,
-        )?;
+        let count = function.params.len();
+        bounded(count, "it has too many parameters", MAX_PARAMETERS)?;
         let parameters = function.params.iter();
         Ok(Function {
             parameters: parameters
@@ -272,8 +269,9 @@ impl Reader<'_> {
                 false => Err(deepest()),
             };
         }
+        let count = self.known.len() + 1;
         bounded(
-            self.known.len() + 1,
+            count,
             "all functions have too many types together",
             MAX_TYPES,
         )?;
@@ -289,25 +287,17 @@ impl Reader<'_> {
             ComponentDefinedType::List { element, .. } => Type::List(inner(element)?),
             ComponentDefinedType::Option { ty, .. } => Type::Option(inner(ty)?),
             ComponentDefinedType::Tuple(tuple) => {
-                bounded(
-                    tuple.types.len(),
-                    "a tuple has too many elements",
-                    MAX_FIELDS,
-                )?;
+                fields(tuple.types.len(), "a tuple has too many elements")?;
                 Type::Tuple(tuple.types.iter().map(inner).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Record(record) => {
-                bounded(
-                    record.fields.len(),
-                    "a record has too many fields",
-                    MAX_FIELDS,
-                )?;
-                let fields = record.fields.iter();
-                let fields = fields.map(|(field, ty)| Ok((name(field)?, inner(ty)?)));
-                Type::Record(fields.collect::<Result<_, WithheldFunction>>()?)
+                fields(record.fields.len(), "a record has too many fields")?;
+                let all = record.fields.iter();
+                let all = all.map(|(field, ty)| Ok((name(field)?, inner(ty)?)));
+                Type::Record(all.collect::<Result<_, WithheldFunction>>()?)
             }
             ComponentDefinedType::Variant(variant) => {
-                bounded(variant.cases.len(), "a type has too many cases", MAX_FIELDS)?;
+                fields(variant.cases.len(), "a type has too many cases")?;
                 let cases = variant.cases.iter();
                 let cases = cases.map(|(case, of)| {
                     let of = of.ty.as_ref().map(&mut inner).transpose()?;
@@ -316,11 +306,11 @@ impl Reader<'_> {
                 Type::Variant(cases.collect::<Result<_, WithheldFunction>>()?)
             }
             ComponentDefinedType::Enum(cases) => {
-                bounded(cases.len(), "a type has too many cases", MAX_FIELDS)?;
+                fields(cases.len(), "a type has too many cases")?;
                 Type::Enum(cases.iter().map(name).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Flags(flags) => {
-                bounded(flags.len(), "a type has too many flags", MAX_FIELDS)?;
+                fields(flags.len(), "a type has too many flags")?;
                 Type::Flags(flags.iter().map(name).collect::<Result<_, _>>()?)
             }
             ComponentDefinedType::Result { ok, err, .. } => Type::Result {
@@ -328,19 +318,13 @@ impl Reader<'_> {
                 err: err.as_ref().map(inner).transpose()?,
             },
             ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => {
-                return Err(WithheldFunction::Unsupported(
-                    "it takes or returns a resource",
-                ));
+                return unsupported("it takes or returns a resource");
             }
             ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
-                return Err(WithheldFunction::Unsupported(
-                    "it takes or returns a stream or future",
-                ));
+                return unsupported("it takes or returns a stream or future");
             }
             ComponentDefinedType::Map { .. } | ComponentDefinedType::FixedLengthList { .. } => {
-                return Err(WithheldFunction::Unsupported(
-                    "it takes or returns a map, or a list of fixed length",
-                ));
+                return unsupported("it takes or returns a map, or a list of fixed length");
             }
         };
         let read = (Arc::new(read), levels + 1);
@@ -365,9 +349,7 @@ fn primitive(ty: PrimitiveValType) -> Result<Type, WithheldFunction> {
         PrimitiveValType::Char => Type::Char,
         PrimitiveValType::String => Type::String,
         PrimitiveValType::ErrorContext => {
-            return Err(WithheldFunction::Unsupported(
-                "it takes or returns an error context",
-            ));
+            return unsupported("it takes or returns an error context");
         }
     })
 }
@@ -383,6 +365,14 @@ fn bounded(found: usize, what: &'static str, limit: usize) -> Result<(), Withhel
         true => Ok(()),
         false => Err(too_large(what, limit)),
     }
+}
+
+fn fields(found: usize, what: &'static str) -> Result<(), WithheldFunction> {
+    bounded(found, what, MAX_FIELDS)
+}
+
+fn unsupported<T>(problem: &'static str) -> Result<T, WithheldFunction> {
+    Err(WithheldFunction::Unsupported(problem))
 }
 
 fn too_large(what: &'static str, limit: usize) -> WithheldFunction {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::diagnostic::Severity;
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::tool::{Tool, mapped};
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 
 use super::{Content, ContentError, ContentOrigin, DriverEntry, ToolEntry, takes_action};
-use crate::documents::{Documents, role_of};
+use crate::documents::{Documents, ids, role_of};
 use crate::index::{self, TOOLS_JSON};
 use crate::libraries::{Libraries, Library, Surroundings};
 use crate::rules;
@@ -81,9 +81,8 @@ impl Content {
             path: TOOLS_JSON.to_owned(),
             component: None,
         }));
-        let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
-            .into_iter()
-            .partition(|diagnostic| diagnostic.severity == Severity::Error);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            diagnostics.into_iter().partition(Diagnostic::is_error);
         let Some(index) = indexed.index.filter(|_| errors.is_empty()) else {
             return Err(ContentError::Invalid(errors));
         };
@@ -162,32 +161,23 @@ fn check_prefixes(
     publisher: &str,
     granted: Prefixes<'_>,
 ) -> Result<(), ContentError> {
-    let bundle = std::iter::once(("bundle", manifest.id.as_str(), "manifest.toml"));
-    let contracts = tools.iter().map(|entry| {
+    let mut all = vec![("bundle", manifest.id.as_str(), "manifest.toml")];
+    let mut add = |kind, (id, path)| all.push((kind, id, path));
+    for entry in tools {
         let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
-        ("contract", entry.tool.id.as_str(), path)
-    });
-    let drivers = documents
-        .drivers
-        .iter()
-        .map(|driver| ("driver", driver.value.id.as_str(), driver.path.as_str()));
-    let actions = documents
-        .actions
-        .iter()
-        .map(|action| ("action", action.value.id.as_str(), action.path.as_str()));
+        add("contract", (entry.tool.id.as_str(), path));
+    }
+    ids(&documents.drivers, |driver| Some(driver.id.as_str())).for_each(|one| add("driver", one));
+    ids(&documents.actions, |action| Some(action.id.as_str())).for_each(|one| add("action", one));
+    ids(&documents.prompts, |prompt| Some(prompt.id.as_str())).for_each(|one| add("prompt", one));
     // A host accepts an alias like an id.
-    let aliases = tools.iter().flat_map(|entry| {
+    for entry in tools {
         let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
-        let aliases = entry.tool.aliases.iter();
-        aliases.map(move |alias| ("contract alias", alias.as_str(), path))
-    });
-    let prompts = documents
-        .prompts
-        .iter()
-        .map(|prompt| ("prompt", prompt.value.id.as_str(), prompt.path.as_str()));
-    let ids = bundle.chain(contracts).chain(drivers).chain(actions);
-    let ids = ids.chain(prompts);
-    for (kind, id, path) in ids.chain(aliases) {
+        for alias in &entry.tool.aliases {
+            add("contract alias", (alias.as_str(), path));
+        }
+    }
+    for (kind, id, path) in all {
         let granted = match kind {
             "action" => granted.of_actions,
             _ => granted.of_all,

@@ -18,31 +18,24 @@ pub(super) fn read_in(
     path: &Path,
     (own, left): (u64, u64),
 ) -> Result<Arc<[u8]>, FilesError> {
-    let io = |source| FilesError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let io = FilesError::io(path);
     // Before opening: a pipe would block.
-    regular(&dir.symlink_metadata(name).map_err(io)?, path)?;
-    let file = dir.open(name).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
+    regular(&dir.symlink_metadata(name).map_err(&io)?, path)?;
+    let file = dir.open(name).map_err(&io)?;
+    let metadata = file.metadata().map_err(&io)?;
     regular(&metadata, path)?;
-    let fits = |found: u64| {
-        if found > own {
-            let path = path.to_owned();
-            return Err(FilesError::TooLarge {
-                path,
-                limit: own,
-                found,
-            });
-        }
-        (found <= left)
-            .then_some(())
-            .ok_or_else(|| FilesError::TooMuch {
-                path: path.to_owned(),
-                limit: left,
-                what: "bytes",
-            })
+    let fits = |found: u64| match path.to_owned() {
+        path if found > own => Err(FilesError::TooLarge {
+            path,
+            limit: own,
+            found,
+        }),
+        path if found > left => Err(FilesError::TooMuch {
+            path,
+            limit: left,
+            what: "bytes",
+        }),
+        _ => Ok(()),
     };
     fits(metadata.len())?;
     let mut bytes = Vec::new();
@@ -107,17 +100,14 @@ impl<'a> Walk<'a> {
     /// The names in a directory, sorted, so that errors have a fixed order.
     pub(super) fn names(&mut self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
         let at = self.at.join(prefix);
-        let io = |source| FilesError::Io {
-            path: at.clone(),
-            source,
-        };
+        let io = FilesError::io(&at);
         let mut names = Vec::new();
-        for entry in dir.entries().map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
+        for entry in dir.entries().map_err(&io)? {
+            let name = entry.map_err(&io)?.file_name();
             match name.into_string() {
                 Ok(name) => names.push(name),
                 Err(name) => {
-                    let path = self.at.join(prefix).join(name);
+                    let path = at.join(name);
                     self.tolerate(Err(FilesError::Name { path }))?;
                 }
             }
@@ -137,11 +127,8 @@ impl<'a> Walk<'a> {
         depth: usize,
     ) -> Result<(), FilesError> {
         let shown = self.at.join(self.found.place(path));
-        let io = |source| FilesError::Io {
-            path: shown.clone(),
-            source,
-        };
-        let metadata = parent.symlink_metadata(name).map_err(io)?;
+        let io = FilesError::io(&shown);
+        let metadata = parent.symlink_metadata(name).map_err(&io)?;
         if !metadata.is_dir() {
             return Err(FilesError::NotRegular {
                 path: shown,
@@ -175,12 +162,11 @@ impl<'a> Walk<'a> {
             {
                 continue;
             }
-            let shown = self.at.join(&path);
-            let metadata = match dir.symlink_metadata(&name) {
+            let metadata = dir.symlink_metadata(&name);
+            let metadata = match metadata.map_err(FilesError::io(&self.at.join(&path))) {
                 Ok(metadata) => metadata,
-                Err(source) => {
-                    let path = shown;
-                    self.tolerate(Err(FilesError::Io { path, source }))?;
+                Err(error) => {
+                    self.tolerate(Err(error))?;
                     continue;
                 }
             };

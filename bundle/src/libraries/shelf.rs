@@ -43,35 +43,29 @@ struct ActionEntry {
     decides: bool,
 }
 
-/// The actions of one bundle that its publisher may publish.
-#[derive(Debug, Default)]
-struct BundleActions(Vec<ActionEntry>);
-
-impl BundleActions {
-    /// The readable actions. Others are errors of their bundle.
-    fn of(bundle: &Bundle) -> Self {
-        let documents = bundle.files.iter();
-        let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
-        let entries = documents.filter_map(|(path, bytes)| {
-            let path = path.as_str();
-            let text = std::str::from_utf8(bytes).ok()?;
-            let action = Action::parse(path, text).value?;
-            bundle.may_publish_action(&action.id).then(|| ActionEntry {
-                action: Arc::new(action),
-                publisher: bundle.publisher.name().to_owned(),
-                bundle: bundle.manifest.id.clone(),
-                folder: file_name(folder(path)).to_owned(),
-                decides: false,
-            })
-        });
-        Self(entries.collect())
-    }
+/// The readable actions of a bundle that its publisher may publish. Others are errors of their bundle.
+fn actions(bundle: &Bundle) -> Vec<ActionEntry> {
+    let documents = bundle.files.iter();
+    let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
+    let entries = documents.filter_map(|(path, bytes)| {
+        let path = path.as_str();
+        let text = std::str::from_utf8(bytes).ok()?;
+        let action = Action::parse(path, text).value?;
+        bundle.may_publish_action(&action.id).then(|| ActionEntry {
+            action: Arc::new(action),
+            publisher: bundle.publisher.name().to_owned(),
+            bundle: bundle.manifest.id.clone(),
+            folder: file_name(folder(path)).to_owned(),
+            decides: false,
+        })
+    });
+    entries.collect()
 }
 
 impl Shelf {
-    fn new(volumes: impl IntoIterator<Item = BundleActions>, trust: &TrustStore) -> Self {
+    fn new(volumes: impl IntoIterator<Item = Vec<ActionEntry>>, trust: &TrustStore) -> Self {
         let mut shelf = Self::default();
-        for mut entry in volumes.into_iter().flat_map(|volume| volume.0) {
+        for mut entry in volumes.into_iter().flatten() {
             let holder = trust.action_holder(&entry.action.id);
             entry.decides = holder.is_some_and(|holder| holder.name() == entry.publisher);
             let place = shelf.entries.len();
@@ -89,7 +83,7 @@ impl Shelf {
     /// The library actions of these bundles.
     #[must_use]
     pub fn of<'b>(bundles: impl IntoIterator<Item = &'b Bundle>, trust: &TrustStore) -> Self {
-        Self::new(bundles.into_iter().map(BundleActions::of), trust)
+        Self::new(bundles.into_iter().map(actions), trust)
     }
 
     fn at<'s>(&'s self, places: Option<&'s Vec<usize>>) -> impl Iterator<Item = &'s ActionEntry> {
@@ -151,14 +145,14 @@ pub struct Reading {
     content: Result<Content, ContentError>,
     /// The bundle, if it must be read again with the libraries.
     open: Option<Verified<Bundle>>,
-    volume: BundleActions,
+    volume: Vec<ActionEntry>,
 }
 
 impl Reading {
     /// Reads a bundle without libraries.
     #[must_use]
     pub fn new(bundle: Verified<Bundle>) -> Self {
-        let volume = BundleActions::of(&bundle);
+        let volume = actions(&bundle);
         let content = Content::from_verified(bundle.clone());
         let open = content.as_ref().err().filter(|error| error.lacks_action());
         Self {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use tokio::runtime::Runtime;
 use toolward_author::BuildKind;
-use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
+use toolward_author::build::{self, BuildOptions, BuildProgress, BuildTools, Built, Plan};
 use toolward_bundle::{codes, files, text};
 use toolward_host::{Broker, Host};
 use toolward_operator::examples::{MissingTool, ToolProbe};
@@ -61,10 +61,10 @@ pub(crate) struct Arguments {
 }
 
 /// Where the tools of other languages come from.
-pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> Tools {
+pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> BuildTools {
     let own = || Some(environment.data_directory.as_ref()?.join("toolchain"));
     let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));
-    Tools {
+    BuildTools {
         directory: named
             .or_else(|| environment.toolchain_directory.clone())
             .or_else(own),
@@ -81,7 +81,7 @@ pub(crate) fn guest_cargo(named: Option<&OsString>, environment: &Environment) -
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
-    let options = Options {
+    let options = BuildOptions {
         cargo: guest_cargo(arguments.guest_cargo.as_ref(), environment),
         locked: arguments.locked,
         offline: arguments.offline,

@@ -214,9 +214,7 @@ impl Arguments {
             {
                 ended = ended.with_rows(&origin, rows);
             }
-            if let Some(input) = &input {
-                ended = ended.with_input(input);
-            }
+            ended.input = input.as_ref();
             let form = match format {
                 Format::AgentTool => call_records(&ended),
                 Format::Amplifier => {

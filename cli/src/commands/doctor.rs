@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use toolward_author::BuildKind;
-use toolward_author::build::{self, BuildError};
+use toolward_author::build::{self, BuildError, BuildOptions};
 use toolward_contract::diagnostic::Severity;
 use toolward_operator::doctor::{self, Check, CheckState};
 
@@ -148,22 +148,18 @@ impl Arguments {
 
     /// The tools of these languages, or of all if none is named.
     fn language_tools(&self, environment: &Environment) -> Vec<LanguageTools> {
-        let tools = tools(self.toolchain.as_ref(), environment);
-        let asked = |kind: BuildKind| {
-            self.language.is_empty() || self.language.iter().any(|some| some.contains(&kind))
+        let options = BuildOptions {
+            cargo: guest_cargo(self.guest_cargo.as_ref(), environment),
+            locked: false,
+            offline: true,
+            confine: true,
+            tools: tools(self.toolchain.as_ref(), environment),
         };
-        let mut found = Vec::new();
-        if asked(BuildKind::Rust) {
-            let cargo = guest_cargo(self.guest_cargo.as_ref(), environment);
-            let probed = build::probe(&cargo, &tools);
-            let (cargo, target) = (cargo.to_string_lossy(), build::TARGET);
-            let makes = format!("{cargo} makes components for {target}");
-            found.push((BuildKind::Rust, probed.map(|()| makes)));
-        }
-        let others = build::look(&tools, Path::new(".")).into_iter();
-        let others = others.filter(|one| asked(one.kind));
-        found.extend(others.map(|one| (one.kind, one.tools)));
-        found
+        let asked = LANGUAGES.iter().filter(|kind| {
+            self.language.is_empty() || self.language.iter().any(|some| some.contains(kind))
+        });
+        let look = |kind: &BuildKind| (*kind, build::look(*kind, &options, Path::new(".")));
+        asked.map(look).collect()
     }
 
     /// Only authors build, and in few languages, so that a missing one is a note.

@@ -4,7 +4,7 @@ mod definitions;
 
 use std::process::{Command as Process, Stdio};
 
-use toolward_adapters::import::{self, ImportError, Imported, Options};
+use toolward_adapters::import::{self, ImportError, ImportOptions, Imported, NewBundle};
 use toolward_bundle::component::Surface;
 
 use super::inspect::read_component;
@@ -99,12 +99,14 @@ impl Command {
 }
 
 impl DeclaredFlags {
-    fn options(&self, file: &Path, environment: &Environment) -> Result<Options> {
+    fn options(&self, file: &Path, environment: &Environment) -> Result<ImportOptions> {
         let name = file.file_name().unwrap_or_default();
-        Ok(Options {
-            id: self.id.clone(),
-            publisher: self.publisher.clone(),
-            created: environment.created()?,
+        Ok(ImportOptions {
+            bundle: NewBundle {
+                id: self.id.clone(),
+                publisher: self.publisher.clone(),
+                created: environment.created()?,
+            },
             workspaces: self.workspace.clone(),
             network: self.network.clone(),
             secrets: self.secret.clone(),

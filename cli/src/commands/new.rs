@@ -4,7 +4,7 @@
 mod runloop;
 
 use toolward_author::build::Plan;
-use toolward_author::scaffold::{self, Language, Options};
+use toolward_author::scaffold::{self, Language, ScaffoldOptions};
 
 use super::build;
 use crate::prelude::*;
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         Format::Runloop => return runloop::run(arguments, id, environment, output),
         Format::Bundle => arguments.entry.unused()?,
     }
-    let options = Options {
+    let options = ScaffoldOptions {
         id,
         publisher: arguments.publisher(output),
         created: environment.created()?,

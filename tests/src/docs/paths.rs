@@ -42,7 +42,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("", "/etc", EVERYWHERE),
     ("", "/etc/passwd", EVERYWHERE),
     ("", "/tmp", EVERYWHERE),
-    ("author/src/build/install/", "/bin/", EVERYWHERE),
     ("author/tests/suite/building.rs", "/bin", EVERYWHERE),
     ("author/tests/suite/building.rs", "/usr/bin", EVERYWHERE),
     ("tests/src/languages/installing.rs", "/bin/", EVERYWHERE),

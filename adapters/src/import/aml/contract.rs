@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use toolward_contract::tool::{Backoff, Retry};
 
-use super::codes::{Note, Refused};
 use super::request::{Request, timeout_of};
-use crate::aml::{Behaviour, Definition, Status, Transport};
+use super::{Note, Refused};
+use crate::aml::{BEHAVIOURS, Behaviour, Definition, Lifecycle, STATES, Transport, word};
 use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, lines, unhidden, with};
 
 /// Longest name of a contract, in characters.
@@ -142,12 +142,12 @@ fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
 fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
     let mut parts = Vec::new();
     match definition.status {
-        Status::Deprecated => {
+        Lifecycle::Deprecated => {
             notes.push(Note::Deprecated);
             parts.push("Deprecated.".to_owned());
         }
-        Status::Draft => parts.push("A draft.".to_owned()),
-        Status::Active | Status::Disabled => {}
+        Lifecycle::Draft => parts.push("A draft.".to_owned()),
+        Lifecycle::Active | Lifecycle::Disabled => {}
     }
     parts.push(clean(&definition.description));
     for (head, texts) in [
@@ -171,18 +171,8 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
 /// What no field of a contract holds. `owner` is a team's name, not an identity. The definition's own id is no name
 /// of the tool, since nothing keeps two publishers from the same one; below the prefix it is an alias.
 fn metadata(definition: &Definition, tool: &str) -> Value {
-    let status = match definition.status {
-        Status::Draft => "draft",
-        Status::Active => "active",
-        Status::Deprecated => "deprecated",
-        Status::Disabled => "disabled",
-    };
-    let kind = match definition.behaviour {
-        Behaviour::Retrieval => "retrieval",
-        Behaviour::Action => "action",
-        Behaviour::Function => "function",
-        Behaviour::Human => "human",
-    };
+    let status = word(&STATES, definition.status);
+    let kind = word(&BEHAVIOURS, definition.behaviour);
     let effects = definition.side_effects.iter().map(|text| line(text));
     let effects: Vec<String> = effects.collect();
     // The whole block: it is what another host calls the tool by.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use toolward_contract::capability::{Capability, Class};
 use toolward_contract::driver::Method;
 
-use super::codes::{Note, Refused};
+use super::{Note, Refused};
 use crate::aml::{Behaviour, Credentials, Definition, Transport};
 use crate::import::document::line;
 

@@ -36,13 +36,13 @@ pub(super) fn refers_elsewhere(value: &Value, roots: &[&str]) -> bool {
 }
 
 /// A schema and the pointer to it.
-pub(super) struct Place<'s> {
+pub(super) struct SchemaPlace<'s> {
     pub(super) schema: &'s Value,
     pub(super) pointer: String,
     pub(super) depth: usize,
 }
 
-impl<'s> Place<'s> {
+impl<'s> SchemaPlace<'s> {
     pub(super) fn root(schema: &'s Value) -> Self {
         Self {
             schema,
@@ -111,7 +111,7 @@ impl<'s> Place<'s> {
     }
 
     /// Whether no value is one of both, as far as types and listed values tell.
-    pub(super) fn is_apart_from(&self, other: &Place<'_>) -> bool {
+    pub(super) fn is_apart_from(&self, other: &SchemaPlace<'_>) -> bool {
         if self.get("$ref").is_some() || other.get("$ref").is_some() {
             return false;
         }
@@ -128,14 +128,14 @@ impl<'s> Place<'s> {
     }
 
     /// Whether both take objects alone, and both require a property that no value of both could have.
-    fn is_other_variant_than(&self, other: &Place<'_>) -> bool {
+    fn is_other_variant_than(&self, other: &SchemaPlace<'_>) -> bool {
         let only_objects = self.types() == ["object"] && other.types() == ["object"];
         only_objects
             && self.properties().any(|(name, schema)| {
                 let theirs = other.properties().find(|(one, _)| *one == name);
                 let both = self.requires(name) && other.requires(name);
                 both && theirs.is_some_and(|(_, theirs)| {
-                    Place::root(schema).is_apart_from(&Place::root(theirs))
+                    SchemaPlace::root(schema).is_apart_from(&SchemaPlace::root(theirs))
                 })
             })
     }
@@ -163,10 +163,10 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// Where a schema's reference leads, if it is within its document and stands alone; the schema itself if it has none.
-pub(super) fn target<'s>(place: &Place<'s>, root: &'s Value) -> Option<Place<'s>> {
+pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<SchemaPlace<'s>> {
     const BESIDE: [&str; 5] = ["$defs", "$id", "$ref", "$schema", "definitions"];
     let Some(reference) = place.get("$ref") else {
-        return Some(Place {
+        return Some(SchemaPlace {
             pointer: place.pointer.clone(),
             ..*place
         });
@@ -175,7 +175,7 @@ pub(super) fn target<'s>(place: &Place<'s>, root: &'s Value) -> Option<Place<'s>
     keys.all(|key| BESIDE.contains(&key.as_str()))
         .then_some(())?;
     let pointer = reference.as_str()?.strip_prefix('#')?;
-    Some(Place {
+    Some(SchemaPlace {
         schema: root.pointer(pointer)?,
         pointer: pointer.to_owned(),
         depth: place.depth + 1,
@@ -238,7 +238,7 @@ impl Measure {
 type Bound = (f64, bool);
 
 /// The stricter of a keyword and its strict form. `sign` is 1 for lower bounds and -1 for upper ones.
-fn bound(place: &Place<'_>, keyword: &str, strict: Option<&str>, sign: f64) -> Option<Bound> {
+fn bound(place: &SchemaPlace<'_>, keyword: &str, strict: Option<&str>, sign: f64) -> Option<Bound> {
     let number = |keyword: &str| place.get(keyword).and_then(Value::as_f64);
     let own = number(keyword).map(|value| (value, false));
     let strict = strict.and_then(number).map(|value| (value, true));
@@ -263,7 +263,7 @@ fn is_within(value: f64, bound: Bound, sign: f64) -> bool {
 }
 
 impl<'s> Comparison<'s> {
-    pub(super) fn bounds(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
+    pub(super) fn bounds(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         for (lower, upper, measure) in BOUNDS {
             if !inner.may_be(measure.types()) {
                 continue;
@@ -288,7 +288,7 @@ impl<'s> Comparison<'s> {
                 }
             }
         }
-        let unique = |place: &Place<'_>| place.get("uniqueItems") == Some(&Value::Bool(true));
+        let unique = |place: &SchemaPlace<'_>| place.get("uniqueItems") == Some(&Value::Bool(true));
         if inner.may_be(&["array"]) && unique(outer) && !unique(inner) {
             self.add(inner, outer, What::Bound("uniqueItems"));
         }

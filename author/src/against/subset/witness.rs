@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 
-use super::place::{Place, refers_elsewhere};
+use super::place::{SchemaPlace, refers_elsewhere};
 use super::{Comparison, What};
 
 /// Keywords of a root that its references may lead into.
@@ -22,8 +22,8 @@ impl Comparison<'_> {
     pub(super) fn judged(
         &mut self,
         keyword: &'static str,
-        inner: &Place<'_>,
-        outer: &Place<'_>,
+        inner: &SchemaPlace<'_>,
+        outer: &SchemaPlace<'_>,
     ) -> What {
         let Some(left) = self.judgements.checked_sub(1) else {
             return What::Unclear(keyword);
@@ -45,7 +45,7 @@ impl Comparison<'_> {
 }
 
 /// The keyword with the keywords that it depends on.
-fn part(keyword: &str, outer: &Place<'_>) -> Option<Value> {
+fn part(keyword: &str, outer: &SchemaPlace<'_>) -> Option<Value> {
     let beside: &[&str] = match keyword {
         "additionalProperties" => &["properties", "patternProperties"],
         "items" => &["prefixItems"],
@@ -79,7 +79,7 @@ fn standalone(schema: &Value, root: &Value) -> Option<Value> {
 }
 
 /// Values to try, of each type.
-fn values(inner: &Place<'_>) -> Vec<Value> {
+fn values(inner: &SchemaPlace<'_>) -> Vec<Value> {
     let mut values = scalars(inner);
     if let Some(listed) = inner.values() {
         values.extend(listed.into_iter().cloned());
@@ -96,7 +96,7 @@ fn values(inner: &Place<'_>) -> Vec<Value> {
     values
 }
 
-fn scalars(inner: &Place<'_>) -> Vec<Value> {
+fn scalars(inner: &SchemaPlace<'_>) -> Vec<Value> {
     let mut values: Vec<Value> = TEXTS.iter().copied().map(Value::from).collect();
     let least = inner.get("minLength").and_then(Value::as_u64).unwrap_or(0);
     let least = usize::try_from(least.min(4096)).unwrap_or(0);
@@ -120,7 +120,7 @@ fn scalars(inner: &Place<'_>) -> Vec<Value> {
 }
 
 /// Objects with what is required, with each property, with all of them, and with an unnamed one.
-fn objects(inner: &Place<'_>, values: &[Value]) -> Vec<Value> {
+fn objects(inner: &SchemaPlace<'_>, values: &[Value]) -> Vec<Value> {
     let named = inner.properties().take(MAX_PROPERTIES);
     let samples: Map<String, Value> = named
         .map(|(name, schema)| (name.clone(), sample(schema)))
@@ -148,7 +148,7 @@ fn objects(inner: &Place<'_>, values: &[Value]) -> Vec<Value> {
 
 /// A value of a simple schema.
 fn sample(schema: &Value) -> Value {
-    let place = Place::root(schema);
+    let place = SchemaPlace::root(schema);
     if let Some(first) = place.values().and_then(|values| values.first().copied()) {
         return first.clone();
     }

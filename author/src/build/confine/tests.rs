@@ -32,22 +32,22 @@ impl Home {
         fs::write(path, text).unwrap();
     }
 
-    fn tools(&self) -> Tools {
-        Tools {
+    fn tools(&self) -> BuildTools {
+        BuildTools {
             home: Some(self.path("")),
-            ..Tools::default()
+            ..BuildTools::default()
         }
     }
 
-    fn confinement(&self) -> Confinement {
+    fn confinement(&self) -> BuildConfinement {
         let bundle = self.path("src/checkout");
-        Confinement::new(&self.tools(), &bundle, &self.path("scratch"))
+        BuildConfinement::new(&self.tools(), &bundle, &self.path("scratch"))
     }
 }
 
 /// What a confined shell prints; `None` where the kernel can confine nothing.
 #[track_caller]
-fn prints(confinement: &Confinement, script: &str) -> Option<String> {
+fn prints(confinement: &BuildConfinement, script: &str) -> Option<String> {
     if !is_available() {
         eprintln!("SKIPPED: this kernel has no Landlock");
         return None;
@@ -69,7 +69,7 @@ fn prints(confinement: &Confinement, script: &str) -> Option<String> {
 
 /// Whether a confined shell reads a file.
 #[track_caller]
-fn reads(confinement: &Confinement, path: &Path) -> Option<bool> {
+fn reads(confinement: &BuildConfinement, path: &Path) -> Option<bool> {
     let text = fs::read_to_string(path).unwrap();
     let printed = prints(confinement, &format!("cat '{}'", path.display()))?;
     assert!(printed.is_empty() || printed == text.trim(), "{printed}");
@@ -195,7 +195,7 @@ fn cargos_tokens_are_not_read_wherever_they_lie() {
         fs::write(cargo_home.join("credentials"), "token").unwrap();
         symlink(&kept, cargo_home.join("credentials.toml")).unwrap();
         fs::write(cargo_home.join("config.toml"), "settings").unwrap();
-        let tools = Tools {
+        let tools = BuildTools {
             rust: RustSettings {
                 cargo_home: Some(cargo_home.clone()),
                 ..RustSettings::default()
@@ -204,7 +204,7 @@ fn cargos_tokens_are_not_read_wherever_they_lie() {
         };
         // Even where the checkout holds what the link leads to.
         let checkout = home.path("dotfiles");
-        let mut confinement = Confinement::new(&tools, &checkout, &home.path("scratch"));
+        let mut confinement = BuildConfinement::new(&tools, &checkout, &home.path("scratch"));
         confinement.read_entries(&cargo_home);
         confinement.read(&cargo_home);
         for (file, expected) in [
@@ -237,7 +237,7 @@ fn what_is_hidden_in_home_stays_so_where_home_itself_is_built() {
     home.write(".ssh/key", "secret");
     home.write("driver.c", "source");
     symlink(".ssh", home.path("link")).unwrap();
-    let confinement = Confinement::new(&home.tools(), &home.path(""), &home.path("scratch"));
+    let confinement = BuildConfinement::new(&home.tools(), &home.path(""), &home.path("scratch"));
     for (file, expected) in [(".ssh/key", false), ("link/key", false), ("driver.c", true)] {
         let Some(read) = reads(&confinement, &home.path(file)) else {
             return;
@@ -250,12 +250,12 @@ fn what_is_hidden_in_home_stays_so_where_home_itself_is_built() {
 fn a_home_inside_the_checkout_is_not_opened_with_it() {
     let home = Home::new();
     home.write("src/checkout/home/secret", "secret");
-    let tools = Tools {
+    let tools = BuildTools {
         home: Some(home.path("src/checkout/home")),
-        ..Tools::default()
+        ..BuildTools::default()
     };
     let bundle = home.path("src/checkout");
-    let confinement = Confinement::new(&tools, &bundle, &home.path("scratch"));
+    let confinement = BuildConfinement::new(&tools, &bundle, &home.path("scratch"));
     for (file, expected) in [("driver.c", true), ("home/secret", false)] {
         let Some(read) = reads(&confinement, &bundle.join(file)) else {
             return;
@@ -268,12 +268,12 @@ fn a_home_inside_the_checkout_is_not_opened_with_it() {
 fn without_a_known_home_the_system_and_the_checkout_are_read() {
     let home = Home::new();
     for unknown in [None, Some(PathBuf::from("/"))] {
-        let tools = Tools {
+        let tools = BuildTools {
             home: unknown,
-            ..Tools::default()
+            ..BuildTools::default()
         };
         let bundle = home.path("src/checkout");
-        let confinement = Confinement::new(&tools, &bundle, &home.path("scratch"));
+        let confinement = BuildConfinement::new(&tools, &bundle, &home.path("scratch"));
         for (file, expected) in [("secret", false), ("src/checkout/driver.c", true)] {
             let Some(read) = reads(&confinement, &home.path(file)) else {
                 return;

@@ -9,7 +9,7 @@ use wasm_encoder::{
 };
 use wasmparser::{CanonicalFunction, ComponentAlias, ExternalKind, FuncType};
 
-use super::link::{Group, Kind, Made, Source, Spaces, unknown, uses};
+use super::link::{CoreInstance, Kind, MergeGroup, Source, Spaces, unknown, uses};
 use super::merge::{Layout, Outside, export_kind};
 use super::read::{Index, Item};
 use super::{Kept, Signature, TABLE, trampolines};
@@ -32,11 +32,7 @@ pub(super) fn unchanged(items: &[Item<'_>]) -> Result<Vec<u8>, Kept> {
                 same.parse_instance(&mut instances, instance.clone())?;
                 component.section(&instances);
             }
-            Item::Alias(alias) => {
-                let mut aliases = ComponentAliasSection::new();
-                aliases.alias(same.component_alias(alias.clone())?);
-                component.section(&aliases);
-            }
+            Item::Alias(alias) => same_alias(&mut component, alias)?,
             Item::Canon(canon) => {
                 let mut canons = CanonicalFunctionSection::new();
                 same.parse_component_canonical(&mut canons, canon.clone())?;
@@ -51,12 +47,19 @@ fn section(component: &mut Component, id: u8, content: &[u8]) {
     component.section(&RawSection { id, data: content });
 }
 
+fn same_alias(component: &mut Component, alias: &ComponentAlias<'_>) -> Result<(), Kept> {
+    let mut aliases = ComponentAliasSection::new();
+    aliases.alias(RoundtripReencoder.component_alias(alias.clone())?);
+    component.section(&aliases);
+    Ok(())
+}
+
 /// The items, with the members of the group as one instance, which is made where the last of them
 /// was.
 pub(super) fn folded<'a>(
     items: &[Item<'a>],
     spaces: &Spaces<'a>,
-    group: &Group<'_, 'a>,
+    group: &MergeGroup<'_, 'a>,
 ) -> Result<Vec<u8>, Kept> {
     let layout = Layout::of(group)?;
     let mut emitter = Emitter {
@@ -96,11 +99,7 @@ pub(super) fn folded<'a>(
             Item::Alias(ComponentAlias::CoreInstanceExport { kind, .. }) => {
                 function += Index::from(*kind == ExternalKind::Func);
             }
-            Item::Alias(alias) => {
-                let mut aliases = ComponentAliasSection::new();
-                aliases.alias(RoundtripReencoder.component_alias(alias.clone())?);
-                emitter.component.section(&aliases);
-            }
+            Item::Alias(alias) => same_alias(&mut emitter.component, alias)?,
             Item::Canon(canon) => {
                 let lift = matches!(canon, CanonicalFunction::Lift { .. });
                 let waits = emitter.merged.is_none() && group.waits(spaces, canon)?;
@@ -119,7 +118,7 @@ pub(super) fn folded<'a>(
 /// What the merged module has to export, with a name for each: what is used outside the group.
 fn exports<'a>(
     spaces: &Spaces<'a>,
-    group: &Group<'_, 'a>,
+    group: &MergeGroup<'_, 'a>,
     layout: &Layout<'_, 'a>,
 ) -> Result<BTreeMap<(Kind, Index), String>, Kept> {
     let mut used = Vec::new();
@@ -129,7 +128,7 @@ fn exports<'a>(
         }
     }
     for (number, made) in (0..).zip(&spaces.instances) {
-        if let Made::Module { module, arguments } = made
+        if let CoreInstance::Module { module, arguments } = made
             && group.member(number).is_none()
         {
             used.extend(spaces.imports(*module, arguments)?);
@@ -153,10 +152,7 @@ fn exports<'a>(
 struct Next {
     modules: Index,
     instances: Index,
-    functions: Index,
-    tables: Index,
-    memories: Index,
-    globals: Index,
+    of_kinds: BTreeMap<Kind, Index>,
 }
 
 fn take(next: &mut Index) -> Index {
@@ -168,7 +164,7 @@ fn take(next: &mut Index) -> Index {
 struct Emitter<'e, 'a> {
     component: Component,
     spaces: &'e Spaces<'a>,
-    group: &'e Group<'e, 'a>,
+    group: &'e MergeGroup<'e, 'a>,
     layout: &'e Layout<'e, 'a>,
     exports: BTreeMap<(Kind, Index), String>,
     /// Old numbers of modules and instances outside the group, with the new ones.
@@ -191,7 +187,7 @@ impl<'a> Emitter<'_, 'a> {
     fn instance_of_component(&mut self, number: Index) -> Result<(), Kept> {
         let spaces = self.spaces;
         let made = spaces.instances.get(number as usize);
-        let Some(Made::Module { module, arguments }) = made else {
+        let Some(CoreInstance::Module { module, arguments }) = made else {
             return Ok(());
         };
         if self.group.member(number).is_some() {
@@ -240,12 +236,11 @@ impl<'a> Emitter<'_, 'a> {
             name,
         });
         self.component.section(&aliases);
-        take(match kind {
-            Kind::Function => &mut self.next.functions,
-            Kind::Table => &mut self.next.tables,
-            Kind::Memory => &mut self.next.memories,
-            Kind::Global => &mut self.next.globals,
-        })
+        self.take(kind)
+    }
+
+    fn take(&mut self, kind: Kind) -> Index {
+        take(self.next.of_kinds.entry(kind).or_default())
     }
 
     /// The number that something has in the new component, where it is named first if need be.
@@ -283,7 +278,7 @@ impl<'a> Emitter<'_, 'a> {
         numbers.parse_component_canonical(&mut canons, canon.clone())?;
         self.component.section(&canons);
         if !matches!(canon, CanonicalFunction::Lift { .. }) {
-            let index = take(&mut self.next.functions);
+            let index = self.take(Kind::Function);
             let key = (Kind::Function, Source::Canon(number));
             self.known.insert(key, index);
         }
@@ -322,12 +317,7 @@ impl<'a> Emitter<'_, 'a> {
         self.merged = Some(self.instantiate(merged, vec![("", ModuleArg::Instance(given))]));
 
         for number in waiting {
-            let canon = self
-                .spaces
-                .canons
-                .get(number)
-                .copied()
-                .ok_or_else(unknown)?;
+            let canon = self.spaces.canons.get(number).ok_or_else(unknown)?;
             self.canon(*number, canon)?;
         }
         let mut filled = Vec::new();

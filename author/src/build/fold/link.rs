@@ -60,7 +60,7 @@ pub(super) enum Source<'a> {
 
 /// A core instance.
 #[derive(Debug)]
-pub(super) enum Made<'a> {
+pub(super) enum CoreInstance<'a> {
     /// Of a module, with the instances that it imports from.
     Module {
         module: Index,
@@ -74,7 +74,7 @@ pub(super) enum Made<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Spaces<'a> {
     pub(super) modules: Vec<Core<'a>>,
-    pub(super) instances: Vec<Made<'a>>,
+    pub(super) instances: Vec<CoreInstance<'a>>,
     /// What stands at each number.
     sources: BTreeMap<Kind, Vec<Source<'a>>>,
     /// The canonical functions, by their number among the core functions.
@@ -118,7 +118,7 @@ impl<'a> Spaces<'a> {
 
     fn instance(&mut self, instance: &Instance<'a>) -> Result<(), Kept> {
         let made = match instance {
-            Instance::Instantiate { module_index, args } => Made::Module {
+            Instance::Instantiate { module_index, args } => CoreInstance::Module {
                 module: *module_index,
                 arguments: args.iter().map(|one| (one.name, one.index)).collect(),
             },
@@ -128,7 +128,7 @@ impl<'a> Spaces<'a> {
                     let source = self.source(Kind::of(export.kind)?, export.index)?;
                     collection.insert(export.name, source);
                 }
-                Made::Collection(collection)
+                CoreInstance::Collection(collection)
             }
         };
         self.instances.push(made);
@@ -163,8 +163,8 @@ impl<'a> Spaces<'a> {
     /// Where an export of a core instance leads.
     pub(super) fn export(&self, instance: Index, name: &'a str) -> Result<Source<'a>, Kept> {
         match self.instances.get(instance as usize).ok_or_else(unknown)? {
-            Made::Module { .. } => Ok(Source::Export { instance, name }),
-            Made::Collection(exports) => exports.get(name).copied().ok_or_else(unknown),
+            CoreInstance::Module { .. } => Ok(Source::Export { instance, name }),
+            CoreInstance::Collection(exports) => exports.get(name).copied().ok_or_else(unknown),
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Spaces<'a> {
 
 /// The instances that are made one, in order.
 #[derive(Debug)]
-pub(super) struct Group<'s, 'a> {
+pub(super) struct MergeGroup<'s, 'a> {
     /// Each instance with its place in `members`.
     places: BTreeMap<Index, usize>,
     /// The module of each, and what it takes for the module's imports.
@@ -200,7 +200,7 @@ pub(super) struct Group<'s, 'a> {
     modules: BTreeSet<Index>,
 }
 
-impl<'s, 'a> Group<'s, 'a> {
+impl<'s, 'a> MergeGroup<'s, 'a> {
     /// All instances of modules, up to the first whose module has a start function: that has to
     /// find the others complete.
     pub(super) fn of(spaces: &'s Spaces<'a>) -> Result<Self, Kept> {
@@ -212,7 +212,7 @@ impl<'s, 'a> Group<'s, 'a> {
         };
         let mut complete = false;
         for (number, made) in (0..).zip(&spaces.instances) {
-            let Made::Module { module, arguments } = made else {
+            let CoreInstance::Module { module, arguments } = made else {
                 continue;
             };
             let core = spaces.module(*module)?;

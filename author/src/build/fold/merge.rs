@@ -12,7 +12,7 @@ use wasm_encoder::{
 use wasmparser::{FromReader, FuncType, Operator, SectionLimited, TypeRef};
 
 use super::Kept;
-use super::link::{Group, Kind, Source, unknown};
+use super::link::{Kind, MergeGroup, Source, unknown};
 use super::read::{Core, Index};
 
 /// The longest initial value of a global that is written where the global was named, in bytes.
@@ -29,9 +29,10 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn get(&self, kind: Kind, number: Index) -> Result<Index, Kept> {
-        let numbers = self.of_kinds.get(&kind).ok_or_else(unknown)?;
-        numbers.get(number as usize).copied().ok_or_else(unknown)
+    fn get(&self, kind: Kind, number: Index) -> Result<Index, Error<Kept>> {
+        let numbers = self.of_kinds.get(&kind);
+        let found = numbers.and_then(|numbers| numbers.get(number as usize));
+        found.copied().ok_or_else(|| Error::UserError(unknown()))
     }
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Layout<'g, 'a> {
 }
 
 impl<'g, 'a> Layout<'g, 'a> {
-    pub(super) fn of(group: &Group<'g, 'a>) -> Result<Self, Kept> {
+    pub(super) fn of(group: &MergeGroup<'g, 'a>) -> Result<Self, Kept> {
         let mut layout = Self {
             cores: group.members.iter().map(|(core, _)| *core).collect(),
             members: Vec::new(),
@@ -117,11 +118,7 @@ impl<'g, 'a> Layout<'g, 'a> {
             next.data += count(core.data.as_ref());
             layout.members.push(numbers);
         }
-        if next
-            .of_kinds
-            .get(&Kind::Memory)
-            .is_some_and(|count| *count > 1)
-        {
+        if next.of_kinds.get(&Kind::Memory) > Some(&1) {
             return Err(Kept::because("its modules have more than one memory"));
         }
         Ok(layout)
@@ -130,7 +127,7 @@ impl<'g, 'a> Layout<'g, 'a> {
     /// The number that an export of a member has in the merged module.
     pub(super) fn export(&self, member: usize, kind: Kind, name: &str) -> Result<Index, Kept> {
         let number = self.core(member)?.exports.get(name).ok_or_else(unknown)?;
-        self.numbers(member)?.get(kind, *number)
+        Ok(self.numbers(member)?.get(kind, *number)?)
     }
 
     fn core(&self, member: usize) -> Result<&'g Core<'a>, Kept> {
@@ -334,27 +331,19 @@ impl Reencode for Member<'_, '_, '_> {
     }
 
     fn function_index(&mut self, function: u32) -> Result<u32, Error<Kept>> {
-        self.numbers
-            .get(Kind::Function, function)
-            .map_err(Error::UserError)
+        self.numbers.get(Kind::Function, function)
     }
 
     fn table_index(&mut self, table: u32) -> Result<u32, Error<Kept>> {
-        self.numbers
-            .get(Kind::Table, table)
-            .map_err(Error::UserError)
+        self.numbers.get(Kind::Table, table)
     }
 
     fn memory_index(&mut self, memory: u32) -> Result<u32, Error<Kept>> {
-        self.numbers
-            .get(Kind::Memory, memory)
-            .map_err(Error::UserError)
+        self.numbers.get(Kind::Memory, memory)
     }
 
     fn global_index(&mut self, global: u32) -> Result<u32, Error<Kept>> {
-        self.numbers
-            .get(Kind::Global, global)
-            .map_err(Error::UserError)
+        self.numbers.get(Kind::Global, global)
     }
 
     fn element_index(&mut self, element: u32) -> Result<u32, Error<Kept>> {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use wasmparser::{
     BinaryReader, CanonicalFunction, Chunk, CodeSectionReader, ComponentAlias,
-    ComponentExternalKind, ComponentOuterAliasKind, ComponentType, ComponentTypeRef,
-    CompositeInnerType, DataSectionReader, ElementSectionReader, FuncType, FunctionSectionReader,
-    GlobalSectionReader, Import, Instance, KnownCustom, MemorySectionReader, Name, Parser, Payload,
-    TableSectionReader, TypeSectionReader,
+    ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentType,
+    ComponentTypeRef, CompositeInnerType, DataSectionReader, ElementSectionReader, FromReader,
+    FuncType, FunctionSectionReader, GlobalSectionReader, Import, Instance, KnownCustom,
+    MemorySectionReader, Name, Parser, Payload, SectionLimited, TableSectionReader,
+    TypeSectionReader,
 };
 
 use super::Kept;
@@ -91,17 +92,11 @@ pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
 /// Refuses a component in which one names a core module of those around it, at any depth.
 pub(super) fn no_outer_modules(bytes: &[u8]) -> Result<(), Kept> {
     for payload in Parser::new(0).parse_all(bytes) {
-        let Payload::ComponentAliasSection(section) = payload? else {
-            continue;
-        };
-        for alias in section {
-            if let ComponentAlias::Outer {
-                kind: ComponentOuterAliasKind::CoreModule,
-                ..
-            } = alias?
-            {
-                return Err(modules_pass());
-            }
+        if let Payload::ComponentAliasSection(section) = payload? {
+            none_passes(&section, |alias| {
+                let kind = ComponentOuterAliasKind::CoreModule;
+                matches!(alias, ComponentAlias::Outer { kind: found, .. } if *found == kind)
+            })?;
         }
     }
     Ok(())
@@ -118,12 +113,23 @@ pub(super) fn tables(bytes: &[u8]) -> Result<u32, Kept> {
     Ok(tables)
 }
 
-fn modules_pass() -> Kept {
-    Kept::because("core modules pass from one component to another")
+/// Refuses a section with an item that passes a core module from one component to another.
+fn none_passes<'a, T: FromReader<'a>>(
+    section: &SectionLimited<'a, T>,
+    passes: impl Fn(&T) -> bool,
+) -> Result<(), Kept> {
+    for item in section.clone() {
+        if passes(&item?) {
+            let reason = "core modules pass from one component to another";
+            return Err(Kept::because(reason));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses sections that are copied, and aliases, that name core modules or functions.
 fn no_core_index(payload: &Payload<'_>) -> Result<(), Kept> {
+    let is_module = |kind: ComponentExternalKind| kind == ComponentExternalKind::Module;
     match payload {
         Payload::ComponentTypeSection(section) => {
             for ty in section.clone() {
@@ -131,50 +137,30 @@ fn no_core_index(payload: &Payload<'_>) -> Result<(), Kept> {
                     return Err(Kept::because("a resource of its own has a destructor"));
                 }
             }
+            Ok(())
         }
-        Payload::ComponentImportSection(section) => {
-            for import in section.clone() {
-                if let ComponentTypeRef::Module(_) = import?.ty {
-                    return Err(modules_pass());
-                }
-            }
-        }
+        Payload::ComponentImportSection(section) => none_passes(section, |import| {
+            matches!(import.ty, ComponentTypeRef::Module(_))
+        }),
         Payload::ComponentExportSection(section) => {
-            for export in section.clone() {
-                if export?.kind == ComponentExternalKind::Module {
-                    return Err(modules_pass());
-                }
-            }
+            none_passes(section, |export| is_module(export.kind))
         }
         Payload::ComponentInstanceSection(section) => {
-            for instance in section.clone() {
-                let passed = match instance? {
-                    wasmparser::ComponentInstance::Instantiate { args, .. } => args
-                        .iter()
-                        .any(|arg| arg.kind == ComponentExternalKind::Module),
-                    wasmparser::ComponentInstance::FromExports(exports) => exports
-                        .iter()
-                        .any(|export| export.kind == ComponentExternalKind::Module),
-                };
-                if passed {
-                    return Err(modules_pass());
+            none_passes(section, |instance| match instance {
+                ComponentInstance::Instantiate { args, .. } => {
+                    args.iter().any(|arg| is_module(arg.kind))
                 }
-            }
-        }
-        Payload::ComponentAliasSection(section) => {
-            for alias in section.clone() {
-                if let ComponentAlias::InstanceExport {
-                    kind: ComponentExternalKind::Module,
-                    ..
-                } = alias?
-                {
-                    return Err(modules_pass());
+                ComponentInstance::FromExports(exports) => {
+                    exports.iter().any(|export| is_module(export.kind))
                 }
-            }
+            })
         }
-        _ => {}
+        Payload::ComponentAliasSection(section) => none_passes(
+            section,
+            |alias| matches!(alias, ComponentAlias::InstanceExport { kind, .. } if is_module(*kind)),
+        ),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// A number in one of the component's core index spaces.

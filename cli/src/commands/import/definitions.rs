@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toolward_adapters::aml::EXTENSION;
-use toolward_adapters::import::{self, AmlFile, AmlOptions, RunloopFiles, RunloopOptions};
+use toolward_adapters::import::{self, AmlFile, AmlOptions, NewBundle, RunloopFiles};
 
 use super::{Budget, failed, files_in, written};
 use crate::prelude::*;
@@ -61,16 +61,18 @@ impl AmlFlags {
         let files = paths.iter().map(|path| read(path, &mut budget));
         let files: Vec<AmlFile> = files.collect::<Result<_>>()?;
         let options = AmlOptions {
-            prefix: self.prefix.clone(),
-            publisher: self.publisher.clone(),
-            created: environment.created()?,
+            bundle: NewBundle {
+                id: self.prefix.clone(),
+                publisher: self.publisher.clone(),
+                created: environment.created()?,
+            },
             allow_draft: self.allow_draft,
             spec_version: self.spec_version.clone(),
         };
         // Its findings name the files.
         let imported = import::aml(&files, &options).map_err(failed)?;
         let todo = "read the contracts, then";
-        written(&imported, &self.output, &options.prefix, todo, output)
+        written(&imported, &self.output, &options.bundle.id, todo, output)
     }
 }
 
@@ -104,7 +106,7 @@ impl Runloop {
         let whole = whole.map_err(|error| Failure::unreadable(directory, error))?;
         let name = whole.file_name().unwrap_or_default().to_string_lossy();
         let id = self.id.clone();
-        let options = RunloopOptions {
+        let options = NewBundle {
             id: id.unwrap_or_else(|| name.to_ascii_lowercase().replace('_', "-")),
             publisher: self.publisher.clone(),
             created: environment.created()?,

@@ -1,6 +1,7 @@
 //! `new --format runloop`: a tools.json of version 1. Its entries come from flags, or from the person at the terminal.
 
-use toolward_adapters::scaffold::{self, Attachment, NewBundle};
+use toolward_adapters::import::NewBundle;
+use toolward_adapters::scaffold::{self, Attachment};
 use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
@@ -78,18 +79,17 @@ pub(super) fn run(
         }
         None => return Err(missing("there is no terminal to ask on")),
     };
-    let options = NewBundle {
+    let bundle = NewBundle {
         id,
         publisher: arguments.publisher(output),
         created: environment.created()?,
-        entries,
     };
-    let files = scaffold::create(directory, &options).map_err(failed)?;
-    arguments.report(&options.id, &files, output)?;
+    let files = scaffold::create(directory, &bundle, &entries).map_err(failed)?;
+    arguments.report(&bundle.id, &files, output)?;
     let shown = quoted(directory);
     output.note(format!(
         "\nNext:\n  toolward check {shown}\n  toolward policy suggest --dev {shown}\n  toolward pack {shown} -o {}.toolbundle --key PRIVATE.pem",
-        options.id
+        bundle.id
     ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What Cargo does before a confined build, with all of the user's rights: it says where
+//! What Cargo does before a confined build, with all of the user's rights: it names where
 //! the build writes, and fetches.
 //!
 //! It runs in the root, where no settings of the checkout hold. In the checkout they could
@@ -11,13 +11,15 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::super::error::BuildError;
+use super::super::language::BuildJob;
 use super::super::program::checkout;
-use super::super::{BuildProgress, Options, TARGET, lines};
-use super::Crate;
+use super::super::tool::read_lines;
+use super::super::{BuildProgress, TARGET};
+use super::Cargo;
 
 /// Where a build writes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Workspace {
+pub(super) struct CargoWorkspace {
     /// The directory of the workspace's manifest.
     pub(super) root: PathBuf,
     /// The target directory.
@@ -26,20 +28,20 @@ pub(super) struct Workspace {
     pub(super) intermediate: Option<PathBuf>,
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Asks Cargo. Where it doesn't answer, the build will say what is wrong: this takes
     /// the crate's own directory.
-    pub(super) fn find(krate: &Crate<'_>, options: &Options) -> Result<Self, BuildError> {
-        let mut command = cargo(krate, options);
+    pub(super) fn find(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Self, BuildError> {
+        let mut command = command(cargo, job);
         command
             .args(["metadata", "--no-deps", "--format-version", "1"])
             .args(["--offline", "--manifest-path"])
-            .arg(krate.manifest);
-        let said = output(command)?;
-        let said: Value = serde_json::from_slice(&said).unwrap_or_default();
-        let own = krate.manifest.parent().unwrap_or(krate.manifest);
-        let checkout = checkout(krate.scratch.bundle(), options.tools.home.as_deref());
-        Ok(Self::of(&said, own, &checkout, krate.scratch.directory()))
+            .arg(&cargo.manifest);
+        let printed = output(cargo, command)?;
+        let printed: Value = serde_json::from_slice(&printed).unwrap_or_default();
+        let own = cargo.manifest.parent().unwrap_or(&cargo.manifest);
+        let checkout = checkout(job.scratch.bundle(), job.options.tools.home.as_deref());
+        Ok(Self::of(&printed, own, &checkout, job.scratch.directory()))
     }
 
     /// What `cargo metadata` reports about the crate in `own`.
@@ -84,59 +86,53 @@ impl Workspace {
 
 /// Fetches what the build needs, and brings `Cargo.lock` up to date. Where that fails,
 /// the build may still have all that it needs, or says what is missing.
-pub(super) fn fetch(
-    krate: &Crate<'_>,
-    options: &Options,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<(), BuildError> {
-    let mut command = cargo(krate, options);
+pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildError> {
+    let mut command = command(cargo, job);
     command
         .args(["fetch", "--manifest-path"])
-        .arg(krate.manifest)
+        .arg(&cargo.manifest)
         .stderr(Stdio::piped());
     // Build scripts and macros run here, and need their own crates. Without a target
     // Cargo fetches for all machines.
-    if let Some(host) = host(krate, options)? {
+    if let Some(host) = host(cargo, job)? {
         command.args(["--target", TARGET, "--target", &host]);
     }
-    if options.locked {
+    if job.options.locked {
         command.arg("--locked");
     }
-    if options.offline {
+    if job.options.offline {
         // This still unpacks what was fetched before, of which some may be missing that
         // the build doesn't need.
         command.arg("--offline").stderr(Stdio::null());
     }
-    let mut child = command
-        .spawn()
-        .map_err(|source| unusable(&command, source))?;
+    let unusable = |source| unusable(cargo, source);
+    let mut child = command.spawn().map_err(unusable)?;
     if let Some(stderr) = child.stderr.take() {
-        lines::read(stderr, &mut |line| progress(BuildProgress::Line(line)))
-            .map_err(|source| unusable(&command, source))?;
+        let mut report = |line: &str| (job.progress)(BuildProgress::Line(line));
+        read_lines(stderr, &mut report).map_err(unusable)?;
     }
-    let ended = child.wait();
-    ended.map(drop).map_err(|source| unusable(&command, source))
+    child.wait().map(drop).map_err(unusable)
 }
 
 /// The machine that this Cargo was made for.
-fn host(krate: &Crate<'_>, options: &Options) -> Result<Option<String>, BuildError> {
-    let mut command = cargo(krate, options);
+fn host(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Option<String>, BuildError> {
+    let mut command = command(cargo, job);
     command.arg("-vV");
-    let said = output(command)?;
-    let said = String::from_utf8_lossy(&said);
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = output(cargo, command)?;
+    let printed = String::from_utf8_lossy(&printed);
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.map(str::to_owned))
 }
 
 /// A Cargo that no settings of the checkout hold for.
-fn cargo(krate: &Crate<'_>, options: &Options) -> Command {
-    let mut command = Command::new(krate.program);
+fn command(cargo: &Cargo, job: &BuildJob<'_>) -> Command {
+    let mut command = Command::new(&cargo.program);
     command
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    if let Some(target) = &options.tools.rust.target {
+    if let Some(target) = &job.options.tools.rust.target {
         // The variable may name it from the current directory.
         command.env("CARGO_TARGET_DIR", target);
     }
@@ -144,17 +140,15 @@ fn cargo(krate: &Crate<'_>, options: &Options) -> Command {
 }
 
 /// What it prints.
-fn output(mut command: Command) -> Result<Vec<u8>, BuildError> {
-    command.stdout(Stdio::piped());
-    match command.output() {
-        Ok(output) => Ok(output.stdout),
-        Err(source) => Err(unusable(&command, source)),
-    }
+fn output(cargo: &Cargo, mut command: Command) -> Result<Vec<u8>, BuildError> {
+    let output = command.stdout(Stdio::piped()).output();
+    let output = output.map_err(|source| unusable(cargo, source))?;
+    Ok(output.stdout)
 }
 
-fn unusable(command: &Command, source: std::io::Error) -> BuildError {
+fn unusable(cargo: &Cargo, source: std::io::Error) -> BuildError {
     BuildError::Cargo {
-        program: PathBuf::from(command.get_program()),
+        program: cargo.program.clone(),
         source,
     }
 }
@@ -164,10 +158,10 @@ mod tests {
     use super::*;
 
     /// What is made of an answer about the crate in `checkout/driver`.
-    fn workspace(place: &Path, said: &Value) -> Workspace {
+    fn workspace(place: &Path, said: &Value) -> CargoWorkspace {
         let checkout = place.join("checkout");
         std::fs::create_dir_all(checkout.join("driver")).unwrap();
-        Workspace::of(
+        CargoWorkspace::of(
             said,
             &checkout.join("driver"),
             &checkout,

@@ -58,25 +58,27 @@ impl Home {
     }
 
     fn build(&self, confine: bool) -> PathBuf {
-        let options = Options {
+        let options = BuildOptions {
             cargo: self.path("bin/cargo").into(),
             locked: true,
             offline: false,
             confine,
-            tools: Tools {
+            tools: BuildTools {
                 home: Some(self.path("")),
                 rust: RustSettings::default(),
-                ..Tools::default()
+                ..BuildTools::default()
             },
         };
-        let krate = Crate {
-            program: &self.path("bin/cargo"),
-            directory: None,
-            manifest: &self.path("checkout/driver/Cargo.toml"),
+        let mut job = BuildJob {
             from: "driver",
+            source: &self.path("checkout/driver"),
+            world: World::Driver,
+            snapshot: false,
             scratch: &Scratch::new(&self.path("checkout")).unwrap(),
+            options: &options,
+            progress: &mut |_| {},
         };
-        run_cargo(&krate, &options, &mut |_| {}).unwrap()
+        Rust.build(&mut job).unwrap().file
     }
 }
 

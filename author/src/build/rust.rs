@@ -1,0 +1,324 @@
+//! Rust: Cargo builds the crate, and names the component that it made among its messages.
+
+mod prepare;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command};
+
+use serde_json::Value;
+use toolward_bundle::component::Surface;
+use toolward_bundle::dev::World;
+
+use self::prepare::{CargoWorkspace, fetch};
+use super::confine::BuildConfinement;
+use super::error::{BuildError, BuildReason};
+use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::program::{BuildTools, Scratch};
+use super::tool::{Tool, Unusable, named, read_json, read_lines, tells_of_denial, version, watch};
+use super::{BuildOptions, BuildProgress, TARGET, read_bounded};
+use crate::error::AuthorError;
+
+pub(super) struct Rust;
+
+impl BuildLanguage for Rust {
+    fn program(&self) -> &'static str {
+        "cargo"
+    }
+
+    fn look(&self, options: &BuildOptions, _: &Path) -> Result<String, BuildError> {
+        probe(options)?;
+        let cargo = options.cargo.to_string_lossy();
+        Ok(format!("{cargo} makes components for {TARGET}"))
+    }
+
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+        let manifest = job.source.join("Cargo.toml");
+        if !manifest.is_file() {
+            return Err(BuildError::NoCrate {
+                path: job.source.to_owned(),
+            });
+        }
+        let cargo = Cargo {
+            program: find_cargo(job)?,
+            directory: None,
+            manifest,
+        };
+        let file = cargo.build(job)?;
+        let compilers = vec![cargo.compiler(job, &file)];
+        Ok(BuildOutput { file, compilers })
+    }
+}
+
+/// Whether Cargo makes components: builds an empty crate in a directory that is made for it,
+/// without network, and confined where the kernel can.
+fn probe(options: &BuildOptions) -> Result<(), BuildError> {
+    let scratch = Scratch::with_bundle()?;
+    let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+        [lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    scratch.write("", &[("Cargo.toml", manifest)])?;
+    scratch.write("src", &[("lib.rs", "")])?;
+    let from = "an empty crate";
+    let mut printed = String::new();
+    let mut job = BuildJob {
+        from,
+        source: scratch.directory(),
+        world: World::Driver,
+        snapshot: false,
+        scratch: &scratch,
+        options: &BuildOptions {
+            locked: false,
+            offline: true,
+            confine: true,
+            ..options.clone()
+        },
+        progress: &mut |progress| {
+            if let BuildProgress::Line(line) = progress
+                && line.starts_with("error")
+                && printed.is_empty()
+            {
+                printed = line.to_owned();
+            }
+        },
+    };
+    // Cargo takes settings, programs among them, from the current directory and those
+    // above it. Only the system's owner writes to the root.
+    let cargo = Cargo {
+        program: find_cargo(&job)?,
+        directory: Some(Path::new("/")),
+        manifest: scratch.path("Cargo.toml"),
+    };
+    let artifact = cargo.build(&mut job).map_err(|error| match error {
+        BuildError::Failed { status, reason, .. } if !printed.is_empty() => BuildError::Failed {
+            from: format!("{from} ({printed})"),
+            status,
+            reason,
+        },
+        other => other,
+    })?;
+    let failed = AuthorError::write(Path::new("temporary directory"));
+    let bytes = read_bounded(&artifact).map_err(failed)?;
+    let surface = Surface::read(&bytes).map(drop);
+    surface.map_err(|source| BuildError::Surface {
+        from: from.to_owned(),
+        source,
+    })
+}
+
+fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
+    let BuildOptions { cargo, tools, .. } = job.options;
+    tools
+        .named(cargo, job.scratch.bundle())
+        .ok_or_else(|| BuildError::Cargo {
+            program: PathBuf::from(cargo),
+            source: io::ErrorKind::NotFound.into(),
+        })
+}
+
+/// Cargo, and the crate that it builds.
+struct Cargo {
+    program: PathBuf,
+    /// Where to run it, if not in the current directory.
+    directory: Option<&'static Path>,
+    manifest: PathBuf,
+}
+
+impl Cargo {
+    /// Runs Cargo, and gives the path of the component that it made.
+    ///
+    /// A confined build has no network, and writes to no directory that other builds read.
+    /// So Cargo fetches first, which runs none of what it fetches.
+    fn build(&self, job: &mut BuildJob<'_>) -> Result<PathBuf, BuildError> {
+        let options = job.options;
+        let mut tool = self.tool(job);
+        if let Some(directory) = self.directory {
+            tool.current_dir(directory);
+        }
+        tool.args(["build", "--release", "--target", TARGET, "--manifest-path"])
+            .arg(&self.manifest)
+            .args(["--message-format", "json-render-diagnostics"])
+            // Else `COMPILER_FILE` could be that of an earlier build.
+            .env("CARGO_CACHE_RUSTC_INFO", "1");
+        if options.locked {
+            tool.arg("--locked");
+        }
+        let confined = tool.confinement().is_some();
+        if options.offline || confined {
+            tool.arg("--offline");
+        }
+        if confined {
+            let workspace = CargoWorkspace::find(self, job)?;
+            fetch(self, job)?;
+            restrict(&mut tool, &workspace, job.scratch, &options.tools);
+        }
+        let mut reason = None;
+        let mut show = |line: &str| {
+            reason = reason
+                .into_iter()
+                .chain(failure_reason(line, confined))
+                .min();
+            (job.progress)(BuildProgress::Line(line));
+        };
+        let unusable: Unusable = |program, source| BuildError::Cargo { program, source };
+        let (status, artifacts) = watch(&mut tool, unusable, artifacts, &mut show)?;
+        if !status.success() {
+            return Err(BuildError::Failed {
+                from: job.from.to_owned(),
+                status,
+                reason: reason.unwrap_or(BuildReason::Cargo),
+            });
+        }
+        let failed = |source| unusable(self.program.clone(), source);
+        let canonical = self.manifest.canonicalize().map_err(failed)?;
+        artifacts
+            .into_iter()
+            .filter(|(of, _)| Path::new(of).canonicalize().is_ok_and(|of| of == canonical))
+            .map(|(_, file)| PathBuf::from(file))
+            .next_back()
+            .ok_or_else(|| BuildError::NoComponent {
+                from: job.from.to_owned(),
+            })
+    }
+
+    /// How the compiler that made the artifact names itself. Only Cargo knows which one that
+    /// was: `RUSTC`, settings or rustup choose it. If Cargo has left no trace of it, how
+    /// Cargo names itself.
+    fn compiler(&self, job: &BuildJob<'_>, artifact: &Path) -> String {
+        // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
+        let directory = artifact.ancestors().nth(3);
+        directory.and_then(compiler_in).unwrap_or_else(|| {
+            let mut cargo = self.tool(job);
+            cargo.arg("--version");
+            version("cargo", cargo)
+        })
+    }
+
+    fn tool(&self, job: &BuildJob<'_>) -> Tool {
+        Tool::of(Command::new(&self.program), job.scratch, job.options)
+    }
+}
+
+/// Names the directories that the build writes to, regardless of settings in the checkout,
+/// and allows what Cargo needs besides.
+fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tools: &BuildTools) {
+    tool.arg("--target-dir").arg(&workspace.target);
+    tool.env("TMPDIR", scratch.directory());
+    for token in &tools.rust.tokens {
+        tool.env_remove(token);
+    }
+    tool.write(&workspace.target);
+    if let Some(intermediate) = &workspace.intermediate {
+        tool.env("CARGO_BUILD_BUILD_DIR", intermediate);
+        tool.write(intermediate);
+    }
+    let Some(confinement) = tool.confinement() else {
+        return;
+    };
+    confinement.read(&workspace.root);
+    if let Some(lock) = workspace.lock() {
+        confinement.write(&lock);
+    }
+    // What Cargo starts, and a script in its place.
+    for program in ["cargo", "rustc"] {
+        if let Some(program) = tools.named(program.as_ref(), scratch.bundle()) {
+            confinement.run(&program);
+        }
+    }
+    // Not the directory itself, so that its entries may be links.
+    if let Some(cargo_home) = tools.cargo_home() {
+        confinement.read_entries(&cargo_home);
+    }
+    if let Some(rustup_home) = tools.rustup_home() {
+        confinement.read(&rustup_home);
+    }
+    read_settings(confinement);
+}
+
+/// Lets Cargo and rustup read their settings in the current directory and those above it.
+fn read_settings(confinement: &mut BuildConfinement) {
+    const SETTINGS: [&str; 4] = [
+        ".cargo/config.toml",
+        ".cargo/config",
+        "rust-toolchain.toml",
+        "rust-toolchain",
+    ];
+    let current = std::env::current_dir().unwrap_or_default();
+    for directory in current.ancestors() {
+        for file in SETTINGS {
+            let file = directory.join(file);
+            // A link in the checkout could lead to any file.
+            if file.canonicalize().is_ok_and(|real| real == file) {
+                confinement.read(&file);
+            }
+        }
+    }
+}
+
+/// The `.wasm` files that Cargo reports, each with its crate's manifest.
+type Artifacts = Vec<(String, String)>;
+
+/// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
+fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
+    let lacks = [
+        "may not be installed",
+        "can't find crate for `std`",
+        "can't find crate for `core`",
+    ];
+    if lacks.iter().any(|lack| line.contains(lack)) {
+        return Some(BuildReason::TargetMissing);
+    }
+    // `std` and the guest library without it both define the handler of panics.
+    let twice = line.contains("duplicate lang item") && line.contains("`panic_impl`");
+    let unknown = ["crate `std`", "module `std`", "macro `println`"];
+    let unknown = line.starts_with("error") && unknown.iter().any(|one| line.contains(one));
+    if twice || unknown {
+        return Some(BuildReason::StdNeeded);
+    }
+    (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
+}
+
+/// Reads Cargo's messages. Without an artifact the build is reported to have made none.
+fn artifacts(stdout: ChildStdout) -> Artifacts {
+    let mut artifacts = Artifacts::new();
+    let _ = read_lines(stdout, &mut |line| {
+        let Ok(message) = serde_json::from_str::<Value>(line) else {
+            return;
+        };
+        if message.get("reason").and_then(Value::as_str) != Some("compiler-artifact") {
+            return;
+        }
+        let Some(manifest) = message.get("manifest_path").and_then(Value::as_str) else {
+            return;
+        };
+        let files = message.get("filenames").and_then(Value::as_array);
+        for file in files.into_iter().flatten().filter_map(Value::as_str) {
+            if file.ends_with(".wasm") {
+                artifacts.push((manifest.to_owned(), file.to_owned()));
+            }
+        }
+    });
+    artifacts
+}
+
+/// Where Cargo keeps its compiler's version, in the target directory.
+const COMPILER_FILE: &str = ".rustc_info.json";
+
+/// The compiler that was used in a target directory.
+fn compiler_in(directory: &Path) -> Option<String> {
+    let info = read_json(&directory.join(COMPILER_FILE))?;
+    let outputs = info.get("outputs")?.as_object()?;
+    let answers = outputs.values().filter_map(|output| {
+        let answer = output.get("stdout")?.as_str()?;
+        answer.starts_with("rustc ").then(|| named("rustc", answer))
+    });
+    let mut names: Vec<String> = answers.collect();
+    names.dedup();
+    // Two would leave open which of them it was.
+    match <[String; 1]>::try_from(names) {
+        Ok([name]) => Some(name),
+        Err(_) => None,
+    }
+}
