@@ -3,12 +3,16 @@
 //! word: once it has parsed a message, the difference is lost.
 
 use rmcp::model::{ErrorCode, ErrorData, Extensions};
-use serde_json::json;
-use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect};
+use serde::de::{Deserializer, Error};
+use serde_json::{Map, Value, json};
+use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect, read_part};
 use toolward_host::CallError;
 
 /// The arguments of a tool, a prompt or a completion.
 const ARGUMENTS: &str = "arguments";
+
+/// The arguments that a tool gets.
+const PASSED_ON: JsonRules<'_> = JsonRules::Strict(ARGUMENTS);
 
 /// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
 /// `result`, the answer to a question of the server. Elsewhere a large integer is an id, which is
@@ -17,7 +21,7 @@ const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     (
         "params",
         JsonRules::Members(&[
-            (ARGUMENTS, JsonRules::Strict(ARGUMENTS)),
+            (ARGUMENTS, PASSED_ON),
             ("inputResponses", JsonRules::Strict("inputResponses")),
             ("argument", JsonRules::Strict("argument")),
             ("context", JsonRules::Strict("context")),
@@ -25,6 +29,30 @@ const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     ),
     ("result", JsonRules::Strict("result")),
 ]);
+
+/// Reads the arguments of a call by the rules.
+pub(crate) fn arguments<'de, D>(reader: D) -> Result<Option<Map<String, Value>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    object(read_part(reader, &PASSED_ON)?)
+}
+
+/// Reads the metadata of a message by the rules.
+pub(crate) fn metadata<'de, D>(reader: D) -> Result<Option<Map<String, Value>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    object(read_part(reader, &JsonRules::Keys)?)
+}
+
+fn object<E: Error>(value: Value) -> Result<Option<Map<String, Value>>, E> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Object(members) => Ok(Some(members)),
+        _ => Err(E::custom("expected an object")),
+    }
+}
 
 /// Why a message is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]

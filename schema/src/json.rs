@@ -16,7 +16,7 @@ use serde_json::{Map, Number, Value};
 use crate::diagnostic::{Code, Diagnostic, Position};
 
 pub use located::located;
-pub use parse::{Breach, JsonRules, inspect, parse, parse_within};
+pub use parse::{Breach, JsonRules, inspect, parse, parse_within, read_part};
 
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

@@ -8,12 +8,15 @@ use std::{fmt, io};
 use bytes::BytesMut;
 use rmcp::model::{
     CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientRequest, JsonRpcMessage,
-    JsonRpcRequest, JsonRpcVersion2_0, RequestId,
+    JsonRpcRequest, JsonRpcVersion2_0, RequestId, RequestMetaObject,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::strict;
 
 /// Bytes of one read, at most.
 const READ_CHUNK_BYTES: u64 = 64 << 10;
@@ -97,36 +100,47 @@ struct Message {
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
     #[serde(deserialize_with = "of_object")]
-    params: CallToolRequestParams,
+    params: Params,
+}
+
+/// What most calls have.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    name: String,
+    #[serde(default, deserialize_with = "strict::arguments")]
+    arguments: Option<Map<String, Value>>,
+    #[serde(default, rename = "_meta", deserialize_with = "strict::metadata")]
+    meta: Option<Map<String, Value>>,
 }
 
 /// Reads an object. By itself, the type would also be read from a list of its members' values.
-fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<CallToolRequestParams, D::Error> {
+fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
     struct Object;
 
     impl<'de> Visitor<'de> for Object {
-        type Value = CallToolRequestParams;
+        type Value = Params;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            CallToolRequestParams::deserialize(MapAccessDeserializer::new(map))
+            Params::deserialize(MapAccessDeserializer::new(map))
         }
     }
 
     from.deserialize_map(Object)
 }
 
-/// The call that a line is; `None` if it is anything else, or nothing that can be read. The line must be JSON: a
-/// member that is skipped is not looked at.
+/// The call that a line is, if it has no other members than most, and breaks none of the strict rules.
 pub(super) fn read_call(line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
     let message: Message = serde_json::from_slice(line).ok()?;
-    let mut params = message.params;
-    let meta = params.meta.take();
+    let mut params = CallToolRequestParams::new(message.params.name);
+    params.arguments = message.params.arguments;
     let mut call = CallToolRequest::new(params);
-    if let Some(meta) = meta {
+    if let Some(meta) = message.params.meta {
+        let meta: RequestMetaObject = serde_json::from_value(Value::Object(meta)).ok()?;
         call.extensions.insert(meta);
     }
     Some(JsonRpcMessage::Request(JsonRpcRequest {

@@ -28,7 +28,7 @@ use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
 use crate::open_requests::{OpenRequests, invalid, is_too_long, too_many};
 use crate::params;
 use crate::revision::Revision;
-use crate::strict::{self, Checked, Malformed};
+use crate::strict::{self, Malformed};
 
 /// While so many bytes wait to be read by the client, errors without an id are dropped.
 /// A client can't tell which of its lines such an error answers, so a flood of bad
@@ -167,16 +167,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 return None;
             }
         };
-        let checked = strict::check(&line);
-        // Only of what is known to be JSON: the reader skips members that it does not know.
-        let call = match &checked {
-            Ok(Checked::Json) if is_call => lines::read_call(&line),
-            _ => None,
+        let call = match is_call {
+            true => lines::read_call(&line),
+            false => None,
         };
-        let malformed = checked.err();
+        let mut malformed = None;
         let decoded = match call {
             Some(call) => Ok(Some(call)),
             None => {
+                malformed = strict::check(&line).err();
                 if id.is_some() {
                     match params::mended(&line) {
                         Ok(None) => {}

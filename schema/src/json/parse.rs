@@ -82,14 +82,8 @@ pub struct Breach {
 /// # Errors
 /// The first rule broken, with its place.
 pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
-    let limits = Limits {
-        bytes: usize::MAX,
-        depth: PARSER_DEPTH,
-        values: usize::MAX,
-    };
-    let state = State::new(limits, u64::MAX, false);
+    let state = State::new(UNLIMITED, u64::MAX, false);
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // The parser has a limit for depth.
     let walked = state.seed(*rules, usize::MAX).deserialize(&mut reader);
     walked.and_then(|_| reader.end()).map_err(|error| Breach {
         part: state.part.get(),
@@ -103,6 +97,30 @@ pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
     }
     Ok(())
 }
+
+/// Reads a part of a text and holds it to `rules`, as [`inspect`] does for a whole text. A number beyond 64 bits is
+/// refused without its place.
+///
+/// # Errors
+/// The first rule broken, as the reader's error.
+pub fn read_part<'de, D: Deserializer<'de>>(
+    reader: D,
+    rules: &JsonRules<'_>,
+) -> Result<Value, D::Error> {
+    let state = State::new(UNLIMITED, u64::MAX, true);
+    let value = state.seed(*rules, usize::MAX).deserialize(reader)?;
+    match state.huge.get() {
+        true => Err(D::Error::custom("a number beyond 64 bits")),
+        false => Ok(value),
+    }
+}
+
+/// The parser has a limit for depth.
+const UNLIMITED: Limits = Limits {
+    bytes: usize::MAX,
+    depth: PARSER_DEPTH,
+    values: usize::MAX,
+};
 
 /// What the visitors note on the side: serde's error type carries only a text.
 struct State {
