@@ -125,7 +125,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
     let request = toolward_host::Request::with_value("test.run", json!({ "do": "echo" }));
     let reply = host.call(request).await;
     let info = host.tool("test.run");
-    let ended = EndedCall::now(&reply, info, &Recorder::new());
+    let mut ended = EndedCall::now(&reply, info, &Recorder::new());
     let plain = call_records(&ended);
     assert!(plain["tool_invocation"].get("native_call_id").is_none());
     assert!(plain["tool_invocation"].get("native_refs").is_none());

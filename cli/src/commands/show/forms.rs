@@ -73,12 +73,11 @@ pub(super) fn of(
 /// The records of the tool, among the other tools of its host.
 #[cfg(feature = "adapters")]
 fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
-    let tools: Vec<&ToolFacts> = host.tools().collect();
     let named = |info| {
         let name = name_of(info, features)?;
         Some(Described { info, name })
     };
-    let all: Vec<Described<'_>> = tools.iter().filter_map(named).collect();
+    let all: Vec<Described<'_>> = host.tools().filter_map(named).collect();
     let target = tool.contract.major_id();
     let mut same = all.iter();
     let Some(described) = same.find(|one| one.info.contract.major_id() == target) else {
