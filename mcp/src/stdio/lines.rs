@@ -202,11 +202,10 @@ mod tests {
         for line in [
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a"}}),
             json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {
-                "name": "a_b", "arguments": {"n": 1.5, "big": u64::MAX, "s": "\u{1f600}", "l": [null, {}]},
-                "unknown": true, "_meta": {"progressToken": 7, "other": {"a": 1}}}}),
+                "name": "a_b", "arguments": {"n": 1.5, "big": 9_007_199_254_740_991_u64, "s": "\u{1f600}", "l": [null, {}]},
+                "_meta": {"progressToken": 7, "other": {"a": 1}}}}),
             json!({"jsonrpc": "2.0", "id": 2.0, "method": "tools/call", "params": {
-                "name": "a", "_meta": null, "arguments": null, "requestState": "s",
-                "inputResponses": {"q": {"action": "accept", "content": {"a": 1}}}}}),
+                "name": "a", "_meta": null, "arguments": null}}),
         ] {
             let read = here(&line).expect("a call");
             assert_eq!(json!(read), json!(by_library(&line)), "{line}");
@@ -237,6 +236,13 @@ mod tests {
             ("/params", json!([null, "a", {"n": 1}, null, null])),
             ("/params", json!({})),
             ("/params/name", json!(7)),
+            ("/params", json!({"name": "a", "requestState": "s"})),
+            ("/params", json!({"name": "a", "inputResponses": {}})),
+            ("/params", json!({"name": "a", "arguments": []})),
+            (
+                "/params",
+                json!({"name": "a", "arguments": {"n": u64::MAX}}),
+            ),
         ] {
             let mut line = call.clone();
             *line.pointer_mut(pointer).unwrap() = value;
@@ -246,6 +252,14 @@ mod tests {
             let mut line = call.clone();
             line[more] = json!({});
             assert!(here(&line).is_none(), "{line}");
+        }
+        let twice = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "a", "arguments": {"n": [{"x": 1}]}, "_meta": {"m": {"x": 1}}}});
+        for (once, twice_in) in [(r#"{"x":1}]"#, "arguments"), (r#"{"x":1}}"#, "metadata")] {
+            let text = twice.to_string();
+            assert!(text.contains(once) && read_call(text.as_bytes()).is_some());
+            let text = text.replace(once, &once.replace("1}", "1,\"x\":2}"));
+            assert!(read_call(text.as_bytes()).is_none(), "{twice_in}: {text}");
         }
         assert!(read_call(b"{\"jsonrpc\":\"2.0\"").is_none());
     }
