@@ -1,18 +1,23 @@
 //! The lines that an operator would add to a policy: of one blocked tool, or
 //! the fewest for a whole bundle. Only for people: an agent is never shown them.
 
-mod lines;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use lines::SuggestedLines;
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
 use crate::context::{ContextLack, Contexts};
 use crate::decision::{Decision, DecisionContext};
-use crate::implementation::Machine;
+use crate::denial::{Denial, Lack, MissingGrant};
+use crate::grant::SecretPosition;
+use crate::implementation::{Contract, DeclaredBy, Implementation, Machine};
+use crate::name::Publisher;
+use crate::partial::can_be_left_out;
 use crate::policy::Policy;
 use crate::routing::{Rejection, ToolRoutes};
+use crate::toml_text::comment;
 
 /// The fewest lines that let these tools run, when they are appended to the file
 /// of `policy`; empty where nothing is missing. As narrow as the declarations: one
@@ -176,4 +181,222 @@ pub struct ChosenLines {
     pub unused: Vec<String>,
     /// What was chosen for one of several secrets or services without the name of which, as sentences. It is in no line.
     pub ambiguous: Vec<String>,
+}
+
+impl Denial {
+    /// The lines to add to the policy's file for this tool, as TOML that can be
+    /// appended. Where the operator has to choose a directory, a host or a
+    /// variable, the lines have a value that gives nothing, and a comment on it.
+    /// What no line can grant is a comment, too.
+    #[must_use]
+    pub fn lines_to_add(&self) -> String {
+        SuggestedLines::of(self).write().lines
+    }
+
+    /// Fewer lines than [`Denial::lines_to_add`], as an example: they give only the first of the hosts and workspaces, with
+    /// `partial`. Empty if it lacks at most one.
+    #[must_use]
+    pub fn narrower_lines(&self) -> String {
+        let mut lines = SuggestedLines::of(self);
+        match lines.narrow() {
+            true => lines.write().lines,
+            false => String::new(),
+        }
+    }
+}
+
+/// What a `[[grant]]` is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    publisher: String,
+    tool: String,
+    driver_publisher: String,
+    driver: Option<String>,
+}
+
+/// What is known of a secret.
+#[derive(Clone, Default)]
+struct KnownSecret {
+    /// The hosts that the drivers declare: only shown.
+    egress: BTreeSet<String>,
+    /// The methods of the requests that send it; empty where no declarative driver does.
+    methods: BTreeSet<&'static str>,
+    /// Where a request has it.
+    position: Option<SecretPosition>,
+}
+
+/// What a `[[grant]]` gives.
+#[derive(Clone, Default)]
+struct GrantParts {
+    requires: CapabilitySet,
+    mutates: CapabilitySet,
+    accepts: BTreeSet<String>,
+    partial: bool,
+}
+
+impl GrantParts {
+    /// Leaves out all hosts and workspaces but the first, which it returns.
+    fn narrow(&mut self) -> Vec<Capability> {
+        let all = self.requires.iter().chain(self.mutates.iter());
+        let mut removable = all.filter(|one| can_be_left_out(one)).cloned();
+        let Some(kept) = removable.next() else {
+            return Vec::new();
+        };
+        let left_out: Vec<Capability> = removable.filter(|one| *one != kept).collect();
+        if left_out.is_empty() {
+            return left_out;
+        }
+        self.partial = true;
+        for set in [&mut self.requires, &mut self.mutates] {
+            let stay = set.iter().filter(|one| !left_out.contains(one));
+            *set = stay.cloned().collect();
+        }
+        left_out
+    }
+
+    fn has_network(&self) -> bool {
+        let mut all = self.requires.iter().chain(self.mutates.iter());
+        all.any(|one| *one.class() == Class::Network)
+    }
+
+    fn add(&mut self, missing: &MissingGrant) {
+        let capability = missing.capability.clone();
+        if let Class::Other(class) = capability.class() {
+            self.accepts.insert(class.clone());
+        } else if missing.mutates {
+            self.mutates.insert(capability);
+        } else {
+            self.requires.insert(capability);
+        }
+    }
+}
+
+/// Tables to write, each once.
+#[derive(Clone, Default)]
+struct SuggestedLines {
+    /// Directories that a placeholder must not overlap.
+    taken: Vec<PathBuf>,
+    workspaces: CapabilitySet,
+    /// By publisher and slug.
+    secrets: BTreeMap<(String, String), KnownSecret>,
+    services: BTreeMap<String, BTreeSet<String>>,
+    grants: BTreeMap<Key, GrantParts>,
+    programs: BTreeSet<String>,
+    /// Whole blocks.
+    contexts: BTreeSet<String>,
+    /// Whether each `[[grant]]` has it.
+    preapproved: bool,
+    choices: Choices,
+    remarks: Vec<String>,
+}
+
+impl SuggestedLines {
+    fn new(taken: Vec<PathBuf>) -> Self {
+        Self {
+            taken,
+            ..Self::default()
+        }
+    }
+
+    fn of(denial: &Denial) -> Self {
+        let mut lines = Self::new(denial.placeholders.clone());
+        lines.add(denial);
+        lines
+    }
+
+    fn add(&mut self, denial: &Denial) {
+        for publisher in [&denial.publisher, &denial.driver_publisher] {
+            if Publisher::parse(publisher).is_err() {
+                self.remark(denial, "a policy can't name its publisher");
+                return;
+            }
+        }
+        for rule in &denial.denied_by {
+            self.remark(denial, &format!("denied by {rule}"));
+        }
+        for lack in &denial.lacks {
+            match lack.clone() {
+                Lack::Workspace(path) => self.workspaces.insert(path),
+                Lack::Secret {
+                    slug,
+                    publisher,
+                    egress,
+                    method,
+                    position,
+                } => {
+                    let known = self.secrets.entry((publisher, slug)).or_default();
+                    known.egress.extend(egress);
+                    known.methods.extend(method);
+                    known.position = known.position.take().or(position);
+                }
+                Lack::Service { name, egress } => {
+                    self.services.entry(name).or_default().extend(egress);
+                }
+            }
+        }
+        if let Some(program) = &denial.program {
+            let lines = program.lines_to_add(&denial.publisher, &denial.tool);
+            self.programs.insert(lines);
+        }
+        for missing in &denial.missing {
+            if missing.why.rule_helps() {
+                let key = Key {
+                    publisher: denial.publisher.clone(),
+                    tool: denial.tool.clone(),
+                    driver_publisher: denial.driver_publisher.clone(),
+                    driver: (missing.declared_by == DeclaredBy::Driver
+                        || denial.driver_publisher != denial.publisher)
+                        .then(|| denial.driver.clone()),
+                };
+                self.grants.entry(key).or_default().add(missing);
+            } else if !missing.why.lines_help() {
+                self.remark(denial, &missing.to_string());
+            }
+        }
+    }
+
+    /// Binds another publisher's driver to a contract, with all that it lacks.
+    fn bind(
+        &mut self,
+        contract: &Contract<'_>,
+        implementation: &Implementation<'_>,
+        decision: &Decision,
+    ) {
+        if let Decision::Deny(denial) = decision {
+            self.add(denial);
+            if !denial.denied_by.is_empty() {
+                return;
+            }
+        }
+        let publishers = [contract.publisher, implementation.publisher];
+        if publishers.iter().all(|name| Publisher::parse(name).is_ok()) {
+            let key = Key {
+                publisher: contract.publisher.to_owned(),
+                tool: contract.tool.major_id(),
+                driver_publisher: implementation.publisher.to_owned(),
+                driver: Some(implementation.driver.id.to_string()),
+            };
+            self.grants.entry(key).or_default();
+        }
+    }
+
+    fn remark(&mut self, denial: &Denial, text: &str) {
+        let remark = comment(&format!("{}: {text}", denial.tool));
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
+    /// Leaves out hosts and workspaces; `false` if there is nothing to leave out.
+    fn narrow(&mut self) -> bool {
+        let left_out: Vec<Capability> = self
+            .grants
+            .values_mut()
+            .flat_map(GrantParts::narrow)
+            .collect();
+        let stay = self.workspaces.iter();
+        let stay = stay.filter(|one| !left_out.contains(one));
+        self.workspaces = stay.cloned().collect();
+        !left_out.is_empty()
+    }
 }

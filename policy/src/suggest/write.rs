@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::Capability;
 
-use super::lines::{GrantParts, SuggestedLines};
-use super::{ChosenLines, OpenChoice, SecretChoice};
+use super::{ChosenLines, GrantParts, OpenChoice, SecretChoice, SuggestedLines};
 use crate::grant::SecretPosition;
 use crate::toml_text::{
     PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE, comment, list, pair,
