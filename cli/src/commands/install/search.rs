@@ -40,11 +40,7 @@ impl Search {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let query = self.query.join(" ");
         if let Some(name) = &self.channel {
-            let standing = self.trust.context_or_empty(
-                &self.trust.trusted(environment)?,
-                environment,
-                output,
-            )?;
+            let standing = self.trust.context_or_empty(environment, output)?;
             let store = self.store.open(environment)?;
             let channel = standing.channel(name)?;
             let network = self.network.clone().fetcher(&self.trust, environment)?;

@@ -6,7 +6,7 @@ use clap::Args;
 use toolward_host::{HostBuilder, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_operator::Operator;
-use toolward_operator::cassette::{CassetteFile, CassetteSource, ServedCallers};
+use toolward_operator::replay::{CassetteFile, CassetteSource, ServedCallers};
 
 use crate::commands::ledger::verify::vkey;
 use crate::failure::Result;
