@@ -15,10 +15,9 @@ use toolward_signing::manifest;
 use toolward_signing::trust::Publisher;
 use toolward_store::Store;
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::installed::{self, LoadedBundles, RefusedTool, StoreLocation};
-use crate::report::Report;
 use crate::trust::bare_key_rules::BUNDLE_TOML;
 use crate::trust::{OpenedBundles, Trust, TrustContext};
 
@@ -92,19 +91,6 @@ impl BundleSource {
         }
     }
 
-    /// The directory under work, next to named bundles with these ids.
-    pub(crate) fn beside(
-        &self,
-        directory: &Path,
-        reserved: &ReservedIds,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Content> {
-        let own = self.dev(directory, environment, report)?;
-        reserved.check(&own)?;
-        Ok(own)
-    }
-
     pub(crate) fn dev(
         &self,
         directory: &Path,
@@ -124,7 +110,8 @@ impl BundleSource {
         if let Some(directory) = &self.dev {
             let publishers = opened.bundles.iter().map(|one| Arc::clone(&one.publisher));
             let reserved = ReservedIds::of(&opened.contents, &publishers.collect::<Vec<_>>());
-            let own = self.beside(directory, &reserved, environment, report)?;
+            let own = self.dev(directory, environment, report)?;
+            reserved.check(&own)?;
             opened.contents.push(own);
         }
         Ok(opened)
@@ -262,7 +249,7 @@ fn installed_libraries(
     let Some(store) = store.existing(environment)? else {
         return Ok(Shelf::default());
     };
-    let context = trust.context_or_empty(&trust.trusted(environment)?, environment, report)?;
+    let context = trust.context_or_empty(environment, report)?;
     installed::libraries(&store, &context, None)
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolward_signing::Digest;
 
 use crate::error::{Code, Error, Result};
+use crate::lasting_changes::{appended, newline, replaced};
 
 /// The form of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,20 +150,12 @@ fn is_finite(value: &toml::Value) -> bool {
 /// The text with the entry as a table at the end, or in place of the table that was there; `None` if the entry is not
 /// written as a separate table.
 fn put_toml(entry: &ServerEntry<'_>, text: &str, there: Option<&Value>) -> Option<String> {
-    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let block = block(entry)?.replace('\n', newline);
-    if let Some(there) = there {
-        let range = table_range(entry, text, there)?;
-        let mut after = text.to_owned();
-        after.replace_range(range, block.trim_end());
-        return Some(after);
-    }
-    let between = match text {
-        "" => String::new(),
-        text if text.ends_with('\n') => newline.to_owned(),
-        _ => newline.repeat(2),
+    let block = block(entry)?;
+    let Some(there) = there else {
+        return Some(appended(text, &block));
     };
-    Some(format!("{text}{between}{block}"))
+    let block = block.trim_end().replace('\n', newline(text));
+    replaced(text, &table_range(entry, text, there)?, &block)
 }
 
 fn block(entry: &ServerEntry<'_>) -> Option<String> {

@@ -21,7 +21,7 @@ use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
 use crate::bundles::BundleSource;
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::Result;
 use crate::file;
 use crate::host_setup::HostSetup;
@@ -31,7 +31,6 @@ use crate::operator::Operator;
 use crate::policy_review::PolicyReview;
 use crate::processes::CompileCache;
 use crate::releases::{Installer, ReleasePlace};
-use crate::report::Report;
 use crate::trust::Trust;
 
 use directory::{CACHE, DemoDirectory, NOTES, STATE, STORE};
@@ -163,14 +162,6 @@ impl Demo {
         flags
             .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()])
             .collect()
-    }
-
-    /// The hostile tool, ready to be run.
-    ///
-    /// # Errors
-    /// If its host can't be built, or no port of this machine can be listened on.
-    pub fn thief(&self, report: &dyn Report) -> Result<Thief> {
-        Thief::new(self, report)
     }
 }
 

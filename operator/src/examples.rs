@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use serde_json::Value;
-use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
+use toolward_bundle::content::{Content, DriverEntry};
 use toolward_contract::capability::{Capability, CapabilitySet, Class, PathPattern};
-use toolward_contract::driver::DriverKind;
+use toolward_contract::driver::{DriverKind, Implements};
 use toolward_contract::tool::{Tool, ToolExample};
 use toolward_host::confine::Confinement;
 use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request, Verdict};
@@ -70,11 +70,13 @@ impl ExampleCase {
         let mut cases = Vec::new();
         for entry in &content.tools {
             for driver in content.drivers_for(&entry.tool) {
-                cases.extend(entry.tool.examples.iter().map(|example| Self {
-                    tool: entry.tool.major_id(),
+                let tool = &entry.tool;
+                let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version);
+                cases.extend(tool.examples.iter().map(|example| Self {
+                    tool: tool.major_id(),
                     driver: driver.driver.id.to_string(),
-                    example: without_dropped(example.clone(), driver, entry),
-                    unfit: unfit(example, driver, entry),
+                    example: without_dropped(example.clone(), implements),
+                    unfit: unfit(example, driver, implements),
                 }));
             }
         }
@@ -107,25 +109,21 @@ impl ExampleCase {
 }
 
 /// Why a driver can't be tested with an example: it drops an input that is used, or a person would have to answer.
-fn unfit(example: &ToolExample, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
+fn unfit(
+    example: &ToolExample,
+    driver: &DriverEntry,
+    implements: Option<&Implements>,
+) -> Option<String> {
     if driver.driver.kind == DriverKind::Form {
         return Some("a person gives the output".to_owned());
     }
-    let tool = &entry.tool;
-    let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version)?;
     let used = |name: &&String| example.input.get(name.as_str()).is_some();
-    let dropped = implements.drop_inputs.iter().find(used)?;
+    let dropped = implements?.drop_inputs.iter().find(used)?;
     Some(format!("the driver does not take the input `{dropped}`"))
 }
 
 /// The example for a driver that drops parts of the output.
-fn without_dropped(
-    mut example: ToolExample,
-    driver: &DriverEntry,
-    entry: &ToolEntry,
-) -> ToolExample {
-    let tool = &entry.tool;
-    let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version);
+fn without_dropped(mut example: ToolExample, implements: Option<&Implements>) -> ToolExample {
     if let (Some(Value::Object(members)), Some(implements)) = (&mut example.output, implements) {
         members.retain(|name, _| !implements.drop_outputs.contains(name));
     }

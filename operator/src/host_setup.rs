@@ -2,7 +2,6 @@
 //! network behind them. The host has no approver.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
@@ -13,13 +12,14 @@ use toolward_host::secrets::Sources;
 use toolward_host::{Denials, Host, HostBuilder, SharedState};
 use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
 use toolward_state::Store;
-use toolward_support::files::{Folder, Links, Problem, Protection};
+use toolward_support::files::{Folder, Protection};
 
 use crate::bundles::declares;
 use crate::config::read_text;
 use crate::demo::directory;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind, Result};
+use crate::file::StateFile;
 use crate::granted::{Granted, PolicyFiles};
 use crate::ledger::LedgerSettings;
 use crate::trust::{Trust, publishers};
@@ -59,7 +59,7 @@ impl HostSetup {
     /// Denials are kept in `denials`, if given, beyond this process.
     pub fn shared_state(&self, environment: &Environment, denials: Option<Denials>) -> SharedState {
         let secret = self.state(environment).and_then(|state| {
-            let unread = |error: &toolward_support::files::Error| {
+            let unread = |error: &Error| {
                 tracing::warn!(%error, "drivers get other idempotency keys after a restart");
             };
             id_secret(&state).inspect_err(unread).ok()
@@ -92,13 +92,8 @@ impl HostSetup {
         for path in sources.files() {
             builder = builder.protect("a secret's file", path);
         }
-        for path in granted
-            .policy
-            .tables()
-            .contexts
-            .iter()
-            .flat_map(ContextRule::files)
-        {
+        let contexts = granted.policy.tables().contexts.iter();
+        for path in contexts.flat_map(ContextRule::files) {
             builder = builder.protect("a context's file", path);
         }
         builder = builder.secrets(sources);
@@ -191,14 +186,10 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     needed.iter().any(|(publisher, slug)| {
         let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
         // A secret that the policy does not name is looked up there as well.
-        policy
-            .tables()
-            .secrets
-            .iter()
-            .find(is_needed)
-            .is_none_or(|secret| {
-                !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
-            })
+        let mut secrets = policy.tables().secrets.iter();
+        secrets.find(is_needed).is_none_or(|secret| {
+            !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
+        })
     })
 }
 
@@ -255,33 +246,24 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
 
 /// The secret that drivers' idempotency keys are made with, for calls with ids that callers gave. It is in a separate
 /// folder of the state directory, and is made if it is missing.
-fn id_secret(state: &Path) -> Result<[u8; 32], toolward_support::files::Error> {
+fn id_secret(state: &Path) -> Result<[u8; 32]> {
     let folder = state.join("ids");
-    Folder::make(&folder, Protection::Private)?;
-    let path = folder.join("secret");
-    let failed = |action, source| toolward_support::files::Error {
-        path: path.clone(),
-        problem: Problem::Io { action, source },
+    Folder::make(&folder, Protection::Private)
+        .map_err(|error| Error::unwritable(&folder, error.problem))?;
+    let file = StateFile {
+        path: folder.join("secret"),
+        limit: 64,
     };
-    let read = || {
-        let file = toolward_support::files::open(&path, Protection::Private, Links::Refuse)?;
-        let bytes = toolward_support::files::read(file, &path, 64)?;
-        let secret = <[u8; 32]>::try_from(bytes);
-        secret.map_err(|_| failed("read", io::Error::other("expected 32 bytes")))
-    };
-    match read() {
-        Err(error) if error.is_missing() => {}
-        found => return found,
+    let _locked = file.lock()?;
+    if let Some(secret) = file.read()? {
+        let secret = secret.try_into();
+        return secret.map_err(|_| Error::unreadable(&file.path, "expected 32 bytes"));
     }
     let mut secret = [0; 32];
     getrandom::fill(&mut secret)
-        .map_err(|error| failed("made", io::Error::other(error.to_string())))?;
-    match toolward_support::files::create(&path, &secret, 0o600) {
-        Ok(()) => Ok(secret),
-        // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(),
-        Err(error) => Err(failed("created", error)),
-    }
+        .map_err(|error| Error::unwritable(&file.path, error.to_string()))?;
+    file.write(&secret)?;
+    Ok(secret)
 }
 
 #[cfg(test)]

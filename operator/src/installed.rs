@@ -12,10 +12,9 @@ use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::registries::kept_hosts::DownloadHosts;
-use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
 
 use loaded::{read_all, withheld_tools};
@@ -153,12 +152,9 @@ impl StoreLocation {
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
-        let installed = store.installed(&id)?.map(|one| one.release.source);
-        let held = store.pending()?.into_iter().map(|(held, _)| held);
-        let held = held
-            .filter(|held| held.id == id)
-            .map(|held| held.release.source);
-        let left: Vec<String> = installed.into_iter().chain(held).collect();
+        let own = store.all_releases()?.into_iter();
+        let own = own.filter(|(one, _)| one.id == id);
+        let left: Vec<String> = own.map(|(one, _)| one.source).collect();
         let files = match store.remove(&id, now) {
             Ok(_) => {
                 self.forget_hosts(&left, &store, environment);
@@ -201,12 +197,8 @@ pub struct RemovedBundle {
 
 /// The sources of the installed and the held bundles.
 pub(crate) fn sources(store: &Store) -> Result<Vec<String>> {
-    let installed = store.list()?.into_iter().map(|one| one.release.source);
-    let held = store
-        .pending()?
-        .into_iter()
-        .map(|(one, _)| one.release.source);
-    Ok(installed.chain(held).collect())
+    let all = store.all_releases()?.into_iter();
+    Ok(all.map(|(one, _)| one.source).collect())
 }
 
 /// The id of the installed bundle that a person means: by its own id, or by the id of a tool
@@ -306,28 +298,24 @@ pub fn examined(
     environment: &Environment,
     report: &dyn Report,
 ) -> Result<Vec<ExaminedBundle>> {
-    let context = trust
-        .trusted(environment)
-        .and_then(|trusted| trust.context_or_empty(&trusted, environment, report));
-    let examined = |installed, read| ExaminedBundle { installed, read };
-    match context {
+    let all: Vec<_> = match trust.context_or_empty(environment, report) {
         Ok(context) => {
             let verify = |file: &mut File| context.archive_file(file);
-            let loaded = store.examine(&verify, &Reading::new)?;
-            let all = read_all(loaded, &context).into_iter();
-            Ok(all
-                .map(|(installed, read)| examined(installed, Some(read)))
-                .collect())
+            let loaded = read_all(store.examine(&verify, &Reading::new)?, &context);
+            let known = loaded.into_iter().map(|(one, read)| (one, Some(read)));
+            known.collect()
         }
         Err(failure) => {
             report.warning(&format!(
                 "whether the installed bundles may run is not known: {} ({})",
                 failure.message, failure.code
             ));
-            let all = store.list()?.into_iter();
-            Ok(all.map(|installed| examined(installed, None)).collect())
+            store.list()?.into_iter().map(|one| (one, None)).collect()
         }
-    }
+    };
+    let examined = all.into_iter();
+    let examined = examined.map(|(installed, read)| ExaminedBundle { installed, read });
+    Ok(examined.collect())
 }
 
 /// A tool of an installed bundle that is not loaded, with the reason.

@@ -1,6 +1,7 @@
 //! Lasting changes that a person confirmed, such as of clients' files and the policy. Each is a line of one file in the
 //! state directory, which `doctor` shows, and `serve` once. [`TextEdit`] shows and makes a change of a text file.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -173,7 +174,7 @@ impl LastingChanges {
         let lines = newest.map(|one| Ok(serde_json::to_string(one)? + "\n"));
         let text = lines.collect::<Result<String, serde_json::Error>>();
         let text = text.map_err(|error| Error::unwritable(&self.file.path, error))?;
-        self.file.write(&text)
+        self.file.write(text.as_bytes())
     }
 }
 
@@ -230,29 +231,7 @@ impl TextEdit {
 
     /// Its text with lines appended, with the line ends that it has.
     pub fn appended(&self, lines: &str) -> String {
-        let (text, newline) = (&self.text, newline(&self.text));
-        let between = match text.as_str() {
-            "" => String::new(),
-            text if text.ends_with('\n') => newline.to_owned(),
-            _ => newline.repeat(2),
-        };
-        let lines = lines.trim_end().replace('\n', newline);
-        format!("{text}{between}{lines}{newline}")
-    }
-
-    /// Its text with a line inserted after the line with the byte at `offset`.
-    pub(crate) fn inserted(&self, offset: usize, line: &str) -> Option<String> {
-        let (text, newline) = (&self.text, newline(&self.text));
-        let end = text.get(offset..)?.find('\n');
-        let end = end.map_or(text.len(), |end| {
-            end.saturating_add(offset).saturating_add(1)
-        });
-        let (before, after) = text.split_at_checked(end)?;
-        let between = match before.ends_with('\n') {
-            true => "",
-            false => newline,
-        };
-        Some(format!("{before}{between}{line}{newline}{after}"))
+        appended(&self.text, lines)
     }
 
     /// Its path.
@@ -303,7 +282,41 @@ impl TextEdit {
     }
 }
 
-fn newline(text: &str) -> &'static str {
+/// A text with lines appended, with the line ends that it has.
+pub(crate) fn appended(text: &str, lines: &str) -> String {
+    let newline = newline(text);
+    let between = match text {
+        "" => String::new(),
+        text if text.ends_with('\n') => newline.to_owned(),
+        _ => newline.repeat(2),
+    };
+    let lines = lines.trim_end().replace('\n', newline);
+    format!("{text}{between}{lines}{newline}")
+}
+
+/// A text with a line inserted after the line with the byte at `offset`.
+pub(crate) fn inserted(text: &str, offset: usize, line: &str) -> Option<String> {
+    let newline = newline(text);
+    let end = text.get(offset..)?.find('\n');
+    let end = end.map_or(text.len(), |end| {
+        end.saturating_add(offset).saturating_add(1)
+    });
+    let (before, after) = text.split_at_checked(end)?;
+    let between = match before.ends_with('\n') {
+        true => "",
+        false => newline,
+    };
+    Some(format!("{before}{between}{line}{newline}{after}"))
+}
+
+/// A text with another part in place of the bytes of a range.
+pub(crate) fn replaced(text: &str, range: &Range<usize>, by: &str) -> Option<String> {
+    let (before, after) = (text.get(..range.start)?, text.get(range.end..)?);
+    Some(format!("{before}{by}{after}"))
+}
+
+/// The line end of a text.
+pub(crate) fn newline(text: &str) -> &'static str {
     match text.contains("\r\n") {
         true => "\r\n",
         false => "\n",

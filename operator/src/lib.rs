@@ -7,7 +7,6 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod bundles;
-pub mod cassette;
 pub mod client_file;
 pub mod config;
 pub mod demo;
@@ -34,17 +33,15 @@ pub mod registries;
 pub mod releases;
 pub mod reload;
 pub mod replay;
-mod report;
 mod runtime;
 pub mod settings;
 
 pub mod trust;
 
-pub use environment::Environment;
+pub use environment::{Environment, Progress, Report, Silent};
 pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;
-pub use report::{Progress, Report, Silent};
 pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};
 
 // Crates whose types occur in this crate's signatures, and that an application does not

@@ -6,13 +6,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::runtime::Handle;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
+use crate::environment::{Report, Silent};
 use crate::error::{Error, Result};
 use crate::granted::Granted;
 use crate::host_setup::opens_buckets;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;
 use crate::reload::{BundleWatch, Control, ReloadTarget, Reports, WatchThread, prepare};
-use crate::report::{Report, Silent};
 
 /// Adds the application's settings to each host.
 type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
@@ -230,7 +230,7 @@ impl Report for Logged {
         tracing::info!("{message}");
     }
 
-    fn begin(&self, what: &str) -> Box<dyn crate::report::Progress + Send> {
+    fn begin(&self, what: &str) -> Box<dyn crate::environment::Progress + Send> {
         Silent.begin(what)
     }
 }

@@ -19,11 +19,10 @@ use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Progress, Report};
 use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::registries::Registries;
-use crate::report::{self, Report};
 use crate::runtime::runtime;
 use crate::trust::{Trust, TrustContext};
 
@@ -192,37 +191,24 @@ impl Fetcher {
                 .found(id)),
             _ => Ok(()),
         };
-        let bundle = self.fetch(source, &is_expected, context, report)?;
-        // A file has no separate envelope, and a source may have changed since.
-        is_expected(&bundle.manifest.id)?;
-        Ok(bundle)
-    }
-
-    fn fetch(
-        &self,
-        source: &Source,
-        is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
-        context: &TrustContext,
-        report: &dyn Report,
-    ) -> Result<Verified<Bundle>> {
         let begin = || report.begin(&format!("fetching {source}"));
         let options = context.options(None);
         let announced = |envelope: &[u8]| {
             let announced = verify::envelope(envelope, &context.store, &options)?;
             is_expected(&announced.manifest.id)
         };
-        let archive = match source {
+        let bundle = match source {
             Source::Path(path) => {
                 check_there(path)?;
                 let bar = begin();
                 let report =
                     |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
                 let options = context.options(Some(&report));
-                return Ok(verify::open(path, &context.store, &options)?);
+                verify::open(path, &context.store, &options)?
             }
             Source::Registry(reference) => {
                 let downloads = downloads(&self.environment)?;
-                self.with_client(source, |client| {
+                let archive = self.with_client(source, |client| {
                     let bar = begin();
                     let (track, latest) = track_progress();
                     let pull = PullOptions::new(&downloads).progress(&track);
@@ -233,7 +219,8 @@ impl Fetcher {
                         ));
                     }
                     Ok(pulled.archive(Effort::Fast, Vec::new())?)
-                })?
+                })?;
+                context.archive(&archive)?
             }
             Source::Web(url) => {
                 let downloads = downloads(&self.environment)?;
@@ -245,14 +232,16 @@ impl Fetcher {
                 let mut bytes = Vec::new();
                 let read = archive.read_to_end(&mut bytes);
                 read.map_err(|error| Error::unreadable(&downloads, error))?;
-                bytes
+                context.archive(&bytes)?
             }
             other => {
                 return Err(Error::usage(Code::SourceInvalid, format!("{other}"))
                     .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
             }
         };
-        Ok(context.archive(&archive)?)
+        // A file has no separate envelope, and a source may have changed since.
+        is_expected(&bundle.manifest.id)?;
+        Ok(bundle)
     }
 
     /// Fetches a document without verifying it.
@@ -336,7 +325,7 @@ pub fn track_progress() -> (impl Fn(TransferProgress) + Send + Sync, LatestProgr
 /// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the
 /// result.
 pub fn run<T>(
-    bar: &dyn report::Progress,
+    bar: &dyn Progress,
     latest: &LatestProgress,
     work: impl Future<Output = T>,
 ) -> Result<T> {

@@ -4,12 +4,11 @@ use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
 use crate::bundles::BundleSource;
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::Result;
 use crate::granted::Granted;
 use crate::host_setup::HostSetup;
 use crate::processes::CompileCache;
-use crate::report::Report;
 
 /// The operator's settings. By default the bundles that are installed for the user of
 /// this [`Environment`], under that user's configuration.

@@ -1,7 +1,6 @@
 //! Evaluates the policy for the tools of bundles without running them: the routes that
 //! a host would have, and the missing policy lines.
 
-mod candidates;
 mod status;
 mod suggest;
 
@@ -10,6 +9,7 @@ use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use serde::Serialize;
 use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
 use toolward_host::secrets::SecretStore as _;
@@ -19,15 +19,15 @@ use toolward_policy::{
 };
 
 use crate::bundles::{BundleSource, is_named};
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Result};
 use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
-use crate::report::Report;
 use crate::trust::Trust;
 
-pub use candidates::{DriverCandidate, RejectedDriver, RejectionReason, ToolCandidates};
-pub use status::{ActionRule, ToolRow, ToolStatus};
+pub use status::{
+    DriverCandidate, RejectedDriver, RejectionReason, ToolCandidates, ToolRow, ToolStatus,
+};
 pub use suggest::Suggestion;
 
 /// Bundles, and the policy that applies to them.
@@ -145,6 +145,24 @@ impl PolicyReview {
         unused
     }
 
+    /// Each rule that is about an action, in order.
+    pub fn action_rules(&self) -> Vec<ActionRule> {
+        let contracts = self.contracts();
+        let rules = self.granted.policy.action_grants();
+        let rules = rules.filter_map(|(id, rule)| {
+            let action = rule.action.as_ref()?;
+            let covered = contracts.iter().filter(|contract| rule.is_about(contract));
+            Some(ActionRule {
+                rule: id.to_string(),
+                action: action.id.clone(),
+                library: action.library.to_string(),
+                publisher: rule.publisher.to_string(),
+                tools: covered.map(|contract| contract.tool.major_id()).collect(),
+            })
+        });
+        rules.collect()
+    }
+
     fn contracts(&self) -> Vec<Contract<'_>> {
         let contracts = self.bundles.iter().flat_map(|(content, publisher)| {
             let tools = content.tools.iter();
@@ -215,6 +233,22 @@ fn duplicate_error(
     let message = format!("{duplicate}: `{}`", id.unwrap_or_default());
     Error::failed(Code::DuplicateId, message)
         .hint("name one of the two bundles only, or remove one")
+}
+
+/// A `[[grant]]` with `action`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ActionRule {
+    /// The rule, in words.
+    pub rule: String,
+    /// The action's id.
+    pub action: String,
+    /// The publisher of the action.
+    pub library: String,
+    /// The publisher of the tools.
+    pub publisher: String,
+    /// The tools that it covers, by id with the major version.
+    pub tools: Vec<String>,
 }
 
 /// How long all names of a tool are looked up. Names that are not found by then are not reported.

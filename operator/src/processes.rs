@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Error, Kind, Result};
-use crate::report::Report;
 use crate::trust::Trust;
 
 /// Where compiled drivers are kept.

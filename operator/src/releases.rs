@@ -1,24 +1,28 @@
-//! The release of a bundle to install: where it comes from, whether it is current, and compiling its drivers.
+//! The release of a bundle to install: where it comes from, whether it is current, the newest one in a repository, and
+//! compiling its drivers. Tags are only hints: the highest sequence among the verified releases of a bundle and its publisher
+//! wins.
 
 mod install;
-mod newest;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::text::list;
-use toolward_host::{Ahead, Broker, CompileCost, CompileError};
-use toolward_registry::{DocumentArtifact, Source};
-use toolward_signing::Digest;
+use toolward_bundle::text::{list, visible_line};
+use toolward_host::{Ahead, CompileCost, CompileError};
+use toolward_registry::{
+    DocumentArtifact, Reference, Source, TagPattern, TaggedRelease, UnknownHost,
+};
 use toolward_signing::channel::{self, Channel, VerifiedIndex};
 use toolward_signing::freshness::{self, Freshness, ReleaseSource};
-use toolward_signing::verify::{Bundle, Verified};
-use toolward_store::{Store, rollback};
+use toolward_signing::verify::{self, Bundle, Verified};
+use toolward_signing::{Digest, ErrorKind, Refusal};
+use toolward_store::{InstalledBundle, Store, rollback};
 
-use crate::error::{Code, Error, Result};
-use crate::network::{Fetcher, check_there, recorded};
-use crate::report::Report;
+use crate::environment::Report;
+use crate::error::{Code, Error, Kind, Result};
+use crate::network::{self, Fetcher, check_there, recorded};
+use crate::runtime::runtime;
 use crate::trust::TrustContext;
 
 pub use install::{ConfirmMove, Installer, SourceMove};
@@ -169,32 +173,33 @@ const BUNDLE_BUDGET: CompileCost = CompileCost {
     artifact_bytes: 512 << 20,
 };
 
-/// Compiles the drivers of an installed release into the broker's cache, so that the first call does not wait for it. A
-/// failure is reported as a warning, and again by the call that needs the driver; the release stays installed.
-fn compile_ahead(bundle: Verified<Bundle>, broker: &Broker, report: &dyn Report) {
-    // Without a cache the result would be lost.
-    if broker.directory().is_none() {
-        return;
+impl Installer<'_> {
+    /// Compiles the drivers of an installed release into the broker's cache, so that the first call does not wait for it. A
+    /// failure is reported as a warning, and again by the call that needs the driver; the release stays installed.
+    fn compile_ahead(&self, bundle: Verified<Bundle>) {
+        // Without a cache the result would be lost.
+        let caching = self.compiler.filter(|broker| broker.directory().is_some());
+        let Some(broker) = caching else { return };
+        let Ok(content) = Content::from_verified(bundle) else {
+            return;
+        };
+        let components = content.drivers.iter().filter_map(|entry| {
+            let component = entry.component.as_ref()?;
+            Some((component.digest, (entry.driver.id.as_str(), component)))
+        });
+        let components: BTreeMap<_, _> = components.collect();
+        if let Err(error) = broker.start() {
+            self.report.warning(&error.to_string());
+            return;
+        }
+        let mut left = BUNDLE_BUDGET;
+        let components = components.values();
+        compile_each(
+            components.map(|(id, component)| (*id, &*component.bytes)),
+            |wasm| broker.compile_within(wasm, &mut left),
+            self.report,
+        );
     }
-    let Ok(content) = Content::from_verified(bundle) else {
-        return;
-    };
-    let components = content.drivers.iter().filter_map(|entry| {
-        let component = entry.component.as_ref()?;
-        Some((component.digest, (entry.driver.id.as_str(), component)))
-    });
-    let components: BTreeMap<_, _> = components.collect();
-    if let Err(error) = broker.start() {
-        report.warning(&error.to_string());
-        return;
-    }
-    let mut left = BUNDLE_BUDGET;
-    let components = components.values();
-    compile_each(
-        components.map(|(id, component)| (*id, &*component.bytes)),
-        |wasm| broker.compile_within(wasm, &mut left),
-        report,
-    );
 }
 
 fn compile_each<'a>(
@@ -219,61 +224,170 @@ fn compile_each<'a>(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
+/// How many skipped tags a warning names.
+const MAX_NAMED: usize = 5;
 
-    use toolward_host::CompileReason;
+/// A verified release.
+struct VerifiedRelease {
+    sequence: u64,
+    digest: Digest,
+}
 
-    use super::*;
-    use crate::report::{Progress, Silent};
-
-    #[derive(Default)]
-    struct Recorded {
-        notes: RefCell<Vec<String>>,
-        warnings: RefCell<Vec<String>>,
-    }
-
-    impl Report for Recorded {
-        fn warning(&self, message: &str) {
-            self.warnings.borrow_mut().push(message.to_owned());
+/// The repository and the form of its tags, if a source is a version's tag. A digest
+/// names one release, and publishers move other tags.
+fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
+    match source {
+        Source::Registry(reference) if reference.digest().is_none() => {
+            Some((reference, TagPattern::of(reference.tag()?)?))
         }
-
-        fn note(&self, message: &str) {
-            self.notes.borrow_mut().push(message.to_owned());
-        }
-
-        fn begin(&self, _: &str) -> Box<dyn Progress + Send> {
-            Box::new(Silent)
-        }
-    }
-
-    #[test]
-    fn what_is_over_the_budget_is_named_once_and_the_rest_is_compiled() {
-        let components = [("a", "large"), ("b", "small"), ("c", "bad"), ("d", "large")];
-        let components = components.map(|(id, wasm)| (id, wasm.as_bytes()));
-        let (heard, mut compiled) = (Recorded::default(), Vec::new());
-        let compile = |wasm: &[u8]| match wasm {
-            b"large" => Ok(Ahead::OverBudget),
-            b"bad" => Err(CompileError::new(CompileReason::Invalid, "not valid")),
-            _ => {
-                compiled.push(wasm.to_owned());
-                Ok(Ahead::Compiled)
-            }
-        };
-        compile_each(components.into_iter(), compile, &heard);
-        assert_eq!(compiled, [b"small"]);
-        assert_eq!(heard.warnings.take(), ["c: not valid"]);
-        let notes = heard.notes.take();
-        assert_eq!(notes.len(), 1);
-        assert!(notes[0].ends_with(": a, d"), "{notes:?}");
-    }
-
-    #[test]
-    fn a_bundle_within_its_budget_is_not_talked_about() {
-        let heard = Recorded::default();
-        let components = [("a", &b"small"[..])].into_iter();
-        compile_each(components, |_| Ok(Ahead::Compiled), &heard);
-        assert!(heard.notes.take().is_empty() && heard.warnings.take().is_empty());
+        _ => None,
     }
 }
+
+impl Installer<'_> {
+    /// Finds the release to install, if a bundle was installed by a version's tag: the
+    /// release that the channel lists, else the newest. Pins it by digest, so that the
+    /// fetched release is the verified one.
+    ///
+    /// # Errors
+    /// `release-missing` if there is none; otherwise if the repository can't be read.
+    fn newest(&self, installed: &InstalledBundle, place: ReleasePlace) -> Result<ReleasePlace> {
+        let Some((repository, pattern)) = repository(&place.source) else {
+            return Ok(place);
+        };
+        let current = self.current(&place.source, &installed.publisher)?;
+        let listed = current.listed(&installed.id);
+        let context = self.context;
+        let options = context.options(None);
+        let verify = |envelope: &[u8]| {
+            let announced = verify::envelope(envelope, &context.store, &options)?;
+            let manifest = &announced.manifest;
+            let publisher = announced.publisher.name();
+            if manifest.id != installed.id || publisher != installed.publisher {
+                return Err(Refusal::new(ErrorKind::WrongBundle)
+                    .expected(format!("{} of {}", installed.id, installed.publisher))
+                    .found(format!("{} of {publisher}", manifest.id)));
+            }
+            // Don't update a release to a pre-release.
+            let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
+            Ok((!early).then_some(VerifiedRelease {
+                sequence: manifest.sequence,
+                digest: announced.manifest_digest,
+            }))
+        };
+        let look = || {
+            self.network.with_client(&place.source, |client| {
+                let what = format!("looking for releases of {}", installed.id);
+                let _progress = self.report.begin(&what);
+                Ok(runtime()?.block_on(client.releases(repository, &pattern, verify))?)
+            })
+        };
+        let mut releases = look()?;
+        // A tag fails alone, also if its envelope is at a host that is not allowed. A person who does not want that host
+        // gets the best release without it.
+        for _ in 0..network::MAX_QUESTIONS {
+            let above = best(&releases.found, listed).unwrap_or(usize::MAX);
+            let mut above = releases.found.iter().take(above);
+            let Some(host) = above.find_map(unknown_host) else {
+                break;
+            };
+            match self.network.ask(repository, host) {
+                Ok(true) => releases = look()?,
+                Ok(false) => break,
+                Err(error) if error.kind == Kind::Denied => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if releases.left_out > 0 {
+            self.report.warning(&format!(
+                "{} has {} more tags of versions than are looked at; those with the highest versions were",
+                repository.without_version(),
+                releases.left_out
+            ));
+        }
+        let chosen = best(&releases.found, listed);
+        let chosen = chosen.and_then(|at| Some((at, releases.found.get(at)?)));
+        let Some((at, release)) = chosen else {
+            let error = nothing(installed, repository, releases.found);
+            return Err(match UnknownHost::behind(&error).cloned() {
+                Some(host) => self.network.with_lines(error, repository, &host),
+                None => error,
+            });
+        };
+        let passed_over = releases.found.iter().take(at);
+        warn_of_passed_over(passed_over, repository, self.report);
+        let tagged = repository.with_tag(&release.tag)?;
+        let recorded = tagged.to_string();
+        let pinned = match release.digest {
+            Some(digest) => tagged.with_digest(digest),
+            None => tagged,
+        };
+        Ok(ReleasePlace {
+            source: Source::Registry(pinned),
+            recorded,
+        })
+    }
+}
+
+/// Which release to take: the listed one, else the one with the highest sequence.
+fn best(found: &[TaggedRelease<Option<VerifiedRelease>>], listed: Option<Digest>) -> Option<usize> {
+    let candidates = || {
+        let numbered = found.iter().enumerate();
+        numbered.filter_map(|(at, one)| Some((at, one.accepted.as_ref().ok()?.as_ref()?)))
+    };
+    let mut all = candidates();
+    let is_listed = all.find(|(_, one)| Some(one.digest) == listed);
+    let newest = || candidates().max_by_key(|(at, one)| (one.sequence, std::cmp::Reverse(*at)));
+    is_listed.or_else(newest).map(|(at, _)| at)
+}
+
+fn unknown_host<T>(release: &TaggedRelease<T>) -> Option<&UnknownHost> {
+    UnknownHost::behind(release.accepted.as_ref().err()?)
+}
+
+/// Warns about tags above the chosen one without a usable release.
+fn warn_of_passed_over<'r, T: 'r>(
+    above: impl Iterator<Item = &'r TaggedRelease<T>>,
+    repository: &Reference,
+    report: &dyn Report,
+) {
+    let mut refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
+    for (release, failure) in refused.by_ref().take(MAX_NAMED) {
+        report.warning(&format!(
+            "{}:{} is passed over: {} ({})",
+            repository.without_version(),
+            release.tag,
+            visible_line(&failure.to_string(), 400),
+            failure.code()
+        ));
+    }
+    let more = refused.count();
+    if more > 0 {
+        report.warning(&format!("{more} more tags are passed over"));
+    }
+}
+
+/// The error if no release is usable: the problem of the highest version, if there is
+/// one.
+fn nothing<T>(
+    installed: &InstalledBundle,
+    repository: &Reference,
+    found: Vec<TaggedRelease<T>>,
+) -> Error {
+    let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
+    match refused.next() {
+        Some(failure) => failure.into(),
+        None => Error::failed(
+            Code::ReleaseMissing,
+            format!(
+                "no tag of {} leads to a release of {}",
+                repository.without_version(),
+                installed.id
+            ),
+        )
+        .hint("find out where the bundle is published now, and install it from there"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

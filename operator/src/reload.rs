@@ -14,11 +14,11 @@ use toolward_host::confine::Confinement;
 use toolward_host::{Host, SharedState};
 
 use crate::bundles::SourceKind;
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;
-use crate::report::Report;
 use crate::trust::TrustContext;
 
 use scanner::{Configuration, FileScan, Scanner};
@@ -304,12 +304,11 @@ impl BundleWatch {
     /// Serves the bundles that were just verified.
     fn serve<T: ReloadTarget>(
         &mut self,
-        held: VerifiedBundles,
+        (loaded, ends): VerifiedBundles,
         serving: &Serving<T>,
         report: &dyn Report,
     ) -> ChangeOutcome {
-        self.ends = held.ends;
-        let loaded = held.loaded;
+        self.ends = ends;
         let (before, now) = (
             served_bundles(&self.loaded.contents),
             served_bundles(&loaded.contents),

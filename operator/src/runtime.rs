@@ -1,8 +1,8 @@
 //! Runtimes that don't panic when the system is short of threads.
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -71,13 +71,26 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
 /// may wait forever for threads that it has started.
 fn start(builder: &mut Builder) -> io::Result<Runtime> {
     let runtime = builder.build()?;
-    let gate = Gate::default();
+    let (gate, (sender, arrived)) = (Arc::new(Mutex::new(())), channel());
+    let closed = gate.lock();
     for _ in 0..BLOCKING_THREADS {
-        let waiting = gate.waiting();
-        runtime.spawn_blocking(waiting);
+        runtime.spawn_blocking(waiting(&gate, &sender));
     }
-    gate.all_wait(BLOCKING_THREADS)?;
+    for _ in 0..BLOCKING_THREADS {
+        let arrived = arrived.recv_timeout(START_TIMEOUT);
+        arrived.map_err(|_| shortage())?;
+    }
+    drop(closed);
     Ok(runtime)
+}
+
+/// The work of a thread that reports, then waits at a gate until it is open.
+fn waiting(gate: &Arc<Mutex<()>>, arrived: &Sender<()>) -> impl FnOnce() + Send + use<> {
+    let (gate, arrived) = (Arc::clone(gate), arrived.clone());
+    move || {
+        let _ = arrived.send(());
+        drop(gate.lock());
+    }
 }
 
 /// Does something on a separate thread, which is abandoned if it takes longer than this. A panic is an error.
@@ -101,56 +114,16 @@ fn shortage() -> io::Error {
 
 /// Checks that this number of threads can be started at once.
 fn all_start(count: usize) -> io::Result<()> {
-    let gate = Gate::default();
+    let (gate, (sender, _arrived)) = (Arc::new(Mutex::new(())), channel());
+    let closed = gate.lock();
     let threads: io::Result<Vec<_>> = (0..count)
-        .map(|_| thread::Builder::new().spawn(gate.waiting()))
+        .map(|_| thread::Builder::new().spawn(waiting(&gate, &sender)))
         .collect();
-    drop(gate);
+    drop(closed);
     for thread in threads? {
         let _ = thread.join();
     }
     Ok(())
-}
-
-/// Threads wait at it until it is dropped.
-struct Gate {
-    arrived: (Sender<()>, Receiver<()>),
-    /// Never sent to.
-    open: Sender<()>,
-    opened: Arc<Mutex<Receiver<()>>>,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        let (open, opened) = channel();
-        Self {
-            arrived: channel(),
-            open,
-            opened: Arc::new(Mutex::new(opened)),
-        }
-    }
-}
-
-impl Gate {
-    /// The work of a thread that waits.
-    fn waiting(&self) -> impl FnOnce() + Send + use<> {
-        let (arrived, opened) = (self.arrived.0.clone(), self.opened.clone());
-        move || {
-            let _ = arrived.send(());
-            // One waits for the end of the channel, and the others for the lock.
-            let _ = opened.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        }
-    }
-
-    /// Waits until this number of threads wait.
-    fn all_wait(self, count: usize) -> io::Result<()> {
-        for _ in 0..count {
-            let arrived = self.arrived.1.recv_timeout(START_TIMEOUT);
-            arrived.map_err(|_| shortage())?;
-        }
-        drop(self.open);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -169,10 +142,8 @@ mod tests {
     fn a_runtime_that_panics_or_hangs_while_it_is_built_is_an_error() {
         let panics = within(START_TIMEOUT, || -> io::Result<()> { panic!("no thread") });
         assert_eq!(panics.unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        let gate = Gate::default();
-        let waiting = gate.waiting();
         let hangs = within(Duration::from_millis(1), || {
-            waiting();
+            thread::sleep(START_TIMEOUT);
             Ok(())
         });
         assert_eq!(hangs.unwrap_err().kind(), io::ErrorKind::WouldBlock);

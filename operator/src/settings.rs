@@ -10,6 +10,7 @@ use toolward_support::fields::{
 };
 
 use crate::error::{Code, Error, Result};
+use crate::lasting_changes::{appended, inserted, replaced};
 
 /// A table that only the configuration may have.
 pub(crate) struct SettingsTable {
@@ -17,22 +18,14 @@ pub(crate) struct SettingsTable {
     invalid: Code,
 }
 
-pub(crate) const LEDGER: SettingsTable = SettingsTable {
-    name: "[ledger]",
-    invalid: Code::LedgerSettingInvalid,
-};
-pub(crate) const REGISTRY: SettingsTable = SettingsTable {
-    name: "[[registry]]",
-    invalid: Code::RegistrySettingInvalid,
-};
-const CONFINE: SettingsTable = SettingsTable {
-    name: "[confine]",
-    invalid: Code::ConfineSettingInvalid,
-};
-const CLIENTS: SettingsTable = SettingsTable {
-    name: "[clients]",
-    invalid: Code::ClientSettingInvalid,
-};
+pub(crate) const LEDGER: SettingsTable = table("[ledger]", Code::LedgerSettingInvalid);
+pub(crate) const REGISTRY: SettingsTable = table("[[registry]]", Code::RegistrySettingInvalid);
+const CONFINE: SettingsTable = table("[confine]", Code::ConfineSettingInvalid);
+const CLIENTS: SettingsTable = table("[clients]", Code::ClientSettingInvalid);
+
+const fn table(name: &'static str, invalid: Code) -> SettingsTable {
+    SettingsTable { name, invalid }
+}
 
 const SYSTEM_CALLS: &[(&str, SystemCalls)] = &[
     ("allow-list", SystemCalls::AllowList),
@@ -275,15 +268,8 @@ pub fn allow_clients(text: &str, path: &Path, added: &[String]) -> Result<Option
     let table = CLIENTS.find(&document);
     let after = match table.map(|table| (table.get(MAY_APPROVE), table.at.start)) {
         Some((Some(value), _)) => replaced(text, &value.at, &list.to_string()),
-        Some((None, header)) => below_header(text, header, &format!("{line}\n")),
-        None => {
-            let end = match text {
-                "" => "",
-                text if text.ends_with('\n') => "\n",
-                _ => "\n\n",
-            };
-            Some(format!("{text}{end}[clients]\n{line}\n"))
-        }
+        Some((None, header)) => inserted(text, header, &line),
+        None => Some(appended(text, &format!("[clients]\n{line}"))),
     };
     let has_them =
         |after: &String| approving_clients(after, path).is_ok_and(|names| names == wanted);
@@ -295,17 +281,6 @@ pub fn allow_clients(text: &str, path: &Path, added: &[String]) -> Result<Option
         Error::failed(Code::FileUnfit, message)
             .hint(format!("write into `[clients]` yourself: {line}"))
     })
-}
-
-fn replaced(text: &str, at: &Span, by: &str) -> Option<String> {
-    let (before, after) = (text.get(..at.start)?, text.get(at.end..)?);
-    Some(format!("{before}{by}{after}"))
-}
-
-fn below_header(text: &str, header: usize, line: &str) -> Option<String> {
-    let length = text.get(header..)?.find('\n')?;
-    let end = length.checked_add(header)?.checked_add(1)?;
-    replaced(text, &(end..end), line)
 }
 
 #[cfg(test)]

@@ -5,30 +5,27 @@ pub(crate) mod bare_key_rules;
 pub mod bare_keys;
 pub mod changes;
 mod context;
-mod open;
 pub mod publishers;
-pub mod rows;
 pub mod update;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use toolward_host::confine::SystemCalls;
 use toolward_signing::key::PublicKey;
-use toolward_signing::revocation::Revocations;
-use toolward_signing::trust::{TrustSettings, TrustStore};
+use toolward_signing::trust::TrustStore;
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Kind, Result};
 use crate::ledger::LedgerSettings;
 use crate::registries::Registries;
-use crate::report::Report;
 
 use publishers::{Publishers, TrustedPublishers};
 
+pub(crate) use context::OpenedBundles;
 pub use context::TrustContext;
-pub(crate) use open::OpenedBundles;
 
 /// The source of trust: keys and a configuration, which is read once.
 ///
@@ -152,29 +149,6 @@ impl Trust {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// [`Trust::context_of`], for commands that need no trusted publisher.
-    pub fn context_or_empty(
-        &self,
-        trusted: &TrustedPublishers,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<TrustContext> {
-        match self.context_of(trusted, environment, report) {
-            Err(failure) if failure.code == Code::NobodyTrusted.code() => {
-                let mut revocations = Revocations::none();
-                trusted.revoke(&mut revocations);
-                let settings = TrustSettings::default();
-                Ok(TrustContext::new(
-                    TrustStore::empty(),
-                    settings,
-                    revocations,
-                    trusted,
-                ))
-            }
-            other => other,
-        }
-    }
-
     /// Reads everything that `toolward trust` records.
     pub fn trusted(&self, environment: &Environment) -> Result<TrustedPublishers> {
         match self.publishers(environment) {
@@ -184,27 +158,39 @@ impl Trust {
     }
 
     /// The trusted publishers and the revocations as of now.
+    ///
+    /// # Errors
+    /// `nobody-trusted`; if the configuration or a record can't be read.
     pub fn context(&self, environment: &Environment, report: &dyn Report) -> Result<TrustContext> {
+        let trusted = self.trusted(environment)?;
+        if self.keys.is_empty() && self.file(environment)?.is_none() && trusted.is_empty() {
+            return Err(none_trusted(environment));
+        }
+        self.context_of(&trusted, environment, report)
+    }
+
+    /// [`Trust::context`], for commands that need no trusted publisher.
+    pub fn context_or_empty(
+        &self,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<TrustContext> {
         self.context_of(&self.trusted(environment)?, environment, report)
     }
 
-    /// [`Trust::context`], with publishers that were read before.
-    pub fn context_of(
+    /// [`Trust::context_or_empty`], with publishers that were read before.
+    pub(crate) fn context_of(
         &self,
         trusted: &TrustedPublishers,
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<TrustContext> {
-        let file = self.file(environment)?;
         let settings = self.setting(environment, ConfigFile::trust_settings)?;
         let mut revocations = settings.denied.clone();
         trusted.revoke(&mut revocations);
-        let store = if !self.keys.is_empty() {
-            self.of_keys()?
-        } else if file.is_none() && trusted.is_empty() {
-            return Err(none_trusted(environment));
-        } else {
-            self.store_of(trusted, environment)?
+        let store = match self.keys.as_slice() {
+            [] => self.store_of(trusted, environment)?,
+            keys => of_keys(keys)?,
         };
         // A key that is given by itself still belongs to its publisher.
         for publisher in store.publishers().filter(|one| one.is_ad_hoc()) {
@@ -217,7 +203,13 @@ impl Trust {
         for warning in store.warnings().into_iter().chain(settings.warnings()) {
             report.warning(&warning.to_string());
         }
-        Ok(TrustContext::new(store, settings, revocations, trusted))
+        Ok(TrustContext {
+            store,
+            settings,
+            revocations,
+            channels: trusted.channels(),
+            now: SystemTime::now(),
+        })
     }
 
     /// All publishers of the configuration and of `toolward trust`, regardless of
@@ -234,19 +226,19 @@ impl Trust {
         trusted.add_to(&mut store)?;
         Ok(store)
     }
+}
 
-    fn of_keys(&self) -> Result<TrustStore> {
-        let mut store: Option<TrustStore> = None;
-        for path in &self.keys {
-            let key = PublicKey::from_pem(&read_text(path)?)
-                .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
-            match &mut store {
-                None => store = Some(TrustStore::for_key(key)),
-                Some(store) => store.add_key(key),
-            }
+fn of_keys(paths: &[PathBuf]) -> Result<TrustStore> {
+    let mut store: Option<TrustStore> = None;
+    for path in paths {
+        let key = PublicKey::from_pem(&read_text(path)?)
+            .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
+        match &mut store {
+            None => store = Some(TrustStore::for_key(key)),
+            Some(store) => store.add_key(key),
         }
-        Ok(store.unwrap_or_else(TrustStore::empty))
     }
+    Ok(store.unwrap_or_else(TrustStore::empty))
 }
 
 fn none_trusted(environment: &Environment) -> Error {

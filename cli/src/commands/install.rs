@@ -11,7 +11,7 @@ use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::registry::UnknownHost;
 use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
 use toolward_operator::trust::TrustContext;
-use toolward_operator::trust::rows::TrustRows;
+use toolward_operator::trust::changes::TrustRows;
 use toolward_signing::{Digest, Refusal};
 use toolward_store::{InstallOutcome, InstalledBundle, Store};
 

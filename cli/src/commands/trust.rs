@@ -6,9 +6,8 @@ mod bare_key;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::trust::changes::{TrustChanges, unknown};
+use toolward_operator::trust::changes::{TrustChanges, TrustRows, unknown};
 use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
-use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::update::PublisherUpdate;
 use toolward_store::audit_log::DecisionFilter;
 

@@ -9,6 +9,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Deserializer, Value};
 
 use super::{ClientFileForm, ServerEntry};
+use crate::lasting_changes::{newline, replaced};
 
 /// The indentation of a file that has none.
 const INDENT: &str = "  ";
@@ -19,7 +20,7 @@ pub(super) fn parse(form: ClientFileForm, text: &str) -> Result<Value, String> {
 
 /// The text with the entry; `None` if the file can't be changed in this way. `text` is valid.
 pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
-    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let newline = newline(text);
     if text.trim_ascii().is_empty() {
         let block = serde_json::json!({ entry.table: { entry.name: entry.value } });
         return Some(format!("{}\n", pretty(&block, INDENT)?));
@@ -49,7 +50,7 @@ pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
         None => target.with(entry.name, entry.value),
         Some(old) => {
             let value = target.value(entry.value, indent_before(text, old.key.start))?;
-            Some(replaced(text, old.value.clone(), &value))
+            replaced(text, &old.value, &value)
         }
     }
 }
@@ -76,7 +77,7 @@ impl Target<'_> {
                 Some(indent) => format!(",{newline}{indent}{key}: {value}"),
                 None => format!(", {key}: {value}"),
             };
-            return Some(replaced(text, last.value.end..last.value.end, &added));
+            return replaced(text, &(last.value.end..last.value.end), &added);
         }
         // After `{`, before any comment.
         let line = text.get(..self.open)?.rsplit('\n').next()?;
@@ -94,7 +95,7 @@ impl Target<'_> {
         // Spaces alone between the braces are replaced.
         let blank = between.chars().all(|c| c == ' ');
         let until = inside.checked_add(if blank { between.len() } else { 0 })?;
-        Some(replaced(text, inside..until, &added))
+        replaced(text, &(inside..until), &added)
     }
 
     /// A value in the file's own indentation, or on one line where its member is.
@@ -113,12 +114,6 @@ fn pretty(value: &Value, unit: &str) -> Option<String> {
     let mut serializer = Serializer::with_formatter(&mut bytes, formatter);
     value.serialize(&mut serializer).ok()?;
     String::from_utf8(bytes).ok()
-}
-
-fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
-    let mut after = text.to_owned();
-    after.replace_range(range, by);
-    after
 }
 
 /// The white space before this offset on its line, if nothing else precedes it and the line is not the first.

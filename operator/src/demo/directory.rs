@@ -78,13 +78,14 @@ impl DemoDirectory {
 
     /// Makes the folders and the canary; first of all the list of them.
     pub(super) fn fill(&self) -> Result<()> {
-        self.write(LIST, &format!("{}\n{CANARY}\n", FOLDERS.join("\n")))?;
+        let list = format!("{}\n{CANARY}\n", FOLDERS.join("\n"));
+        self.write(LIST, list.as_bytes())?;
         for folder in FOLDERS {
             let path = self.join(folder);
             let made = DirBuilder::new().mode(0o700).create(&path);
             made.map_err(|error| Error::unwritable(&path, error))?;
         }
-        self.write(CANARY, &format!("{}\n", self.canary))?;
+        self.write(CANARY, format!("{}\n", self.canary).as_bytes())?;
         let link = self.join(INBOX).join(LINK);
         symlink(self.join(CANARY), &link).map_err(|error| Error::unwritable(&link, error))
     }
@@ -104,7 +105,7 @@ impl DemoDirectory {
             folder(INBOX)?,
             folder(NOTES)?,
         );
-        self.write("config/toolward.toml", &text)
+        self.write("config/toolward.toml", text.as_bytes())
     }
 
     /// Adds lines to the policy.
@@ -118,10 +119,9 @@ impl DemoDirectory {
 
     /// Writes an archive; returns where, as a source to install from.
     pub(super) fn write_bundle(&self, name: &str, archive: &[u8]) -> Result<String> {
-        let path = self.join(BUNDLES).join(format!("{name}.toolbundle"));
-        toolward_support::files::write_new(&path, &[archive], 0o600)
-            .map_err(|error| Error::unwritable(&path, error))?;
-        Ok(path.display().to_string())
+        let path = format!("{BUNDLES}/{name}.toolbundle");
+        self.write(&path, archive)?;
+        Ok(self.join(&path).display().to_string())
     }
 
     /// The path of an entry.
@@ -133,9 +133,9 @@ impl DemoDirectory {
         self.join(CONFIG).join("toolward.toml")
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<()> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.join(name);
-        toolward_support::files::write_new(&path, &[text.as_bytes()], 0o600)
+        toolward_support::files::write_new(&path, &[bytes], 0o600)
             .map_err(|error| Error::unwritable(&path, error))
     }
 }

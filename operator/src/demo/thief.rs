@@ -11,9 +11,9 @@ use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
 
 use super::Demo;
 use super::directory::CANARY;
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
 use crate::host_setup::opens_buckets;
-use crate::report::Report;
 
 const TOOL: &str = "demo.thief";
 
@@ -71,14 +71,18 @@ pub struct TheftOutcome {
     pub milliseconds: f64,
 }
 
-impl Thief {
-    pub(super) fn new(demo: &Demo, report: &dyn Report) -> Result<Self> {
-        let operator = &demo.operator;
+impl Demo {
+    /// The hostile tool, ready to be run.
+    ///
+    /// # Errors
+    /// If its host can't be built, or no port of this machine can be listened on.
+    pub fn thief(&self, report: &dyn Report) -> Result<Thief> {
+        let operator = &self.operator;
         let contents = operator.source.contents(&operator.environment, report)?;
         let granted = operator.granted()?;
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = operator.host_builder(contents, &granted, buckets)?;
-        let host = operator.build(builder, &demo.broker)?;
+        let host = operator.build(builder, &self.broker)?;
         let confinement = operator
             .setup
             .kept(&host, &granted, &operator.environment)?;
@@ -89,16 +93,18 @@ impl Thief {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(no_port)?;
         listener.set_nonblocking(true).map_err(no_port)?;
         let address = listener.local_addr().map_err(no_port)?;
-        let canary_file = demo.directory.join(CANARY).display().to_string();
-        Ok(Self {
+        let canary_file = self.directory.join(CANARY).display().to_string();
+        Ok(Thief {
             attempts: attempts(&canary_file, &format!("http://{address}/")),
             confinement: confinement.accept_on(&listener),
             host,
             listener,
-            canary: demo.directory.canary.clone(),
+            canary: self.directory.canary.clone(),
         })
     }
+}
 
+impl Thief {
     /// What it tries, in order.
     pub fn attempts(&self) -> &[TheftAttempt] {
         &self.attempts

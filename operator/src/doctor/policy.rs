@@ -11,13 +11,12 @@ use toolward_policy::{
 use toolward_signing::trust::TrustStore;
 use toolward_state::Store;
 
-use super::{Check, CheckState, mode};
+use super::{Check, CheckState, directory, mode};
 use crate::bundles::BundleSource;
-use crate::environment::Environment;
+use crate::environment::{Environment, Silent};
 use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::policy_review::PolicyReview;
-use crate::report::Silent;
 use crate::trust::Trust;
 
 /// Checks the policy and everything it names.
@@ -211,16 +210,11 @@ fn service(service: &ServiceRule) -> Option<Check> {
 
 fn state_directory(environment: &Environment) -> Check {
     const NAME: &str = "state";
-    let Some(directory) = &environment.state_directory else {
-        return Check::warning(NAME, "there is no state directory")
-            .hint("set HOME or XDG_STATE_HOME to an absolute path");
-    };
-    let shown = directory.display();
-    if !directory.exists() {
-        let later = "not there yet, the first tool that keeps something makes it";
-        return Check::ok(NAME, format!("{shown}: {later}"));
-    }
-    Check::ok(NAME, format!("{shown} (mode {})", mode(directory)))
+    let later = "not there yet, the first tool that keeps something makes it";
+    let state = ("state", environment.state_directory.as_deref());
+    directory(NAME, state, later, |path| {
+        Check::ok(NAME, format!("{} (mode {})", path.display(), mode(path)))
+    })
 }
 
 /// A check must not create it.
@@ -291,22 +285,16 @@ pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
             None
         }
     }));
-    let secrets = policy
-        .tables()
-        .secrets
-        .iter()
-        .filter(|one| one.is_placeholder());
+    let secrets = policy.tables().secrets.iter();
+    let secrets = secrets.filter(|one| one.is_placeholder());
     warnings.extend(secrets.map(|one| {
         let (slug, publisher) = (&one.slug, &one.publisher);
         format!(
             "the secret {slug} of {publisher} still waits for its source and origin: nobody gets it"
         )
     }));
-    let services = policy
-        .tables()
-        .services
-        .iter()
-        .filter(|one| one.is_placeholder());
+    let services = policy.tables().services.iter();
+    let services = services.filter(|one| one.is_placeholder());
     warnings.extend(services.map(|one| {
         let name = &one.name;
         format!("the service {name} still waits for its hosts: nobody gets it")

@@ -9,8 +9,8 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_host::{WithheldReason, WithheldTool};
 use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, LoadedBundle, Store};
 
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
-use crate::report::Report;
 use crate::trust::TrustContext;
 
 /// Bundles that were loaded, and the tools of bundles that were not.

@@ -11,7 +11,7 @@ use toolward_support::fields::{Field, Fields, parse_toml};
 
 use super::Fetcher;
 use crate::error::{Error, Result};
-use crate::lasting_changes::{LastingChange, TextEdit};
+use crate::lasting_changes::{LastingChange, TextEdit, inserted};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::registries::{Registries, RegistrySettings, settings};
 
@@ -269,7 +269,7 @@ fn with_realm(
             if own.realm.replace(host.origin.clone()).is_some() {
                 return None;
             }
-            edit.inserted(end_of_host(edit.text(), number)?, &line)?
+            inserted(edit.text(), end_of_host(edit.text(), number)?, &line)?
         }
         None => {
             let host_name = reference.registry();

@@ -128,7 +128,7 @@ impl DownloadHosts {
     fn write(&self, all: &Hosts) -> Result<()> {
         let text = serde_json::to_string_pretty(all);
         let text = text.map_err(|error| Error::unwritable(&self.file.path, error))?;
-        self.file.write(&format!("{text}\n"))
+        self.file.write(format!("{text}\n").as_bytes())
     }
 }
 

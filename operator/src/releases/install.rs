@@ -9,18 +9,17 @@ use toolward_host::Broker;
 use toolward_ledger::record::TrustAction;
 use toolward_registry::Source;
 use toolward_signing::Digest;
-use toolward_signing::verify::{Bundle, Verified};
+use toolward_signing::verify::Bundle;
 use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
 
-use super::{ReleasePlace, compile_ahead};
-use crate::environment::Environment;
+use super::ReleasePlace;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Kind, Result};
 use crate::installed;
 use crate::lasting_changes::{LastingChange, LastingChanges};
 use crate::network::Fetcher;
-use crate::report::Report;
 use crate::trust::TrustContext;
-use crate::trust::rows::{self, TrustRows};
+use crate::trust::changes::{self, TrustRows};
 
 /// Installs bundles. Fetching blocks, see [`network`](crate::network).
 ///
@@ -108,7 +107,7 @@ impl Installer<'_> {
             false => Shelf::default(),
         };
         installed::renew_surfaces(self.store, self.context)?;
-        let waiting = rows::waiting(self.store)?;
+        let waiting = changes::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install(&bundle, &options, &shelf)?;
         if let Some(moved) = &moved {
@@ -132,7 +131,7 @@ impl Installer<'_> {
             self.compile_ahead(bundle);
             installed::hold_changed(self.store, self.context, self.report)?;
         }
-        rows::record_held(self.rows, self.store, &waiting)?;
+        changes::record_held(self.rows, self.store, &waiting)?;
         self.settle_hosts(moved.as_ref().map(|moved| moved.from.as_str()));
         Ok(outcome)
     }
@@ -164,13 +163,7 @@ impl Installer<'_> {
 
     fn record(&self, action: TrustAction, installed: &InstalledBundle) {
         if let Some(rows) = &self.rows {
-            rows.record(action, &[installed.into()]);
-        }
-    }
-
-    fn compile_ahead(&self, bundle: Verified<Bundle>) {
-        if let Some(broker) = self.compiler {
-            compile_ahead(bundle, broker, self.report);
+            rows.record(action, std::slice::from_ref(&installed.release));
         }
     }
 
@@ -203,7 +196,7 @@ impl Installer<'_> {
         };
         let now = self.context.now;
         installed::renew_surfaces(self.store, self.context)?;
-        let waiting = rows::waiting(self.store)?;
+        let waiting = changes::waiting(self.store)?;
         let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
@@ -215,7 +208,7 @@ impl Installer<'_> {
             self.compile_ahead(bundle);
         }
         installed::hold_changed(self.store, self.context, self.report)?;
-        rows::record_held(self.rows, self.store, &waiting)?;
+        changes::record_held(self.rows, self.store, &waiting)?;
         self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
     }

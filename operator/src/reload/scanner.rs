@@ -13,10 +13,10 @@ use toolward_store::Store;
 
 use crate::bundles::SourceKind;
 use crate::config::ConfigFile;
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::operator::Operator;
-use crate::report::Report;
 use crate::trust::publishers::Publishers;
 
 /// The maximum depth, and the maximum number of files in a folder.

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{Host, SharedState};
 
 use super::prepare;
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::installed::LoadedBundles;
-use crate::report::Report;
 
 /// The interval between scans for changes.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);

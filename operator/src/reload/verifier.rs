@@ -14,10 +14,10 @@ use toolward_signing::trust::Publisher;
 use toolward_signing::verify::{Bundle, Verified};
 
 use crate::bundles::{ReservedIds, SourceKind};
+use crate::environment::Report;
 use crate::error::{Code, Error, Result};
 use crate::installed::{self, LoadedBundles};
 use crate::operator::Operator;
-use crate::report::Report;
 use crate::trust::TrustContext;
 
 use super::scanner::Scanner;
@@ -34,13 +34,8 @@ pub(super) struct BundleVerifier {
     reserved: ReservedIds,
 }
 
-/// The bundles that verify now.
-#[derive(Debug, Default)]
-pub(super) struct VerifiedBundles {
-    pub(super) loaded: LoadedBundles,
-    /// When the first of them expires, if that is known.
-    pub(super) ends: Option<SystemTime>,
-}
+/// The bundles that verify now, and when the first of them expires, if that is known.
+pub(super) type VerifiedBundles = (LoadedBundles, Option<SystemTime>);
 
 impl BundleVerifier {
     /// `contents`: of the named bundles, if any are named.
@@ -72,10 +67,7 @@ impl BundleVerifier {
             (SourceKind::Dev(directory), _) => {
                 let (source, environment) = (&self.operator.source, &self.operator.environment);
                 let content = source.dev(directory, environment, report)?;
-                return Ok(VerifiedBundles {
-                    loaded: LoadedBundles::all_of(vec![content]),
-                    ends: None,
-                });
+                return Ok((LoadedBundles::all_of(vec![content]), None));
             }
             (SourceKind::Named, _) => {
                 let context = self.context(report)?;
@@ -87,10 +79,11 @@ impl BundleVerifier {
                 let (mut loaded, publishers) = self.named(&context, report);
                 let (source, environment) = (&self.operator.source, &self.operator.environment);
                 // A directory under work keeps no named bundle from being withdrawn.
-                let own = source.beside(directory, &self.reserved, environment, report);
+                let own = source.dev(directory, environment, report);
                 // A publisher may have been given more prefixes.
                 let added = ReservedIds::of(&[], &publishers);
-                match own.and_then(|own| added.check(&own).map(|()| own)) {
+                let free = |own: &Content| self.reserved.check(own).and_then(|()| added.check(own));
+                match own.and_then(|own| free(&own).map(|()| own)) {
                     Ok(own) => loaded.contents.push(own),
                     Err(failure) => refused(&directory.display().to_string(), &failure, report),
                 }
@@ -102,10 +95,8 @@ impl BundleVerifier {
             }
             (SourceKind::Installed, None) => return Ok(VerifiedBundles::default()),
         };
-        Ok(VerifiedBundles {
-            ends: context.ends(&loaded.contents),
-            loaded,
-        })
+        let ends = context.ends(&loaded.contents);
+        Ok((loaded, ends))
     }
 
     /// The hint for this failure.
@@ -123,8 +114,7 @@ impl BundleVerifier {
     /// Without a trusted publisher nothing is served.
     fn context(&self, report: &dyn Report) -> Result<TrustContext> {
         let trust = &self.operator.source.trust;
-        let trusted = trust.trusted(&self.operator.environment)?;
-        trust.context_or_empty(&trusted, &self.operator.environment, report)
+        trust.context_or_empty(&self.operator.environment, report)
     }
 
     /// The named bundles that verify, and their publishers. A refused bundle is left out with a warning.

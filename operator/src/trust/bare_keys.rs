@@ -16,9 +16,9 @@ use super::bare_key_rules::{are_given_up, check_place, overlaps};
 use super::changes::{TrustChanges, record};
 use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, TrustedPublishers, parse_prefixes};
 use super::{Trust, TrustContext};
+use crate::environment::Silent;
 use crate::error::{Code, Error, Kind, Result};
 use crate::file;
-use crate::report::Silent;
 
 /// The suffixes of key files, the longest first.
 const SUFFIXES: &[&str] = &[".pub.pem", ".pem", ".pub"];
@@ -125,7 +125,7 @@ impl TrustChanges<'_> {
         let after = &candidate.after;
         let reason = match candidate.before {
             Some(_) => {
-                transaction.write_key(after)?;
+                transaction.write(after)?;
                 format!(
                     "bare key, for {} ({})",
                     visible_line(&after.grant.prefixes.join(", "), 400),
@@ -133,7 +133,7 @@ impl TrustChanges<'_> {
                 )
             }
             None => {
-                transaction.add_key(after)?;
+                transaction.add(after)?;
                 format!("bare key {}, its fingerprint was typed", key.key_id())
             }
         };
@@ -151,7 +151,7 @@ impl TrustChanges<'_> {
         request: &KeyRequest<'_>,
         (trusted, store): (&TrustedPublishers, &Store),
     ) -> Result<KeyCandidate> {
-        let context = trust.context_or_empty(trusted, self.environment, &Silent)?;
+        let context = trust.context_of(trusted, self.environment, &Silent)?;
         let before = trusted.keys.iter().find(|known| known.key == *key).cloned();
         let name = match (request.name, &before) {
             (Some(name), _) => name.to_owned(),

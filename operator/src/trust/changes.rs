@@ -1,24 +1,30 @@
-//! Changes of trust: new publishers and removals. The store records each change.
+//! Changes of trust: new publishers and removals. The store records each change; decisions about bundles are rows of the
+//! ledger of calls, too. The store's own log is authoritative: a ledger that fails is a warning.
 
+use std::collections::BTreeSet;
+use std::process::Stdio;
 use std::time::SystemTime;
 
 use toolward_bundle::text::visible_line;
+use toolward_ledger::record::{
+    Event, Hex, Id, Number, RecordError, Trust as TrustRecord, TrustAction, Version,
+};
+use toolward_ledger::{Durability, Entry, Recorder as _};
 use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, Refusal, publisher};
-use toolward_store::Store;
 use toolward_store::audit_log::{NewDecision, TrustVerdict};
 use toolward_store::rollback;
+use toolward_store::{HeldUpdate, Store, StoredRelease};
 
 use super::bare_key_rules::{self, hold_none_of};
 use super::publishers::{FreshnessRule, KnownPublisher, PublisherGrant, TrustedPublishers};
-use super::rows::TrustRows;
 use super::{Trust, TrustContext};
-use crate::environment::Environment;
+use crate::environment::{Environment, Report};
 use crate::error::{Code, Error, Result};
 use crate::installed::StoreLocation;
 use crate::network::{Fetcher, Network, recorded};
-use crate::report::Report;
+use crate::recorder::{RecorderCommand, StartedRecorder};
 
 /// TrustChanges the trusted publishers. Fetching blocks, see [`network`](crate::network).
 ///
@@ -155,7 +161,7 @@ impl TrustChanges<'_> {
         trusted: &TrustedPublishers,
     ) -> Result<(TrustContext, KnownPublisher)> {
         let trust = self.trust;
-        let context = trust.context_or_empty(trusted, self.environment, self.report)?;
+        let context = trust.context_of(trusted, self.environment, self.report)?;
         let document = publisher::first_use(bytes, &context.terms())?;
         if trusted.key(&document.name).is_some() {
             let name = &document.name;
@@ -248,29 +254,107 @@ pub(super) fn record(
     reason: &str,
     now: SystemTime,
 ) -> Result<()> {
-    let decision = decision(action, name, reason.to_owned());
-    Ok(store.record(&NewDecision { digest, ..decision }, now)?)
+    let accepted = NewDecision::new(action, name, TrustVerdict::Accepted, reason.to_owned());
+    let decision = NewDecision {
+        publisher: Some(name.to_owned()),
+        digest,
+        ..accepted
+    };
+    Ok(store.record(&decision, now)?)
 }
 
 /// Records a refusal, which holds even if it can't be recorded.
 pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemTime) -> Error {
+    let verdict = TrustVerdict::Refused;
     let decision = NewDecision {
-        verdict: TrustVerdict::Refused,
+        publisher: Some(name.to_owned()),
         code: Some(refusal.code().to_owned()),
-        ..decision("trust-update", name, refusal.to_string())
+        ..NewDecision::new("trust-update", name, verdict, refusal.to_string())
     };
     let _ = store.record(&decision, now);
     Error::refused(refusal.clone())
 }
 
-fn decision(action: &str, name: &str, reason: String) -> NewDecision {
-    NewDecision {
-        action: action.to_owned(),
-        subject: name.to_owned(),
-        publisher: Some(name.to_owned()),
-        digest: None,
-        verdict: TrustVerdict::Accepted,
-        code: None,
-        reason,
+/// Records decisions about bundles in the ledger, if `[ledger]` is on. Each time a recorder is started, which ends
+/// when the rows are on the disk.
+#[derive(Clone, Copy)]
+pub struct TrustRows<'a> {
+    /// Starts a recorder.
+    pub command: &'a RecorderCommand,
+    /// The configuration that has `[ledger]`.
+    pub trust: &'a Trust,
+    /// The operator's directories.
+    pub environment: &'a Environment,
+    /// Receives a warning if something is not recorded.
+    pub report: &'a dyn Report,
+}
+
+fn row(of: &StoredRelease, action: TrustAction) -> Result<TrustRecord, RecordError> {
+    Ok(TrustRecord {
+        action,
+        bundle: Some(Hex(*of.digest.as_bytes())),
+        id: Id::parse(&of.id)?,
+        // As calls name it: a key has a colon, which no id has.
+        publisher: Id::parse(&of.publisher.replace(':', "_")).ok(),
+        sequence: Some(Number::from(of.sequence)),
+        version: Version::parse(&of.version.to_string()).ok(),
+    })
+}
+
+impl TrustRows<'_> {
+    /// Records an action on each of these releases. The action stays in effect if this fails.
+    pub(crate) fn record(&self, action: TrustAction, about: &[StoredRelease]) {
+        if about.is_empty() {
+            return;
+        }
+        if let Err(error) = self.write(action, about) {
+            self.report.warning(&format!(
+                "what was decided here is not in the ledger: {} ({})",
+                error.message, error.code
+            ));
+        }
     }
+
+    fn write(&self, action: TrustAction, about: &[StoredRelease]) -> Result<()> {
+        let settings = self.trust.ledger(self.environment)?;
+        let stderr = Stdio::null();
+        let started = StartedRecorder::start(self.command, &settings, self.environment, stderr)?;
+        let Some(started) = started else {
+            return Ok(());
+        };
+        let recorder = started.begin_without_calls()?;
+        for release in about {
+            let record = row(release, action).map_err(toolward_ledger::Error::Record)?;
+            let entry = Entry::new(Event::Trust(record));
+            recorder.remote().append(entry, Durability::Disk).wait()?;
+        }
+        recorder.close()
+    }
+}
+
+/// The updates that wait: bundle, release and surface.
+pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)>> {
+    let pending = store.pending()?.into_iter();
+    Ok(pending.map(|(held, _)| key(&held)).collect())
+}
+
+/// Records the updates that wait now and did not when `before` was read.
+pub(crate) fn record_held(
+    rows: Option<TrustRows<'_>>,
+    store: &Store,
+    before: &BTreeSet<(String, String, String)>,
+) -> Result<()> {
+    let Some(rows) = rows else {
+        return Ok(());
+    };
+    let held = store.pending()?.into_iter().map(|(held, _)| held);
+    let new = held.filter(|held| !before.contains(&key(held)));
+    let new: Vec<StoredRelease> = new.map(|held| held.release).collect();
+    rows.record(TrustAction::Held, &new);
+    Ok(())
+}
+
+fn key(held: &HeldUpdate) -> (String, String, String) {
+    let (digest, surface) = (held.digest.to_string(), held.surface.to_string());
+    (held.id.clone(), digest, surface)
 }

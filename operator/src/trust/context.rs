@@ -1,12 +1,14 @@
-//! The trust of one operation: publishers, settings and revocations, all as of one
-//! time.
+//! The trust of one operation: publishers, settings and revocations, all as of one time; and bundles that are opened with
+//! it, one, or several on all processors.
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::libraries::Reading;
+use toolward_bundle::parallel;
 use toolward_bundle::text::visible_line;
 use toolward_signing::Refusal;
 use toolward_signing::channel::Channel;
@@ -15,9 +17,10 @@ use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
-use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions};
+use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions, VerifyProgress};
 
-use super::publishers::TrustedPublishers;
+use super::Trust;
+use crate::environment::{Environment, JointProgress, Report};
 use crate::error::{Code, Error, Kind, Result, content_error};
 
 /// The trust of one operation.
@@ -36,22 +39,6 @@ pub struct TrustContext {
 }
 
 impl TrustContext {
-    /// As of now.
-    pub(super) fn new(
-        store: TrustStore,
-        settings: TrustSettings,
-        revocations: Revocations,
-        trusted: &TrustedPublishers,
-    ) -> Self {
-        Self {
-            store,
-            settings,
-            revocations,
-            channels: trusted.channels(),
-            now: SystemTime::now(),
-        }
-    }
-
     /// The options for verifying a bundle.
     pub fn options<'a>(&'a self, progress: Option<&'a ProgressFn<'a>>) -> VerifyOptions<'a> {
         VerifyOptions {
@@ -140,5 +127,186 @@ impl TrustContext {
     /// Verifies an archive in memory.
     pub fn archive(&self, bytes: &[u8]) -> Result<Verified<Bundle>, Refusal> {
         verify::archive_bytes(bytes, &self.store, &self.options(None))
+    }
+}
+
+/// Bundles that were opened together.
+#[derive(Debug)]
+pub(crate) struct OpenedBundles {
+    pub(crate) bundles: Vec<Verified<Bundle>>,
+    /// What each contains, with the others as its action libraries.
+    pub(crate) contents: Vec<Content>,
+    /// The trust that they were verified with.
+    pub(crate) context: TrustContext,
+}
+
+impl Trust {
+    /// Opens and verifies a bundle, a directory or an archive.
+    pub fn open(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Verified<Bundle>> {
+        there(path)?;
+        let context = self.context_for(path, environment, report)?;
+        let bar = report.begin("verifying");
+        let report = |progress: VerifyProgress| bar.set(progress.done, progress.total);
+        open(path, &context, &report)
+    }
+
+    /// Opens, verifies and reads bundles, directories or archives, on all processors.
+    ///
+    /// # Errors
+    /// If a path leads nowhere or no publisher is trusted. Otherwise the error of the first bundle that is refused, in
+    /// the order of the paths.
+    pub(crate) fn open_all(
+        &self,
+        paths: &[PathBuf],
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<OpenedBundles> {
+        // A mistyped path is reported before any file is read.
+        paths.iter().try_for_each(|path| there(path))?;
+        let context = match paths.first() {
+            Some(first) => self.context_for(first, environment, report)?,
+            None => self.context(environment, report)?,
+        };
+        let progress = JointProgress::of(paths.len(), report.begin("verifying"));
+        let numbered: Vec<_> = paths.iter().enumerate().collect();
+        let opened = parallel::each(&numbered, |(number, path)| {
+            let report = |one: VerifyProgress| progress.set(*number, one);
+            let bundle =
+                open(path, &context, &report).map_err(|error| naming_bundle(error, path, paths))?;
+            Ok((bundle.clone(), Reading::new(bundle)))
+        });
+        let opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
+        let (bundles, readings): (_, Vec<_>) = opened.into_iter().unzip();
+        let read = context.read(readings).into_iter().zip(paths);
+        let read =
+            read.map(|(content, path)| content.map_err(|error| naming_bundle(error, path, paths)));
+        let contents = read.collect::<Result<_, _>>()?;
+        Ok(OpenedBundles {
+            bundles,
+            contents,
+            context,
+        })
+    }
+
+    /// [`Trust::context`], for a file that is going to be opened. If no publisher is trusted and the file is not a
+    /// bundle, the error states that instead.
+    fn context_for(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<TrustContext> {
+        self.context(environment, report).map_err(|error| {
+            let untrusted = error.code == Code::NobodyTrusted.code();
+            match untrusted.then(|| verify::unsigned(path)) {
+                Some(Err(refusal)) => Error::refused(refusal),
+                _ => error,
+            }
+        })
+    }
+}
+
+/// Adds the path of the bundle to its error, and to the files of the error's diagnostics, if several bundles were named.
+fn naming_bundle(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
+    if let [_] = paths {
+        return error;
+    }
+    let mut error = error.in_file(path);
+    for found in &mut error.diagnostics {
+        found.file = path.join(&found.file).display().to_string();
+    }
+    error
+}
+
+/// Opens and verifies one bundle.
+fn open(
+    path: &Path,
+    context: &TrustContext,
+    progress: &ProgressFn<'_>,
+) -> Result<Verified<Bundle>> {
+    let options = context.options(Some(progress));
+    Ok(verify::open(path, &context.store, &options)?)
+}
+
+fn there(path: &Path) -> Result<()> {
+    match path.exists() {
+        true => Ok(()),
+        false => Err(Error::unreadable(
+            path,
+            "there is no such file or directory",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Silent;
+
+    fn example(path: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../examples")
+            .join(path)
+    }
+
+    fn open_all(key: PathBuf, paths: &[PathBuf]) -> Result<OpenedBundles, Error> {
+        let environment = Environment::default();
+        Trust::new(vec![key], None).open_all(paths, &environment, &Silent)
+    }
+
+    #[test]
+    fn bundles_come_in_the_order_in_which_they_were_named() {
+        let names = ["text-stats", "check-digits", "kv-counter", "text-digest"];
+        let paths = names.map(|name| example(&format!("bundles/{name}.toolbundle")));
+        let opened = open_all(example("keys/example.pub.pem"), &paths).unwrap();
+        let ids = opened
+            .bundles
+            .iter()
+            .map(|bundle| bundle.manifest.id.clone());
+        let ids: Vec<_> = ids.collect();
+        assert!(
+            ids.iter()
+                .zip(names)
+                .all(|(id, name)| id.replace('.', "-").contains(name)),
+            "{ids:?}"
+        );
+        let read = opened.contents.iter();
+        let read = read.map(|content| content.manifest.id.clone());
+        assert_eq!(read.collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn the_first_bundle_that_is_refused_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let bad = ["first", "second"].map(|name| folder.path().join(name));
+        for path in &bad {
+            std::fs::write(path, "no archive").unwrap();
+        }
+        let [first, second] = bad;
+        let good = example("bundles/text-stats.toolbundle");
+        let key = example("keys/example.pub.pem");
+        let error = open_all(key, &[good, first.clone(), second]).unwrap_err();
+        assert!(
+            error.to_string().contains(&*first.to_string_lossy()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_told_before_a_key_that_can_not_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.toolbundle");
+        let key = folder.path().join("missing.pem");
+        let good = example("bundles/text-stats.toolbundle");
+        let error = open_all(key, &[good, missing.clone()]).unwrap_err();
+        assert!(
+            error.to_string().contains(&*missing.to_string_lossy()),
+            "{error}"
+        );
     }
 }

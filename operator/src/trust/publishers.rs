@@ -1,7 +1,6 @@
 //! The publishers of `toolward trust`: trusted by their documents, or by bare keys.
 
 mod folder;
-mod private_folder;
 mod transaction;
 
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use toolward_signing::trust::{TrustStore, max_age};
 use crate::error::{Error, Kind, Result};
 
 pub(super) use folder::MAX_KEY_BYTES;
-pub use folder::{Publishers, Tombstone, WHAT};
+pub use folder::{Publishers, RecordFiles, Tombstone, WHAT};
 pub use transaction::{RemovedPublisher, Transaction};
 
 /// The operator's settings for a publisher.

@@ -7,18 +7,17 @@ use toolward_ledger::record::TrustAction;
 use toolward_registry::DocumentArtifact;
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, publisher, revocation};
-use toolward_store::Store;
 use toolward_store::rollback::{self, NextDocument};
+use toolward_store::{Store, StoredRelease};
 
 use super::bare_key_rules::hold_none_of;
-use super::changes::{TrustChanges, record, refused, unknown};
+use super::changes::{TrustChanges, record, record_held, refused, unknown, waiting};
 use super::publishers::{
     FreshnessRule, KnownPublisher, PublisherRecord, Transaction, parse_prefixes,
 };
-use super::rows::{self, StoredRelease};
+use crate::environment::Silent;
 use crate::error::{Code, Error, Result};
 use crate::installed;
-use crate::report::Silent;
 
 /// Changes of a known publisher.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,7 +63,7 @@ impl TrustChanges<'_> {
         let revoked: Vec<Digest> = digests(&own).collect();
         let own = [own.grant.source];
         let trust = self.trust;
-        let settings = trust.context_or_empty(&publishers.all()?, self.environment, self.report)?;
+        let settings = trust.context_of(&publishers.all()?, self.environment, self.report)?;
         let freshness = rule(&settings.settings)?;
         let PublisherUpdate {
             sources,
@@ -108,14 +107,8 @@ impl TrustChanges<'_> {
         }
         let write = |known: &KnownPublisher, reason: String| {
             transaction.write(known)?;
-            record(
-                &store,
-                "trust-update",
-                name,
-                None,
-                &reason,
-                SystemTime::now(),
-            )
+            let now = SystemTime::now();
+            record(&store, "trust-update", name, None, &reason, now)
         };
         if let Some(rule) = freshness {
             known.grant.freshness = rule;
@@ -128,24 +121,20 @@ impl TrustChanges<'_> {
                     known.grant.prefixes.push(prefix.clone());
                 }
             }
-            write(
-                &known,
-                format!("prefixes: {}", visible_line(&prefixes.join(", "), 400)),
-            )?;
+            let shown = visible_line(&prefixes.join(", "), 400);
+            write(&known, format!("prefixes: {shown}"))?;
         }
         if let Some(actions) = actions {
             known.grant.actions = actions.to_vec();
-            write(
-                &known,
-                format!("actions: {}", visible_line(&actions.join(", "), 400)),
-            )?;
+            let shown = visible_line(&actions.join(", "), 400);
+            write(&known, format!("actions: {shown}"))?;
         }
         drop(transaction);
         self.record_revoked(&store, &known, &revoked)?;
         if actions.is_some() {
-            let waiting = rows::waiting(&store)?;
+            let waiting = waiting(&store)?;
             self.settle_actions(name, &store)?;
-            rows::record_held(self.rows, &store, &waiting)?;
+            record_held(self.rows, &store, &waiting)?;
         }
         Ok(known)
     }
@@ -179,17 +168,9 @@ impl TrustChanges<'_> {
         if revoked.is_empty() {
             return Ok(());
         }
-        let installed = store
-            .list()?
-            .iter()
-            .map(StoredRelease::from)
-            .collect::<Vec<_>>();
-        let held = store
-            .pending()?
-            .into_iter()
-            .map(|(held, _)| StoredRelease::from(&held));
-        let mut releases: Vec<StoredRelease> = installed.into_iter().chain(held).collect();
-        releases.retain(|release| revoked.contains(&release.digest));
+        let all = store.all_releases()?.into_iter().map(|(one, _)| one);
+        let releases = all.filter(|one| revoked.contains(&one.digest));
+        let releases: Vec<StoredRelease> = releases.collect();
         rows.record(TrustAction::Revoked, &releases);
         Ok(())
     }

@@ -15,10 +15,9 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, id};
 use toolward_support::files::Lock;
 
-use super::private_folder::{TrustFolder, is_missing, read};
 use super::{BareKey, KnownPublisher, PublisherGrant, PublisherRecord, TrustedPublishers};
 use crate::error::{Code, Error, Result};
-use crate::file;
+use crate::file::{self, TrustFolder};
 
 const DOCUMENT_FILE: &str = "publisher.json";
 const GRANT_FILE: &str = "grant.toml";
@@ -198,15 +197,16 @@ fn read_grant<T: DeserializeOwned>(folder: &Path) -> Result<T> {
 
 pub(super) fn read_document(folder: &Path) -> Result<VerifiedPublisher> {
     let path = folder.join(DOCUMENT_FILE);
-    publisher::stored(&read(&path, MAX_BYTES)?).map_err(|refusal| refused_at(&path, refusal))
+    publisher::stored(&file::read_trusted(&path, MAX_BYTES)?)
+        .map_err(|refusal| refused_at(&path, refusal))
 }
 
 pub(super) fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>> {
     let path = folder.join(REVOCATIONS_FILE);
-    if is_missing(&path) {
+    if file::is_missing(&path) {
         return Ok(None);
     }
-    let list = revocation::stored(&read(&path, MAX_BYTES)?, signers);
+    let list = revocation::stored(&file::read_trusted(&path, MAX_BYTES)?, signers);
     list.map(Some).map_err(|refusal| refused_at(&path, refusal))
 }
 
@@ -223,20 +223,41 @@ fn refused_at(path: &Path, refusal: Refusal) -> Error {
     Error::refused(refusal).in_file(path)
 }
 
-/// Writes the files of a publisher with a document. The document is written last, after everything it depends on.
-pub(super) fn write_known(folder: &Path, known: &KnownPublisher) -> Result<()> {
-    if let Some(list) = &known.revocations {
-        file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
-    }
-    write_grant(folder, &known.grant)?;
-    file::replace(&folder.join(DOCUMENT_FILE), &known.document.envelope_bytes)
+/// The record of a publisher, as files of its folder.
+pub trait RecordFiles {
+    /// The publisher's name.
+    fn name(&self) -> &str;
+
+    /// Writes the files.
+    fn write(&self, folder: &Path) -> Result<()>;
 }
 
-/// Writes the files of a bare key. The key is written last, because it makes the folder that of a bare key.
-pub(super) fn write_key(folder: &Path, key: &BareKey) -> Result<()> {
-    write_grant(folder, &key.grant)?;
-    let pem = key.key.to_pem()?;
-    file::replace(&folder.join(KEY_FILE), pem.as_bytes())
+impl RecordFiles for KnownPublisher {
+    fn name(&self) -> &str {
+        &self.document.name
+    }
+
+    /// The document is written last, after everything it depends on.
+    fn write(&self, folder: &Path) -> Result<()> {
+        if let Some(list) = &self.revocations {
+            file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
+        }
+        write_grant(folder, &self.grant)?;
+        file::replace(&folder.join(DOCUMENT_FILE), &self.document.envelope_bytes)
+    }
+}
+
+impl RecordFiles for BareKey {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key is written last, because it makes the folder that of a bare key.
+    fn write(&self, folder: &Path) -> Result<()> {
+        write_grant(folder, &self.grant)?;
+        let pem = self.key.to_pem()?;
+        file::replace(&folder.join(KEY_FILE), pem.as_bytes())
+    }
 }
 
 fn write_grant(folder: &Path, grant: &impl Serialize) -> Result<()> {
@@ -250,7 +271,8 @@ fn write_grant(folder: &Path, grant: &impl Serialize) -> Result<()> {
 }
 
 fn read_text(path: &Path, limit: usize) -> Result<String> {
-    String::from_utf8(read(path, limit)?).map_err(|error| Error::unreadable(path, error))
+    String::from_utf8(file::read_trusted(path, limit)?)
+        .map_err(|error| Error::unreadable(path, error))
 }
 
 /// The record of a removed publisher.
@@ -292,14 +314,14 @@ impl Tombstone {
 
     pub(super) fn read(folder: &Path, name: &str) -> Result<Option<Self>> {
         let path = Self::path(folder, name);
-        if is_missing(&path) {
+        if file::is_missing(&path) {
             return Ok(None);
         }
         let invalid = |what: String| {
             Error::usage(Code::TrustInvalid, format!("{}: {what}", path.display()))
                 .hint("it says what a publisher revoked before it was removed; to forget that, remove the file")
         };
-        let text = String::from_utf8(read(&path, MAX_TOMBSTONE_BYTES)?)
+        let text = String::from_utf8(file::read_trusted(&path, MAX_TOMBSTONE_BYTES)?)
             .map_err(|error| invalid(error.to_string()))?;
         let kept: StoredTombstone =
             toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;

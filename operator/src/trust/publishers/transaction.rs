@@ -5,10 +5,10 @@ use std::path::Path;
 use toolward_signing::id;
 use toolward_support::files::Lock;
 
-use super::folder::{self, Publishers, Tombstone};
-use super::private_folder::TrustFolder;
-use super::{BareKey, KnownPublisher, TrustedPublishers};
+use super::TrustedPublishers;
+use super::folder::{self, Publishers, RecordFiles, Tombstone};
 use crate::error::{Error, Result};
+use crate::file::TrustFolder;
 
 /// The folder of publishers, exclusively locked. Don't block on the network or a person
 /// while holding it.
@@ -46,41 +46,22 @@ impl Transaction {
     }
 
     /// Adds a new publisher atomically.
-    pub fn add(&self, known: &KnownPublisher) -> Result<()> {
-        self.add_folder(&known.document.name, |folder| {
-            folder::write_known(folder, known)
-        })
-    }
-
-    /// Adds a publisher that is trusted by a bare key, atomically.
-    pub fn add_key(&self, key: &BareKey) -> Result<()> {
-        self.add_folder(&key.name, |folder| folder::write_key(folder, key))
-    }
-
-    fn add_folder(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let place = self.publishers.folder();
+    pub fn add(&self, record: &impl RecordFiles) -> Result<()> {
+        let (place, name) = (self.publishers.folder(), record.name());
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
         // A killed process may have left it.
         clear(&new)?;
         let made = TrustFolder::make(&new)?;
-        write(&new)?;
+        record.write(&new)?;
         made.sync()?;
         std::fs::rename(&new, &folder).map_err(|error| Error::unwritable(&folder, error))?;
         self.folder.sync()
     }
 
-    /// Updates a publisher. The document is written last, after everything it depends
-    /// on.
-    pub fn write(&self, known: &KnownPublisher) -> Result<()> {
-        let folder = self.publishers.folder().join(&known.document.name);
-        folder::write_known(&folder, known)?;
-        TrustFolder::make(&folder)?.sync()
-    }
-
-    /// Updates the operator's settings for a bare key.
-    pub fn write_key(&self, key: &BareKey) -> Result<()> {
-        let folder = self.publishers.folder().join(&key.name);
-        folder::write_key(&folder, key)?;
+    /// Updates a publisher.
+    pub fn write(&self, record: &impl RecordFiles) -> Result<()> {
+        let folder = self.publishers.folder().join(record.name());
+        record.write(&folder)?;
         TrustFolder::make(&folder)?.sync()
     }
 
