@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
+#[cfg(feature = "adapters")]
 use std::path::Path;
 
 use serde::Serialize;
@@ -305,6 +306,7 @@ impl Display for TextLines {
 }
 
 /// A path as a shell reads it back.
+#[cfg(feature = "adapters")]
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
