@@ -262,7 +262,7 @@ impl Search {
         output: &mut Output,
     ) -> Result {
         let trust = &self.trust;
-        let standing = trust.context_or_empty(&trust.trusted(environment)?, environment, output)?;
+        let standing = trust.context_or_empty(environment, output)?;
         let store = self.store.open(environment)?;
         let channel = standing.channel(name)?;
         let network = self.network.clone().fetcher(trust, environment)?;
