@@ -39,13 +39,16 @@ fn under(granted: &str, more: &str, limits: Limits) -> (Fixture, Host) {
              requires: {{ user: [form] }}\n{more}---\n"
         ),
     );
-    let long = "long ".repeat(4000);
+    let long = "long ".repeat(190);
+    let field = |n| format!("f{n}: {{ type: string, description: {long}}}");
+    let fields: Vec<String> = (0..20).map(field).collect();
+    let fields = fields.join(", ");
     fixture.write(
         &format!("tools/{LENGTHY}/TOOL.md"),
         format!(
             "---\nname: Lengthy\nid: {LENGTHY}\ndescription: Asks at length.\nversion: 1.0.0\n\
              inputs: {{ type: object }}\n\
-             outputs: {{ type: object, properties: {{ day: {{ type: string, description: {long}}} }} }}\n\
+             outputs: {{ type: object, properties: {{ {fields} }} }}\n\
              requires: {{ user: [form] }}\n---\n"
         ),
     );

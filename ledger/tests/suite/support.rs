@@ -7,7 +7,7 @@ use toolward_ledger::record::{
     Action, Approval, ApprovalEvent, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation,
     Native, Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, LedgerOptions, Reader, Recorder, VerifiedLedger, Writer};
+use toolward_ledger::{Durability, Entry, Finding, LedgerOptions, Reader, Recorder, VerifiedLedger, Writer};
 
 /// Whether tests run at their full size, as `cargo xtask long` has them.
 pub(crate) fn long() -> bool {
@@ -51,7 +51,7 @@ impl Place {
         self.verify()
             .findings
             .iter()
-            .map(ToString::to_string)
+            .map(short)
             .collect()
     }
 
@@ -247,4 +247,19 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         .status()
         .unwrap();
     assert!(done.success());
+}
+
+/// A finding as the verifier in Python writes it.
+pub(crate) fn short(finding: &Finding) -> String {
+    match finding {
+        Finding::Row { seq } => format!("row {seq}"),
+        Finding::Emptied { seq } => format!("row {seq} is empty"),
+        Finding::Missing { from, to } => format!("rows {from} to {to} are missing"),
+        Finding::Between { from, to } => format!("rows {from} to {to}"),
+        Finding::Shorter { found, expected } => format!("{found} rows of {expected}"),
+        Finding::Checkpoint { size } => format!("checkpoint {size}"),
+        Finding::Head { from } => format!("head, rows from {from}"),
+        Finding::Payload { commitment } => format!("payload {commitment}"),
+        other => other.to_string(),
+    }
 }

@@ -339,7 +339,7 @@ fn an_older_copy_that_was_put_back_is_refused_by_what_was_kept_elsewhere() {
         found
             .findings
             .iter()
-            .map(ToString::to_string)
+            .map(super::support::short)
             .collect::<Vec<_>>(),
         ["12 rows of 36"]
     );
