@@ -17,7 +17,6 @@ use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
 use crate::api::LOCAL;
 use crate::api::result::CallError;
 use files::CallFiles;
-pub(crate) use files::OpenFile;
 pub(crate) use gate::Gate;
 use memory::CallMemory;
 pub(crate) use memory::MemoryLease;

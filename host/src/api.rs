@@ -3,14 +3,11 @@
 
 pub(crate) mod approval;
 pub(crate) mod cancellation;
-pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod facts;
-pub(crate) mod limits;
 pub(crate) mod observer;
 pub(crate) mod request;
 pub(crate) mod result;
-pub(crate) mod violations;
 pub(crate) mod withheld;
 
 /// The principal of calls that name none: the user who runs the host's process.

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolRoutes};
+use toolward_sandbox::error::HostError;
 use toolward_state::Withdrawal;
 
 use crate::admission::{Admission, Gate};
-use crate::api::error::HostError;
 use crate::api::withheld::{WithheldReason, WithheldTool};
 use crate::executor::Executors;
 use crate::recording::RecordedTool;

@@ -20,18 +20,18 @@ use toolward_bundle::component::Component;
 use toolward_contract::driver::{Driver, Implements};
 use toolward_contract::tool::Tool;
 use toolward_policy::{ContextText, Grant};
+use toolward_sandbox::invocation::{CallEnd, Invocation};
+use toolward_sandbox::limits::CallLimits;
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::memory::AttemptMemory;
 pub(crate) use self::registry::{CODES, Executors, MakeExecutor};
 pub(crate) use self::replay::RecordedInput;
 use crate::api::approval::ShownRequest;
-use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured};
+use crate::call_context::CallContext;
+use crate::call_scope::CallScope;
 use crate::imports::{BoxFuture, CallerBudget};
-use crate::invocation::{CallEnd, Invocation};
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::CallContext;
 use crate::tape::Replayed;
 
 /// Carries out the calls of one driver.

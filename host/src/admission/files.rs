@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit};
 use toolward_policy::{LimitName, Limits};
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::files::{OpenFile, OpenFiles};
 
 use super::gate::Sum;
 use super::{Gate, Path};
-use crate::exceeded::Exceeded;
 
 /// The open files of the calls of one admission.
 #[derive(Debug)]
@@ -26,29 +27,27 @@ fn default_total() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
 }
 
-/// The right to hold one file open, counted over all calls; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct OpenFile {
+/// One open file, until it is dropped.
+struct HeldFile {
     files: Arc<CallFiles>,
     principal: Arc<Gate>,
     publisher: Arc<Gate>,
 }
 
-impl Path {
-    /// One more open file of this call.
-    pub(crate) fn open_file(&self) -> Result<OpenFile, Exceeded> {
+impl OpenFiles for Path {
+    fn open(&self) -> Result<OpenFile, Exceeded> {
         let (principal, publisher) = (&self.principal, &self.publisher);
         let taken = (self.files.0).take(&principal.files, Some(&publisher.files), 1, 0);
         taken.map_err(|full| full.exceeded)?;
-        Ok(OpenFile {
+        Ok(Box::new(HeldFile {
             files: self.files.clone(),
             principal: principal.clone(),
             publisher: publisher.clone(),
-        })
+        }))
     }
 }
 
-impl Drop for OpenFile {
+impl Drop for HeldFile {
     fn drop(&mut self) {
         let (principal, publisher) = (&self.principal, &self.publisher);
         (self.files.0).give_back(&principal.files, Some(&publisher.files), 1);
@@ -73,16 +72,16 @@ mod tests {
         let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
         let path = |principal| admission.path(&tool, &publisher, principal);
         let (greedy, modest) = (path("greedy"), path("modest"));
-        let mut open: Vec<_> = (0..3).map(|_| greedy.open_file().expect("room")).collect();
-        let exceeded = greedy.open_file().expect_err("its share is taken");
+        let mut open: Vec<_> = (0..3).map(|_| greedy.open().expect("room")).collect();
+        let exceeded = greedy.open().expect_err("its share is taken");
         assert_eq!(
             (exceeded.limit, exceeded.used, exceeded.allowed),
             (LimitName::OpenFilesTotal, 4, 3)
         );
-        let last = modest.open_file().expect("room for others");
-        assert!(modest.open_file().is_err());
+        let last = modest.open().expect("room for others");
+        assert!(modest.open().is_err());
         open.pop();
         drop(last);
-        let _again = greedy.open_file().expect("room again");
+        let _again = greedy.open().expect("room again");
     }
 }

@@ -10,10 +10,10 @@ use toolward_ledger::record::{Invocation, Native};
 use crate::api::approval::Approver;
 use crate::api::cancellation::SharedCancellation;
 use crate::api::observer::Observer;
+use crate::call_scope::CallScope;
 use crate::elicitation::{Answerable, Resume};
 use crate::imports::NestedCall;
 use crate::named::Named;
-use crate::sandbox::call_scope::CallScope;
 
 /// The input of a call.
 #[derive(Debug, Clone, PartialEq)]

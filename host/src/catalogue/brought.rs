@@ -8,12 +8,12 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Contract, DuplicateId, Implementation};
+use toolward_sandbox::error::HostError;
 use toolward_signing::Digest;
 use toolward_state::Withdrawal;
 
 use super::icon::{Icon, Icons};
 use super::routes::{LoadedDriver, Reached};
-use crate::api::error::HostError;
 use crate::executor::Executors;
 use crate::shared_state::SharedState;
 

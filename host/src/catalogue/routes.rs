@@ -11,15 +11,15 @@ use toolward_contract::tool::{Retry, Tool};
 use toolward_policy::{
     ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
 };
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Reported;
 use toolward_state::Withdrawal;
 
+use crate::access::Access;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
-use crate::api::limits::CallLimits;
-use crate::api::violations::Reported;
 use crate::executor::{DriverSource, Executor, Executors, Features};
 use crate::health::Health;
 use crate::recording::RecordedRoute;
-use crate::sandbox::access::Access;
 use crate::services::Services;
 
 /// One way to carry out a contract: a driver, with all that is fixed about it.

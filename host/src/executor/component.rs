@@ -6,17 +6,18 @@ mod preparer;
 
 use std::sync::Arc;
 
+use toolward_sandbox::invocation::CallEnd;
+use toolward_sandbox::limits::{AttemptLimits, MemoryBudget};
+use toolward_sandbox::run::{self, AttemptOutcome};
+use toolward_sandbox::turns::{Spender, Turns};
+
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
 use super::{AttemptReport, DriverSource, Executor, Features, Job};
-use crate::api::result::{CallError, Captured};
+use crate::api::result::CallError;
+use crate::call_context::CallContext;
+use crate::call_scope::CallScope;
 use crate::imports::BoxFuture;
-use crate::invocation::CallEnd;
-use crate::sandbox::AttemptLimits;
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::CallContext;
-use crate::sandbox::run::{self, AttemptOutcome};
-use crate::sandbox::turns::{Spender, Turns};
 
 /// Longer outputs are checked and redacted after the guest's memory has been freed.
 const SHORT_OUTPUT_BYTES: usize = 16 << 10;
@@ -102,14 +103,19 @@ impl ComponentExecutor {
             principal: &context.scope.principal,
             publisher: &self.publisher,
         });
-        let memory = (spender, context.slot.memory());
+        let lease = context
+            .slot
+            .memory()
+            .map(|lease| lease as Arc<dyn MemoryBudget>);
+        let grant = context.sandboxed();
+        let deadline = context.clock.deadline;
         let (ended, mut usage, instance) =
-            run::attempt(&call, context, limits, memory, context.clock.deadline).await;
+            run::attempt(&call, &grant, limits, (spender, lease), deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
         // The end of the driver's texts is quoted, and cut for that.
         if failing {
-            context.imports.redact(&mut usage.stderr);
-            if let Some(last) = usage.logs.last_mut() {
+            context.imports.redact(&mut usage.captured.stderr);
+            if let Some(last) = usage.captured.logs.last_mut() {
                 context.imports.redact(&mut last.message);
             }
         }
@@ -128,11 +134,7 @@ impl ComponentExecutor {
             failing,
             fuel: usage.fuel,
             peak_memory: usage.peak_memory,
-            captured: Captured {
-                logs: usage.logs,
-                stdout: usage.stdout,
-                stderr: usage.stderr,
-            },
+            captured: usage.captured,
             ..AttemptReport::new(end)
         }
     }

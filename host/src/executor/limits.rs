@@ -1,26 +1,15 @@
-//! The errors of a call that exceeded a limit, or that policy ended.
+//! The errors of a call that exceeded a limit.
 
 use std::time::Duration;
 
 use serde_json::json;
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
-use crate::api::violations::{EndsCall, Violation};
-use crate::exceeded::Exceeded;
 
 /// The retry-after of a call that ended for the memory of all.
 const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Policy ended the call at its first violation.
-pub(crate) fn ended(violation: &Violation) -> CallError {
-    CallError::new(
-        ErrorCode::SANDBOX_VIOLATION,
-        ErrorClass::SandboxViolation,
-        format!("the driver tried what it was not granted: {violation}"),
-    )
-    .with_hint("report this to the driver's publisher; the policy's `on_violation` ends such calls")
-}
 
 pub(crate) fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
@@ -98,10 +87,4 @@ fn held_too_much(hit: Hit) -> CallError {
     )
     .with_limit(hit)
     .with_hint(RAISE_MEMORY)
-}
-
-impl From<EndsCall> for CallError {
-    fn from(ends: EndsCall) -> Self {
-        ended(&ends.0)
-    }
 }

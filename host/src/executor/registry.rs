@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::json;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_policy::Grant;
+use toolward_sandbox::invocation::CallEnd;
+use toolward_sandbox::turns::Turns;
 use toolward_support::report::{Code, codes};
 
 use super::component::{ComponentExecutor, Preparer};
@@ -14,11 +16,9 @@ use super::http::HttpExecutor;
 use super::replay::ReplayExecutor;
 use super::{AttemptReport, DriverSource, Executor, Job};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::call_context::CallContext;
 use crate::elicitation::OpenForms;
 use crate::imports::BoxFuture;
-use crate::invocation::CallEnd;
-use crate::sandbox::context::CallContext;
-use crate::sandbox::turns::Turns;
 use crate::tape::Tape;
 
 /// What executors are made with.

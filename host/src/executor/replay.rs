@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use toolward_sandbox::invocation::{CallEnd, DriverOutput};
 
 use super::{AttemptReport, Executor, Features, Job, ResultSource};
 use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output, shortened};
+use crate::call_context::CallContext;
 use crate::imports::BoxFuture;
-use crate::invocation::{CallEnd, DriverOutput};
 use crate::recording::publisher_id;
 use crate::redact::Redactor;
-use crate::sandbox::context::CallContext;
 use crate::tape::{Nearest, Taken, Tape, Wanted};
 
 /// A call's input in the form in which it would be recorded.

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolward_egress::{SecretValues, ValueError};
 use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
+use toolward_sandbox::exceeded::{self, Exceeded};
+use toolward_sandbox::violations::RedactText;
 use zeroize::Zeroizing;
 
 use super::SecretError;
-use crate::api::violations::RedactText;
-use crate::exceeded::{self, Exceeded};
 use crate::redact::Redactor;
 use crate::secrets::{self, SecretStore, SecretValue};
 

@@ -7,6 +7,8 @@ mod failure;
 mod finish;
 mod output;
 
+use toolward_sandbox::invocation::CallEnd;
+
 pub(crate) use self::finish::HostEnd;
 
 use std::sync::{Arc, Mutex};
@@ -18,7 +20,6 @@ use crate::admission::Admission;
 use crate::api::result::{CallError, Output};
 use crate::elicitation::{CheckedQuestions, OpenForm};
 use crate::imports::CallTools;
-use crate::invocation::CallEnd;
 use crate::named::NamedCalls;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;

@@ -15,9 +15,9 @@ use super::payloads::{RecordedBody, RecordedPayloads, detail};
 use super::{RecordedRoute, RecordedTool, Recording};
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
+use crate::call_scope::CallScope;
 use crate::catalogue::{Route, ToolEntry};
 use crate::named::{CallName, already_run, other_input};
-use crate::sandbox::call_scope::CallScope;
 
 /// Who takes part in a call: on whose behalf it is made, its tool, and the driver that was picked last.
 pub(crate) struct Parties {

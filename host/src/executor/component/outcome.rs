@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::invocation::{CallEnd, DriverError};
+use toolward_sandbox::run::{AttemptOutcome, Usage};
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin};
-use crate::exceeded::Exceeded;
-use crate::executor::limits::{ended, over};
-use crate::invocation::{CallEnd, DriverError};
-use crate::sandbox::context::CallContext;
-use crate::sandbox::run::{AttemptOutcome, Usage};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord};
+use crate::call_context::CallContext;
+use crate::executor::limits::over;
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
@@ -39,27 +39,21 @@ pub(super) fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallConte
         })
         .with_hint("ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`"),
         AttemptOutcome::Exceeded(exceeded) => over(exceeded),
-        AttemptOutcome::Violation(violation) => ended(&violation),
+        AttemptOutcome::Violation(violation) => CallError::violated(&violation),
         AttemptOutcome::Trapped(how) => {
             let mut cause = json!({ "trap": how });
-            let stderr = tail(&usage.stderr);
+            let stderr = tail(&usage.captured.stderr);
             if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
                 fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
             }
-            let error = |message| {
-                CallError::new(
-                    ErrorCode::UPSTREAM_ERROR,
-                    ErrorClass::ExecutionFailed,
-                    message,
-                )
-            };
+            let (code, class) = (ErrorCode::UPSTREAM_ERROR, ErrorClass::ExecutionFailed);
             // A panic's message is the driver's text, and marked as such.
-            match panic_message(stderr, &usage.logs) {
-                Some(panic) => CallError {
-                    origin: Origin::Driver,
-                    ..error(format!("the driver panicked: {panic}"))
-                },
-                None => error(format!("the driver trapped: {how}")),
+            match panic_message(stderr, &usage.captured.logs) {
+                Some(panic) => {
+                    let message = format!("the driver panicked: {panic}");
+                    CallError::of_driver(code, class, message, None)
+                }
+                None => CallError::new(code, class, format!("the driver trapped: {how}")),
             }
             .with_cause(cause)
             .with_hint("report this to the driver's publisher")
@@ -97,11 +91,10 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
         // A cause that is not valid JSON is passed on as text.
         toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
     });
-    CallError {
-        retryable: error.retryable,
-        retry_after: error.retry_after_ms.map(Duration::from_millis),
-        ..CallError::of_driver(code, class, error.message, cause)
-    }
+    let mut call = CallError::of_driver(code, class, error.message, cause);
+    call.retryable = error.retryable;
+    call.retry_after = error.retry_after_ms.map(Duration::from_millis);
+    call
 }
 
 /// The error of a guest that was refused memory and then failed in another way: names

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use crate::compile::{Callers, CompileError, CompileReason, Stage};
-use crate::sandbox::run::Prepared;
+use toolward_sandbox::compile::{Callers, CompileError, CompileReason, Stage};
+use toolward_sandbox::run::Prepared;
 
 /// The preparation of one driver.
 #[derive(Default)]

@@ -62,7 +62,7 @@ pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) 
     let repeats = listed.map_or(passing, |listed| listed.contains(&status.as_u16()));
     let meaning = call.errors.iter().find(|one| one.status == status.as_u16());
     let own = meaning.and_then(|meaning| Some((meaning, ErrorCode::from_driver(&meaning.code)?)));
-    let (error, retryable) = match own {
+    let (mut error, retryable) = match own {
         Some((meaning, code)) => {
             let class = ErrorClass::of_driver_code(code.as_str());
             if let Value::Object(fields) = &mut cause {
@@ -76,10 +76,8 @@ pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) 
                 None => message,
             };
             let hint = meaning.hint.as_ref();
-            let error = CallError {
-                hint: hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}")),
-                ..CallError::of_driver(code, class, message, Some(cause))
-            };
+            let mut error = CallError::of_driver(code, class, message, Some(cause));
+            error.hint = hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}"));
             (error, meaning.retryable.unwrap_or(repeats))
         }
         None => {
@@ -90,12 +88,10 @@ pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) 
             )
         }
     };
+    error.retryable = retryable;
+    error.retry_after = seconds.map(Duration::from_secs);
     Failed {
-        error: CallError {
-            retryable,
-            retry_after: seconds.map(Duration::from_secs),
-            ..error
-        },
+        error,
         claimed: retryable && !passing,
         dispatched: true,
         failing: status.is_server_error(),

@@ -4,12 +4,16 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use toolward_sandbox::deadline;
+
 use super::DispatchContext;
 use super::attempts::{Admitted, Attempts};
 use super::failure::DriverFailure;
+use crate::access::Access;
 use crate::admission::{Path, Slot};
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
+use crate::call_scope::CallScope;
 use crate::elicitation::{Resumed, Spent};
 use crate::executor::{Clock, Executor, RecordedInput};
 use crate::imports::{CallBudget, HostImports, SlotCell};
@@ -17,9 +21,6 @@ use crate::named::CallName;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::access::Access;
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::deadline;
 
 /// Makes the call's driver ready, and takes a slot for the call. What answers the driver's requests follows what
 /// answered those of the driver before it: their secrets must be kept out of the result.

@@ -6,15 +6,19 @@ use std::time::{Duration, Instant};
 
 use toolward_contract::tool::Retry;
 use toolward_policy::Grant;
+use toolward_sandbox::deadline;
+use toolward_sandbox::invocation::{CallEnd, Invocation, Resumption};
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Violations;
 
 use super::DispatchContext;
 use super::failure::DriverFailure;
 use super::output::{self, Mapped};
+use crate::access::Access;
 use crate::admission::Path;
 use crate::api::facts::CallFacts;
-use crate::api::limits::CallLimits;
 use crate::api::result::CallError;
-use crate::api::violations::Violations;
+use crate::call_context::CallContext;
 use crate::elicitation::{Asker, CheckedQuestions, Spent};
 use crate::events::ProgressEvents;
 use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
@@ -23,12 +27,8 @@ use crate::health::Health;
 use crate::imports::{
     BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
-use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::access::Access;
-use crate::sandbox::context::CallContext;
-use crate::sandbox::deadline;
 
 /// What a call has from its first slot on, whichever driver serves it.
 pub(super) struct Admitted {

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
+use toolward_sandbox::invocation::CallEnd;
+
 use super::attempts::Admitted;
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, Captured, Output};
 use crate::elicitation::{Asked, CallIdentity, CheckedQuestions, OpenForm, Spent};
 use crate::imports::HostImports;
-use crate::invocation::CallEnd;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
 
