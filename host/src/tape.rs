@@ -9,8 +9,7 @@ use serde_json::Value;
 use toolward_ledger::cassette::{Cassette, CassetteCall};
 use toolward_ledger::record::{Hash, Hex, Id, Person};
 use toolward_ledger::tree::leaf_hash;
-
-use crate::api::result::shortened;
+use toolward_sandbox::result::shortened;
 
 /// Recorded inputs that are compared with an input that equals none of them.
 const MAX_COMPARED: usize = 32;
