@@ -4,7 +4,6 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod amplifier;
 mod call_hook;
 mod capture;
 pub mod compile;
@@ -13,6 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod exceeded;
 pub mod files;
+mod foreign;
 mod held;
 mod http;
 pub mod imports;

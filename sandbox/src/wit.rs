@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolward_bundle::component::{Function, Type};
-use toolward_contract::driver::{BytesForm, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitCall, domain_code};
 use toolward_policy::LimitName;
 use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
 use wasmtime::{Engine, Error, Result, Store};
@@ -222,7 +222,7 @@ impl<'a> FunctionCall<'a> {
             Err(refused) => return unwritten(&refused, allowed),
         };
         let code = match value {
-            Some((Val::Variant(case, _) | Val::Enum(case), _)) => own_code("wit", case),
+            Some((Val::Variant(case, _) | Val::Enum(case), _)) => domain_code("wit", case),
             _ => WorldErrorCode::WitError.code().to_owned(),
         };
         let message = match value {
@@ -285,17 +285,6 @@ fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
         retry_after_ms: None,
         cause,
     }
-}
-
-/// The code of an error that a component names, in the form of a code.
-pub(super) fn own_code(domain: &str, name: &str) -> String {
-    const LONGEST: usize = 60;
-    let form = |byte: u8| match byte.to_ascii_lowercase() {
-        byte @ (b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') => char::from(byte),
-        _ => '_',
-    };
-    let name: String = name.bytes().take(LONGEST).map(form).collect();
-    format!("{domain}:{name}")
 }
 
 /// A result that isn't an output.

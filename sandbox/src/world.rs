@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use toolward_bundle::component::{AMPLIFIER_EXECUTE, Function};
+use toolward_bundle::component::Function;
 use toolward_contract::driver::World as Target;
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
@@ -14,13 +14,13 @@ use crate::invocation::{DriverEnd, Invocation};
 use crate::limiter::ResultSize;
 use crate::limits::CallLimits;
 use crate::state::{InsecureSeed, State};
-use crate::{amplifier, files, http, keyvalue, sockets, v0_1, wit};
+use crate::{files, foreign, http, keyvalue, sockets, v0_1, wit};
 
 /// A component, bound to a world.
 pub(crate) enum World {
     V0_1(v0_1::DriverPre<State>),
     Wit(wit::Exported),
-    Amplifier(amplifier::Tool),
+    Foreign(foreign::Tool),
 }
 
 /// Why a component can't be served: it does not export what is called.
@@ -63,9 +63,9 @@ impl World {
                     .and_then(|function| wit::Exported::new(component, function, call.clone()));
                 exported.map(Self::Wit).ok_or_else(|| missing(&call.export))
             }
-            Target::AmplifierTool => amplifier::Tool::new(component)
-                .map(Self::Amplifier)
-                .ok_or_else(|| missing(AMPLIFIER_EXECUTE)),
+            Target::Foreign(world) => foreign::Tool::new(component, world)
+                .map(Self::Foreign)
+                .ok_or_else(|| missing(world.export())),
             _ => match v0_1::DriverPre::new(component) {
                 Ok(driver) => Ok(Self::V0_1(driver)),
                 Err(source) => Err(NoExport {
@@ -83,9 +83,7 @@ impl World {
                 WorldCall::V0_1(v0_1::HandlerCall::new(driver, invocation), invocation)
             }
             Self::Wit(exported) => WorldCall::Wit(wit::FunctionCall::new(exported, invocation)),
-            Self::Amplifier(tool) => {
-                WorldCall::Amplifier(amplifier::ToolCall::new(tool, invocation))
-            }
+            Self::Foreign(tool) => WorldCall::Foreign(foreign::ToolCall::new(tool, invocation)),
         }
     }
 }
@@ -97,7 +95,7 @@ pub(crate) type Execution<'a> = Pin<Box<dyn Future<Output = Result<DriverEnd>> +
 pub(crate) enum WorldCall<'a> {
     V0_1(v0_1::HandlerCall<'a>, &'a mut Invocation),
     Wit(wit::FunctionCall<'a>),
-    Amplifier(amplifier::ToolCall<'a>),
+    Foreign(foreign::ToolCall<'a>),
 }
 
 impl WorldCall<'_> {
@@ -114,7 +112,7 @@ impl WorldCall<'_> {
         match self {
             Self::V0_1(call, _) => Box::pin(call.execute(store)),
             Self::Wit(call) => Box::pin(call.execute(store, limits)),
-            Self::Amplifier(call) => Box::pin(call.execute(store, limits)),
+            Self::Foreign(call) => Box::pin(call.execute(store, limits)),
         }
     }
 
@@ -130,7 +128,7 @@ impl WorldCall<'_> {
         match self {
             Self::V0_1(call, _) => call.engine(),
             Self::Wit(call) => call.engine(),
-            Self::Amplifier(call) => call.engine(),
+            Self::Foreign(call) => call.engine(),
         }
     }
 

@@ -14,9 +14,6 @@ codes! {
             "the function of a component returned `err`; a text is the message, anything else the cause";
         Input = "component:input", "the contract let an input through that is not a value of the parameter's type";
         NotUtf8 = "component:not-utf8", "with `bytes: utf8`, the result has bytes that are not UTF-8";
-        Result = "component:result", "what the component returned is not a result of Amplifier";
-        AmplifierFailed = "amplifier:failed", "the tool of Amplifier returned `success: false` without a type";
-        AmplifierError = "amplifier:error", "the tool of Amplifier returned an error from `execute`";
     }
 }
 
