@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 use toolward_policy::Limits;
 use wasmtime::component::Linker;
@@ -217,7 +218,7 @@ fn code_config(layout: MemoryLayout) -> Config {
 
 /// Everything that compiled code depends on except the component: compiler
 /// version, target, CPU features, settings and the version of this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineHash([u8; 32]);
 
 impl EngineHash {
@@ -237,6 +238,7 @@ impl EngineHash {
         Self(*hasher.0.finalize().as_bytes())
     }
 
+    #[cfg(test)]
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -21,12 +21,12 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolward_signing::Digest;
-use toolward_support::helper;
+use toolward_support::helper::{self, frames::send};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use self::frame::{PROTOCOL, Start};
-use self::link::{Link, Made};
+use self::frame::{PROTOCOL, Request, Start};
+use self::link::{Compiled, Link};
 use self::permits::Permits;
 use super::artifact_signature::Claim;
 use super::cache::{Cache, Shelf};
@@ -333,12 +333,12 @@ impl Broker {
         let _permit = inner.permits.take(callers, watch)?;
         for _ in 0..ATTEMPTS {
             match link.compile(claim, wasm, &mut inner.limits.most(), watch)? {
-                Made::Cached => {
+                Compiled::Cached => {
                     if let Some(loaded) = cached() {
                         return loaded;
                     }
                 }
-                Made::Artifact { signature, bytes } => {
+                Compiled::Artifact { signature, bytes } => {
                     let public = link.public();
                     let holds = public.is_some_and(|public| {
                         claim.holds(&blake3::hash(&bytes), &signature, &public)
@@ -374,7 +374,7 @@ impl Inner {
             workers: self.workers,
             component_bytes: self.component_bytes,
         };
-        let told = frame::start(&mut socket, &start);
+        let told = send(&mut socket, &Request::Start(start), &[]);
         let known = shelf.and_then(Shelf::public_key);
         let most_open = self.workers.saturating_add(serve::QUEUE);
         let link = Link::new(child, socket, known, self.limits, most_open);

@@ -1,10 +1,12 @@
 //! Why a component was not compiled: a verdict on the component, which is final for
 //! these bytes, or a failure of this host, which may be temporary.
 
+use serde::{Deserialize, Serialize};
 use toolward_support::report::codes;
 
 codes! {
     /// The kind of a [`CompileError`].
+    #[derive(Serialize, Deserialize)]
     pub enum CompileReason {
         Invalid = "compile-invalid", "it is not a component that this engine accepts";
         TooLarge = "component-too-large", "it is larger than a component may be";
@@ -19,11 +21,6 @@ codes! {
 }
 
 impl CompileReason {
-    pub(crate) fn from_code(code: &str) -> Option<Self> {
-        let mut all = Self::ALL.iter().copied();
-        all.find(|reason| reason.code() == code)
-    }
-
     /// Whether it is a verdict on the component, so that a retry is pointless. Other
     /// reasons are about this machine, at this time.
     pub fn is_verdict(self) -> bool {
@@ -32,7 +29,7 @@ impl CompileReason {
 }
 
 /// Why a component was not compiled.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CompileError {
     reason: CompileReason,
@@ -40,7 +37,7 @@ pub struct CompileError {
 }
 
 /// The longest message, in bytes: a compiler quotes its input.
-pub(super) const MAX_MESSAGE_BYTES: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CompileError {
     /// An error with this reason; `message` describes what happened, for people.

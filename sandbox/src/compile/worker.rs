@@ -10,7 +10,6 @@ use rustix::time::{ClockId, clock_gettime};
 use toolward_confine::worker_profile;
 use toolward_support::helper::connection;
 
-use super::limits::microseconds;
 use crate::engine::compiling_engine;
 use crate::limiter::MemoryLayout;
 
@@ -116,7 +115,8 @@ pub fn run_worker() -> io::Result<()> {
         Ok(artifact) => {
             broker.write_all(&[COMPILED])?;
             broker.write_all(&artifact)?;
-            broker.write_all(&microseconds(processor_time()).to_le_bytes())
+            let microseconds = u64::try_from(processor_time().as_micros()).unwrap_or(u64::MAX);
+            broker.write_all(&microseconds.to_le_bytes())
         }
         Err(error) => {
             let kind = match is_out_of_memory(&error) {

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::super::error::{CompileError, CompileReason};
-use super::super::limits::CompileLimits;
+use super::super::limits::{CompileCost, CompileLimits};
 use super::super::worker::{self, Bounds, TIME_BYTES};
-use crate::compile::limits::CompileCost;
 use crate::limiter::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.

@@ -10,15 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
-use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
+use toolward_support::helper::{self as helper, ENDING, Outgoing, frames, lock};
 
 use super::super::artifact_signature::{Claim, SIGNATURE};
 use super::super::error::CompileError;
-use super::super::limits::CompileLimits;
+use super::super::limits::{CompileCost, CompileLimits};
 use super::super::{Stage, Watch};
-use super::frame::{self, Answer};
+use super::frame::{Answer, Made, Request};
 use super::permits::POLL_INTERVAL;
-use crate::compile::limits::CompileCost;
 use crate::engine::EngineHash;
 
 /// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
@@ -28,7 +27,7 @@ const AROUND: Duration = Duration::from_secs(15);
 
 /// What a broker returned for a component.
 #[derive(Debug)]
-pub(super) enum Made {
+pub(super) enum Compiled {
     Cached,
     Artifact {
         signature: [u8; SIGNATURE],
@@ -76,7 +75,7 @@ enum Event {
     Begun,
     Ended {
         spent: CompileCost,
-        made: Result<Made, CompileError>,
+        made: Result<Compiled, CompileError>,
     },
 }
 
@@ -120,14 +119,19 @@ impl Link {
         wasm: &[u8],
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
-    ) -> Result<Made, CompileError> {
+    ) -> Result<Compiled, CompileError> {
         let outgoing = self.listen(*claim.engine)?;
         let (id, events) = self.shared.register(self.most_open)?;
-        let mut request = Vec::new();
-        let (engine, component) = (claim.engine, claim.component);
-        frame::compile(&mut request, id, engine, component, *left, wasm)
+        let request = Request::Compile {
+            id,
+            engine: *claim.engine,
+            component: *claim.component,
+            budget: *left,
+        };
+        let mut frames = Vec::new();
+        frames::send(&mut frames, &request, &[wasm])
             .map_err(|error| CompileError::unavailable(error.to_string()))?;
-        outgoing.send(request);
+        outgoing.send(frames);
         self.wait(id, (&events, &outgoing), left, watch)
     }
 
@@ -137,13 +141,13 @@ impl Link {
         (events, outgoing): (&Receiver<Event>, &Outgoing),
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
-    ) -> Result<Made, CompileError> {
+    ) -> Result<Compiled, CompileError> {
         let asked = Instant::now();
         let mut begun: Option<Instant> = None;
         let cancel = || {
-            let mut cancel = Vec::new();
-            if frame::cancel(&mut cancel, id).is_ok() {
-                outgoing.send(cancel);
+            let mut frames = Vec::new();
+            if frames::send(&mut frames, &Request::Cancel { id }, &[]).is_ok() {
+                outgoing.send(frames);
             }
         };
         loop {
@@ -235,8 +239,8 @@ impl Shared {
         let mut from = io::BufReader::new(socket);
         let problem = loop {
             match Answer::read(&mut from, artifact_bytes) {
-                Ok(Some(answer)) => {
-                    if let Err(problem) = self.take(answer, engine) {
+                Ok(Some((answer, bytes))) => {
+                    if let Err(problem) = self.take(answer, bytes, engine) {
                         break problem;
                     }
                 }
@@ -247,7 +251,7 @@ impl Shared {
         self.end(&problem);
     }
 
-    fn take(&self, answer: Answer, engine: EngineHash) -> Result<(), String> {
+    fn take(&self, answer: Answer, bytes: Vec<u8>, engine: EngineHash) -> Result<(), String> {
         let (id, event) = match answer {
             Answer::Unusable(problem) => {
                 return Err(format!("the compile broker can't work: {problem}"));
@@ -266,21 +270,16 @@ impl Shared {
                 return Ok(());
             }
             Answer::Begun { id } => (id, Event::Begun),
-            Answer::Cached { id, spent } => {
-                let made = Ok(Made::Cached);
-                (id, Event::Ended { spent, made })
-            }
-            Answer::Artifact {
-                id,
-                spent,
-                signature,
-                bytes,
-            } => {
-                let made = Ok(Made::Artifact { signature, bytes });
-                (id, Event::Ended { spent, made })
-            }
-            Answer::Refused { id, spent, error } => {
-                let made = Err(error);
+            Answer::Ended { id, spent, made } => {
+                let made = match made {
+                    Ok(Made::Cached) => Ok(Compiled::Cached),
+                    Ok(Made::Artifact { signature }) => {
+                        let signature = signature.try_into();
+                        let signature = signature.map_err(|_| "a signature of another length")?;
+                        Ok(Compiled::Artifact { signature, bytes })
+                    }
+                    Err(error) => Err(error),
+                };
                 (id, Event::Ended { spent, made })
             }
         };

@@ -15,13 +15,14 @@ use toolward_confine::broker_profile;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 use toolward_support::helper::connection;
+use toolward_support::helper::frames::send;
 
 use super::super::artifact_signature::Claim;
 use super::super::cache::{self, Cache};
 use super::super::error::CompileError;
-use super::frame::{Answer, PROTOCOL, Request, Start};
+use super::super::limits::CompileCost;
+use super::frame::{Answer, Made, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::compile::limits::CompileCost;
 use crate::engine::{EngineHash, compiling_engine};
 use crate::limiter::MemoryLayout;
 
@@ -39,7 +40,7 @@ pub fn run_broker() -> io::Result<()> {
     let stream = UnixStream::from(OwnedFd::from(connection()?));
     let mut reader = io::BufReader::new(stream.try_clone()?);
     let start = match Request::read(&mut reader, 0)? {
-        Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
+        Some((Request::Start(start), _)) if start.protocol == PROTOCOL => start,
         Some(_) => return Err(io::Error::other("the host does not begin with a start")),
         None => return Ok(()),
     };
@@ -49,18 +50,19 @@ pub fn run_broker() -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let (broker, not_kept) = match Serving::new(start, stream) {
         Ok(made) => made,
-        Err(problem) => return Answer::Unusable(problem).write(&mut writer),
+        Err(problem) => return send(&mut writer, &Answer::Unusable(problem), &[]),
     };
     let confined = broker_profile::confine(program.as_ref(), cache.as_deref().map(Path::new));
     if let Err(error) = confined {
-        return Answer::Unusable(error.to_string()).write(&mut writer);
+        return send(&mut writer, &Answer::Unusable(error.to_string()), &[]);
     }
-    broker.answer(&Answer::Ready {
+    let ready = Answer::Ready {
         public: *broker.maker.key().public().as_bytes(),
         engines: broker.maker.engines.map(|(engine, _)| engine),
-    });
+    };
+    broker.answer(&ready, &[]);
     if let Some(problem) = not_kept {
-        broker.answer(&Answer::NotKept(problem));
+        broker.answer(&Answer::NotKept(problem), &[]);
     }
 
     std::thread::scope(|scope| {
@@ -91,18 +93,23 @@ impl Maker {
         }
     }
 
-    /// An artifact that the cache does not take, for lack of room for example, goes to the host.
-    fn make(&self, task: &Task, begun: impl FnOnce(), not_kept: impl FnOnce(String)) -> Answer {
-        let id = task.id;
+    /// What is made of a component, and its artifact if the cache does not take that, for lack of room for example.
+    fn make(
+        &self,
+        task: &Task,
+        spent: &mut CompileCost,
+        begun: impl FnOnce(),
+        not_kept: impl FnOnce(String),
+    ) -> Result<(Made, Vec<u8>), CompileError> {
         let claim = Claim {
             component: &task.component,
             engine: &task.engine,
         };
-        let mut spent = CompileCost::default();
+        let cached = Ok((Made::Cached, Vec::new()));
         if let Store::Cache(cache) = &self.store
             && cache.holds(claim)
         {
-            return Answer::Cached { id, spent };
+            return cached;
         }
         begun();
         let cancelled = || task.cancelled.load(Ordering::Relaxed);
@@ -110,37 +117,25 @@ impl Maker {
             self.worker
                 .compile(task.layout, &task.wasm, task.budget, cancelled);
         spent.processor = processor;
-        let bytes = match compiled {
-            Ok(bytes) => bytes,
-            Err(error) => return Answer::Refused { id, spent, error },
-        };
+        let bytes = compiled?;
         if let Store::Cache(cache) = &self.store {
             match cache.put(claim, &bytes) {
                 Ok(true) => {
                     spent.artifact_bytes = bytes.len() as u64;
-                    return Answer::Cached { id, spent };
+                    return cached;
                 }
                 Ok(false) => {}
                 Err(error) => not_kept(error.to_string()),
             }
         }
-        let signature = claim.sign(&blake3::hash(&bytes), self.key());
-        Answer::Artifact {
-            id,
-            spent,
-            signature,
-            bytes,
-        }
+        let signature = claim.sign(&blake3::hash(&bytes), self.key()).to_vec();
+        Ok((Made::Artifact { signature }, bytes))
     }
 }
 
-/// The answer where the broker can't have a component compiled now.
-fn unavailable(id: u64, problem: &str) -> Answer {
-    Answer::Refused {
-        id,
-        spent: CompileCost::default(),
-        error: CompileError::unavailable(format!("the compile broker can't compile it: {problem}")),
-    }
+/// The error where the broker can't have a component compiled now.
+fn unavailable(problem: &str) -> CompileError {
+    CompileError::unavailable(format!("the compile broker can't compile it: {problem}"))
 }
 
 /// One component to be compiled.
@@ -216,7 +211,7 @@ impl Serving {
         workers: usize,
         scope: &'s std::thread::Scope<'s, '_>,
     ) -> io::Result<()> {
-        while let Some(request) = Request::read(from, component_bytes)? {
+        while let Some((request, wasm)) = Request::read(from, component_bytes)? {
             match request {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
@@ -230,7 +225,6 @@ impl Serving {
                     engine,
                     component,
                     budget,
-                    wasm,
                 } => {
                     let known = self
                         .maker
@@ -256,7 +250,12 @@ impl Serving {
                             Err(_) if queue.threads > 0 => {}
                             Err(error) => {
                                 drop(queue);
-                                self.answer(&unavailable(id, &error.to_string()));
+                                let answer = Answer::Ended {
+                                    id,
+                                    spent: CompileCost::default(),
+                                    made: Err(unavailable(&error.to_string())),
+                                };
+                                self.answer(&answer, &[]);
                                 continue;
                             }
                         }
@@ -283,13 +282,20 @@ impl Serving {
     fn work(&self) {
         while let Some(task) = self.next() {
             let id = task.id;
-            let begun = || self.answer(&Answer::Begun { id });
-            let not_kept = |problem| self.answer(&Answer::NotKept(problem));
+            let begun = || self.answer(&Answer::Begun { id }, &[]);
+            let not_kept = |problem| self.answer(&Answer::NotKept(problem), &[]);
+            let mut spent = CompileCost::default();
             // All that wait are answered, and the thread continues.
-            let made = catch_unwind(AssertUnwindSafe(|| self.maker.make(&task, begun, not_kept)));
-            let answer = made.unwrap_or_else(|_| unavailable(id, "it failed over the component"));
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                self.maker.make(&task, &mut spent, begun, not_kept)
+            }));
+            let made = made.unwrap_or_else(|_| Err(unavailable("it failed over the component")));
+            let (made, bytes) = made.map_or_else(
+                |error| (Err(error), Vec::new()),
+                |(made, bytes)| (Ok(made), bytes),
+            );
             self.queue().open.remove(&id);
-            self.answer(&answer);
+            self.answer(&Answer::Ended { id, spent, made }, &bytes);
         }
     }
 
@@ -321,9 +327,9 @@ impl Serving {
     }
 
     /// Ignores errors: if the host is gone, reading its requests fails, too.
-    fn answer(&self, answer: &Answer) {
+    fn answer(&self, answer: &Answer, bytes: &[u8]) {
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = answer.write(&mut *host);
+        let _ = send(&mut *host, answer, &[bytes]);
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
