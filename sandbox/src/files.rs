@@ -27,9 +27,9 @@ use std::sync::{Arc, OnceLock};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use wasmtime::component::{HasData, Linker, ResourceTable};
-use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn, spawn_blocking};
 
 use crate::exceeded::Exceeded;
@@ -37,6 +37,7 @@ use crate::held;
 use crate::violations::{ViolationKind, Violations};
 use counters::Slot;
 pub use counters::{FileCounters, FileLimits, OpenFile, OpenFiles};
+use path::VirtualPath;
 pub use plan::{Plan, PlanError};
 pub use resolve_beneath::Root;
 
@@ -166,6 +167,16 @@ impl Shared {
 
     fn threads(&self) -> &Arc<Semaphore> {
         self.counters.threads()
+    }
+
+    /// Runs `work` on a path, on a thread that may block.
+    async fn run<R: Send + 'static>(
+        &self,
+        path: &VirtualPath,
+        work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
+    ) -> FsResult<R> {
+        let done = run_blocking(self.threads(), work).await;
+        done.map_err(|fail| fail.raise(path.as_str(), &self.violations))
     }
 }
 

@@ -18,7 +18,7 @@ use super::metadata::{hash, hash_at, metadata, stat, timestamps};
 use super::path::{Rejected, VirtualPath, resolve};
 use super::resolved_path::{Opened, Request, ResolvedPath};
 use super::streams::{Reader, Writer};
-use super::{Fail, Shared, View, run_blocking};
+use super::{Fail, Shared, View};
 
 /// A guest's descriptor, as stored in the resource table.
 #[derive(Clone)]
@@ -93,9 +93,7 @@ async fn at<R: Send + 'static>(
     work: impl FnOnce(&ResolvedPath) -> Result<R, Fail> + Send + 'static,
 ) -> FsResult<R> {
     let (path, shared) = (place.path.clone(), place.shared.clone());
-    run_blocking(shared.threads(), move || work(&place))
-        .await
-        .map_err(|fail| fail.raise(path.as_str(), &shared.violations))
+    shared.run(&path, move || work(&place)).await
 }
 
 /// Runs an operation on a file, on a thread that may block.
@@ -103,11 +101,18 @@ async fn on<R: Send + 'static>(
     file: Arc<OpenFile>,
     work: impl FnOnce(&OpenFile) -> Result<R, Fail> + Send + 'static,
 ) -> FsResult<R> {
-    let shared = file.shared.clone();
-    let path = file.path.clone();
-    run_blocking(shared.threads(), move || work(&file))
-        .await
-        .map_err(|fail| fail.raise(path.as_str(), &shared.violations))
+    let (path, shared) = (file.path.clone(), file.shared.clone());
+    shared.run(&path, move || work(&file)).await
+}
+
+/// Waits until what was written is on the disk.
+async fn synchronise(descriptor: Descriptor, data_alone: bool) -> FsResult<()> {
+    match descriptor {
+        Descriptor::File(file) => on(file, move |file| file.sync(data_alone)).await,
+        Descriptor::Directory(directory) => {
+            at(directory.own()?, ResolvedPath::sync_directory).await
+        }
+    }
 }
 
 impl View<'_> {
@@ -220,12 +225,7 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn sync_data(&mut self, handle: Handle) -> FsResult<()> {
-        match self.descriptor(&handle)? {
-            Descriptor::File(file) => on(file, |file| file.sync(true)).await,
-            Descriptor::Directory(directory) => {
-                at(directory.own()?, ResolvedPath::sync_directory).await
-            }
-        }
+        synchronise(self.descriptor(&handle)?, true).await
     }
 
     async fn get_flags(&mut self, handle: Handle) -> FsResult<DescriptorFlags> {
@@ -308,12 +308,7 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn sync(&mut self, handle: Handle) -> FsResult<()> {
-        match self.descriptor(&handle)? {
-            Descriptor::File(file) => on(file, |file| file.sync(false)).await,
-            Descriptor::Directory(directory) => {
-                at(directory.own()?, ResolvedPath::sync_directory).await
-            }
-        }
+        synchronise(self.descriptor(&handle)?, false).await
     }
 
     async fn create_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {

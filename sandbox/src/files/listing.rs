@@ -15,7 +15,7 @@ use super::counters::Slot;
 use super::path::nameable;
 use super::plan::Access;
 use super::resolved_path::{Kind, ResolvedPath};
-use super::{Fail, LISTING, View, run_blocking};
+use super::{Fail, LISTING, View};
 
 /// Entries that are read from the directory at a time, shown or not.
 const PART: usize = 256;
@@ -46,22 +46,6 @@ impl Listing {
             }),
             ready: VecDeque::new(),
         })
-    }
-
-    /// The next entry that has been read.
-    pub(super) fn next(&mut self) -> Option<DirectoryEntry> {
-        self.ready.pop_front()
-    }
-
-    /// What the next part is read from; `None` at the end.
-    pub(super) fn take_source(&mut self) -> Option<Source> {
-        self.source.take()
-    }
-
-    /// Takes in what [`Source::read`] gave.
-    pub(super) fn refill(&mut self, source: Option<Source>, entries: Vec<DirectoryEntry>) {
-        self.source = source;
-        self.ready.extend(entries);
     }
 }
 
@@ -137,17 +121,17 @@ impl HostDirectoryEntryStream for View<'_> {
         let own = Resource::<Listing>::new_borrow(stream.rep());
         loop {
             let listing = self.table.get_mut(&own)?;
-            if let Some(entry) = listing.next() {
+            if let Some(entry) = listing.ready.pop_front() {
                 return Ok(Some(entry));
             }
-            let Some(source) = listing.take_source() else {
+            let Some(source) = listing.source.take() else {
                 return Ok(None);
             };
             let (path, shared) = (source.place.path.clone(), source.place.shared.clone());
-            let (source, entries) = run_blocking(shared.threads(), move || source.read())
-                .await
-                .map_err(|fail| fail.raise(path.as_str(), &shared.violations))?;
-            self.table.get_mut(&own)?.refill(source, entries);
+            let (source, entries) = shared.run(&path, move || source.read()).await?;
+            let listing = self.table.get_mut(&own)?;
+            listing.source = source;
+            listing.ready.extend(entries);
         }
     }
 
