@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolward_author::check::ImportFormat;
 use toolward_author::{AuthorError, create_directory};
 use toolward_bundle::component::{
-    AMPLIFIER_TOOL, Function, Functions, MadeFor, Surface, SurfaceError, Type, Usability,
+    Function, Functions, MadeFor, Surface, SurfaceError, Type, Usability,
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
@@ -19,6 +19,8 @@ use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_signing::id::Id;
 use toolward_support::report::{Code, Coded, codes};
+
+use crate::amplifier::{TOOL as AMPLIFIER_TOOL, WORLD as AMPLIFIER};
 
 mod aml;
 mod amplifier;
@@ -354,8 +356,9 @@ pub fn amplifier(
     spec: &str,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
+    AMPLIFIER.register();
     let surface = Surface::read(wasm)?;
-    usable(wasm, &surface, "amplifier")?;
+    usable(wasm, &surface, AMPLIFIER.word)?;
     let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;
     write::declarations(options)?;
     let described = Described {
@@ -369,7 +372,7 @@ pub fn amplifier(
     };
     let called = [Called {
         tool: options.bundle.id.clone(),
-        component: json!({ "world": "amplifier-tool" }),
+        component: json!({ "world": AMPLIFIER.name }),
         contract: write::contract(&described, options)?,
         function: AMPLIFIER_TOOL,
     }];

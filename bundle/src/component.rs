@@ -19,7 +19,7 @@ pub use functions::{
     Function, Functions, MAX_FIELDS, MAX_FUNCTIONS, MAX_KEBAB, MAX_PARAMETERS, MAX_TYPE_DEPTH,
     MAX_TYPES, Type, WithheldFunction,
 };
-pub use world::{AMPLIFIER_EXECUTE, AMPLIFIER_SPEC, AMPLIFIER_TOOL, MadeFor, Usability};
+pub use world::{MadeFor, Usability};
 
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";

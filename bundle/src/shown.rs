@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::argument::Text;
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_signing::manifest::FileRole;

@@ -80,7 +80,14 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
         &[toolward_registry::FailureReason::CODES],
     ),
     ("results.md", &[toolward_host::ErrorCode::CODES]),
-    ("importing.md", &[toolward_host::WorldErrorCode::CODES]),
+    (
+        "importing.md",
+        &[
+            toolward_host::WorldErrorCode::CODES,
+            #[cfg(feature = "adapters")]
+            toolward_adapters::amplifier::AmplifierCode::CODES,
+        ],
+    ),
     (
         COMMAND_ERRORS,
         &[

@@ -46,6 +46,8 @@ fn main() -> ExitCode {
 
 /// What a person or a client asks for.
 fn command() -> Exit {
+    #[cfg(feature = "adapters")]
+    toolward_adapters::amplifier::WORLD.register();
     let cli = Cli::of_process();
     let environment = Environment::read();
     let colour = cli.style.color.unwrap_or_default();

@@ -182,11 +182,11 @@ codes! {
         "The message lists them. AIP-30 has others in the driver's entry file, which no host runs: a call that gives the \
          input goes to another driver. `toolward show TOOL --drivers` names the transform.";
     COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` describes how to call a component",
-        "Only with `kind: component`. `world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
+        "Only with `kind: component`. `world` is toolward, wit or a world of another host. For wit, `export` names a function, `arguments` is named or \
          whole, `result` unwrap or keep, `bytes` base64, utf8 or array. The other worlds have no more fields.";
     COMPONENT_WORLD_UNKNOWN = "component-world-unknown", "`metadata.component.world` is a world that hosts call",
-        "Write `toolward` for the handler of toolward:driver, `wit` for a function with typed parameters, \
-         `amplifier-tool` for a tool of Amplifier.";
+        "Write `toolward` for the handler of toolward:driver, `wit` for a function with typed parameters. Another host's \
+         world is known only if this program has the adapter for that host.";
     HTTP_SECRET_UNUSED = "http-secret-unused" Warning, "a declarative driver names a secret that it never sends",
         "`auth.state.env` declares the secret, so the operator is asked for it. A request has it only if a header or a \
          parameter has `${secrets.NAME}`.";

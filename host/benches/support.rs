@@ -21,7 +21,7 @@ use wasmtime_wasi_http::{
 mod bindings {
     wasmtime::component::bindgen!({
         world: "driver",
-        path: "wit",
+        path: "../wit",
         imports: { default: trappable },
         exports: { default: async },
     });

@@ -12,12 +12,13 @@ use std::time::Instant;
 use rustix::process::{Resource, getrlimit};
 use tokio::sync::OwnedSemaphorePermit;
 use toolward_policy::{LimitName, Limits};
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::files::{OpenFile, OpenFiles};
 use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
 use toolward_support::helper::lock;
 
 use crate::api::LOCAL;
 use crate::api::result::CallError;
-use crate::exceeded::Exceeded;
 pub(crate) use gate::Gate;
 use gate::Sum;
 use memory::CallMemory;
@@ -146,29 +147,27 @@ fn default_total() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
 }
 
-/// The right to hold one file open, counted over all calls; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct OpenFile {
+/// One open file, until it is dropped.
+struct HeldFile {
     files: Arc<CallFiles>,
     principal: Arc<Gate>,
     publisher: Arc<Gate>,
 }
 
-impl Path {
-    /// One more open file of this call.
-    pub(crate) fn open_file(&self) -> Result<OpenFile, Exceeded> {
+impl OpenFiles for Path {
+    fn open(&self) -> Result<OpenFile, Exceeded> {
         let (principal, publisher) = (&self.principal, &self.publisher);
         let taken = (self.files.0).take(&principal.files, Some(&publisher.files), 1, 0);
         taken.map_err(|full| full.exceeded)?;
-        Ok(OpenFile {
+        Ok(Box::new(HeldFile {
             files: self.files.clone(),
             principal: principal.clone(),
             publisher: publisher.clone(),
-        })
+        }))
     }
 }
 
-impl Drop for OpenFile {
+impl Drop for HeldFile {
     fn drop(&mut self) {
         let (principal, publisher) = (&self.principal, &self.publisher);
         (self.files.0).give_back(&principal.files, Some(&publisher.files), 1);

@@ -11,13 +11,14 @@ use toolward_egress::Transport;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Limits, Machine, Policy};
+use toolward_sandbox::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
+use toolward_sandbox::error::HostError;
+use toolward_sandbox::files::workspaces::{self, Mapping, Workspaces};
 use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
-use crate::api::error::HostError;
 use crate::api::facts::CallListener;
 use crate::catalogue::WithheldTool;
-use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::executor::{Executor, MakeExecutor};
 use crate::host::Host;
 use crate::recording::Recording;
@@ -25,7 +26,6 @@ use crate::secrets::SecretStore;
 use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::tape::Tape;
-use crate::workspace::{self, Mapping, Workspaces};
 
 impl Host {
     /// Starts to build a host.
@@ -307,7 +307,7 @@ impl HostBuilder {
             paths.map(|path| ("a program of an [[exec]]", Path::new(path)))
         });
         let protected: Vec<(&str, &Path)> = given.chain(programs).collect();
-        workspace::check(&mappings, &protected)
+        workspaces::check(&mappings, &protected)
     }
 }
 

@@ -12,12 +12,12 @@ use toolward_bundle::content::Content;
 use toolward_bundle::surface::BundleSurface;
 use toolward_contract::driver::Driver;
 use toolward_policy::{Contract, DuplicateId, Implementation, ToolRoutes};
+use toolward_sandbox::error::HostError;
 use toolward_signing::Digest;
 use toolward_state::Withdrawal;
 
 use crate::admission::Admission;
 use crate::api::approval::Chain;
-use crate::api::error::HostError;
 use crate::executor::Executors;
 use crate::recording::RecordedTool;
 use crate::services::Services;

@@ -122,7 +122,7 @@ pub struct Asked {
     /// What it asks, in order.
     pub questions: Vec<Question>,
     /// Opaque state of the driver. May contain secrets.
-    #[serde(with = "crate::api::base64")]
+    #[serde(with = "toolward_sandbox::result::base64")]
     pub state: Vec<u8>,
     /// What it has spent of its budgets.
     pub spent: Spent,

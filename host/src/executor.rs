@@ -19,6 +19,9 @@ use toolward_bundle::component::Component;
 use toolward_contract::driver::{Driver, DriverKind, Implements};
 use toolward_contract::tool::Tool;
 use toolward_policy::{ContextText, Grant};
+use toolward_sandbox::invocation::{CallEnd, Invocation};
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::turns::Turns;
 use toolward_support::report::{Code, codes};
 
 use self::component::{ComponentExecutor, Preparer};
@@ -29,14 +32,11 @@ pub(crate) use self::memory::AttemptMemory;
 pub(crate) use self::replay::RecordedInput;
 use self::replay::ReplayExecutor;
 use crate::api::approval::ShownRequest;
-use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode};
+use crate::call_context::CallContext;
+use crate::call_scope::CallScope;
 use crate::elicitation::OpenForms;
 use crate::imports::{BoxFuture, CallerBudget};
-use crate::invocation::{CallEnd, Invocation};
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::CallContext;
-use crate::sandbox::turns::Turns;
 use crate::tape::{Replayed, Tape};
 
 /// Carries out the calls of one driver.

@@ -9,24 +9,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolward_bundle::content::Content;
+use toolward_sandbox::compile::CompileBackend;
+use toolward_sandbox::engine::EngineProfile;
+use toolward_sandbox::error::HostError;
+use toolward_sandbox::invocation::CallEnd;
 use tracing::Instrument;
 
 use crate::admission::Admission;
-use crate::api::error::HostError;
 use crate::api::event::EventFilter;
 use crate::api::facts::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::catalogue::{Catalogue, ToolFacts, WithheldTool};
-use crate::compile::CompileBackend;
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
 use crate::executor::component::Preparer;
 use crate::executor::{Executors, MakeExecutor};
 use crate::imports::{BoxFuture, CallTools};
-use crate::invocation::CallEnd;
 use crate::pipeline::call_record::CallRecord;
-use crate::sandbox::engine::EngineProfile;
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
 

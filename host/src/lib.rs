@@ -27,11 +27,13 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod access;
 mod admission;
 mod api;
 mod builder;
+mod call_context;
+mod call_scope;
 mod catalogue;
-pub mod compile;
 /// Confines a process that runs guests, so that a guest that escapes the engine reaches little. What a host needs of
 /// the profiles of `toolward-confine`.
 pub mod confine {
@@ -40,17 +42,14 @@ pub mod confine {
         State, SystemCalls, only_files, outlook, outlook_with,
     };
 }
-mod cores;
 pub mod digest;
 mod elicitation;
 mod events;
-mod exceeded;
 mod executor;
 mod extensions;
 mod health;
 mod host;
 mod imports;
-mod invocation;
 pub mod memory;
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -59,13 +58,11 @@ mod pipeline;
 mod recording;
 mod redact;
 mod requirements;
-mod sandbox;
 pub mod secrets;
 mod services;
 mod shared_state;
 mod tape;
 mod validation_pool;
-mod workspace;
 
 pub use admission::ReadProgress;
 pub use api::LOCAL;
@@ -73,54 +70,54 @@ pub use api::approval::{
     ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
     ShownRequest, Verdict,
 };
-pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::facts::{CALL_LOG, CallFacts, CallListener, CallStage, RefusedCall, Tried};
 pub use api::facts::{Cancellation, SharedCancellation};
-pub use api::observer::{Compiling, Observer, Progress};
+pub use api::observer::{Compiling, Observer};
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
     LogRecord, Origin, Output, Reply, ResourceBody, Role, WorldErrorCode,
 };
-pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use builder::HostBuilder;
+pub use call_context::CallContext;
+pub use call_scope::CallScope;
 pub use catalogue::{
     DriverFacts, Icon, LoadedDriver, ToolFacts, Unserved, UnservedDriver, WithheldReason,
     WithheldTool,
 };
-pub use compile::{
-    Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
-    Compiler, InProcess,
-};
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
-pub use exceeded::{DeadlinePassed, Exceeded};
 pub use executor::{AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
 pub use host::Host;
 pub use imports::{
     BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
-    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, SecretError, SecretReply,
+    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, SecretReply,
     SecretRequest, ToolReply,
-};
-pub use invocation::{
-    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, Invocation, QuestionAnswer,
-    QuestionReply, Resumption, ToolCall,
 };
 pub use recording::has_hidden;
 pub use requirements::Requirements;
-pub use sandbox::call_scope::CallScope;
-pub use sandbox::context::CallContext;
-pub use sandbox::engine::EngineProfile;
 pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
+pub use toolward_sandbox::compile::{
+    self, Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits,
+    CompileReason, Compiler, InProcess,
+};
+pub use toolward_sandbox::engine::EngineProfile;
+pub use toolward_sandbox::error::HostError;
+pub use toolward_sandbox::exceeded::{DeadlinePassed, Exceeded};
+pub use toolward_sandbox::invocation::{
+    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, Invocation, QuestionAnswer,
+    QuestionReply, Resumption, ToolCall,
+};
+pub use toolward_sandbox::violations::{EndsCall, Violation, ViolationKind};
 
 /// The codes of why a tool is blocked that this host can't give what was granted.
 pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
     executor::CODES,
-    workspace::Unusable::CODES,
-    sandbox::files::PlanError::CODES,
+    toolward_sandbox::files::workspaces::Unusable::CODES,
+    toolward_sandbox::files::PlanError::CODES,
 ];
 pub use toolward_state::{Denials, DenialsError};

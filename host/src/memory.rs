@@ -27,6 +27,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+pub use toolward_sandbox::engine::finds_written_pages;
 
 /// Returns all free memory of the allocator to the kernel. The time grows with the
 /// memory in use; threads that allocate meanwhile may wait.
@@ -46,13 +47,6 @@ fn trim() {
     // SAFETY: takes a number and touches only free memory, under the allocator's own
     // locks. Its result only tells whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
-}
-
-/// Whether the kernel can say which pages of a memory were written (`PAGEMAP_SCAN`), so
-/// that only those are reset between calls. Call it before the process confines itself, unless a broker was opened: the
-/// first call opens what is asked, which a confined process can't.
-pub fn finds_written_pages() -> bool {
-    wasmtime::PoolingAllocationConfig::is_pagemap_scan_available()
 }
 
 /// Bytes of memory that this process can have: the machine's, or the limit of its control

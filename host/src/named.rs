@@ -223,10 +223,8 @@ impl KeptReply {
         let (first, rest) = match result {
             Ok(output) => (Some(&output.structured), (None, &*output.content, source)),
             Err(error) => {
-                let without_cause = CallError {
-                    cause: None,
-                    ..error.clone()
-                };
+                let mut without_cause = error.clone();
+                without_cause.cause = None;
                 (error.cause.as_ref(), (Some(without_cause), &[][..], source))
             }
         };
@@ -242,10 +240,10 @@ impl KeptReply {
         let (has_first, (error, content, source)): (bool, (Option<CallError>, _, ReplySource)) =
             Deserialize::deserialize(&mut documents).ok()?;
         let result = match error {
-            Some(error) => Err(CallError {
-                cause: has_first.then_some(first),
-                ..error
-            }),
+            Some(mut error) => {
+                error.cause = has_first.then_some(first);
+                Err(error)
+            }
             None => Ok(Output {
                 structured: first,
                 content,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use toolward_egress::Transport;
 use toolward_policy::{Limits, Machine, Policy};
+use toolward_sandbox::files::workspaces::Workspaces;
 use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
@@ -13,7 +14,6 @@ use crate::events::EventHub;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::tape::Tape;
-use crate::workspace::Workspaces;
 
 /// Everything beyond bundles that calls depend on.
 pub(crate) struct Services {

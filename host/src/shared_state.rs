@@ -5,15 +5,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::admission::{Admission, MemoryLease, ReadProgress};
-use crate::api::error::HostError;
 use crate::api::event::EventFilter;
 use crate::elicitation::OpenForms;
 use crate::events::{EventHub, Events};
 use crate::named::NamedCalls;
-use crate::sandbox::engine::{EngineProfile, Ready};
-use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
 use toolward_policy::Limits;
+use toolward_sandbox::engine::{EngineProfile, Ready};
+use toolward_sandbox::error::HostError;
+use toolward_sandbox::turns::Turns;
 use toolward_state::{Approvals, Denials, HostState, Keys, Local, ServedBundles, Withdrawal};
 use toolward_support::helper::lock;
 
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,
     /// The engine that has the slots for the calls of this admission.
-    ready: Mutex<Option<(Arc<Admission>, Ready)>>,
+    ready: Mutex<Option<(Arc<Admission>, Arc<Ready>)>>,
 }
 
 impl Default for SharedState {
@@ -174,7 +174,7 @@ impl SharedState {
         &self,
         admission: &Arc<Admission>,
         profile: &EngineProfile,
-    ) -> Result<Ready, HostError> {
+    ) -> Result<Arc<Ready>, HostError> {
         let mut known = lock(&self.shared.ready);
         if let Some((same, ready)) = &*known
             && Arc::ptr_eq(same, admission)
@@ -238,7 +238,7 @@ pub(crate) struct HostEngine {
     shared_state: SharedState,
     admission: Arc<Admission>,
     profile: EngineProfile,
-    made: OnceLock<Ready>,
+    made: OnceLock<Arc<Ready>>,
 }
 
 impl HostEngine {
@@ -256,12 +256,12 @@ impl HostEngine {
     }
 
     /// The engine, if it has been made.
-    pub(crate) fn made(&self) -> Option<&Ready> {
+    pub(crate) fn made(&self) -> Option<&Arc<Ready>> {
         self.made.get()
     }
 
     /// The engine. The first time takes some milliseconds.
-    pub(crate) fn get(&self) -> Result<&Ready, HostError> {
+    pub(crate) fn get(&self) -> Result<&Arc<Ready>, HostError> {
         if let Some(ready) = self.made.get() {
             return Ok(ready);
         }
@@ -303,7 +303,7 @@ mod tests {
         let ready = |limits: &Limits| {
             let profile = EngineProfile::for_limits(limits);
             let ready = shared_state.ready(&shared_state.admission(limits), &profile);
-            ready.expect("an engine").linker
+            ready.expect("an engine")
         };
         let limits = Limits {
             concurrency: 2,

@@ -9,9 +9,8 @@ use serde_json::Value;
 use toolward_ledger::cassette::{Cassette, CassetteCall};
 use toolward_ledger::record::{Hash, Hex, Id, Person};
 use toolward_ledger::tree::leaf_hash;
+use toolward_sandbox::result::shortened;
 use toolward_support::helper::lock;
-
-use crate::api::result::shortened;
 
 /// Recorded inputs that are compared with an input that equals none of them.
 const MAX_COMPARED: usize = 32;

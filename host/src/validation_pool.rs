@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use toolward_contract::schema::Schema;
+use toolward_sandbox::deadline;
+use toolward_sandbox::turns::cores;
 use toolward_support::helper::lock;
 
 use toolward_policy::{LimitName, own};
@@ -15,8 +17,6 @@ use toolward_state::{PlaceLimits, places_of_process};
 
 use crate::admission::{Gate, Gates};
 use crate::api::result::CallError;
-use crate::cores::cores;
-use crate::sandbox::deadline;
 
 /// Bytes of JSON times weight of the schema. A check below it takes microseconds, and a
 /// few milliseconds at worst, so moving it to a thread does not pay.

@@ -33,7 +33,7 @@ impl ProgramExecutor {
     }
 
     /// The operator's line of a grant, and its number at the broker.
-    fn line<'g>(&self, grant: &'g Grant) -> Result<(u32, &'g ExecRule), CallError> {
+    fn line<'g>(&self, grant: &'g Grant) -> Result<(usize, &'g ExecRule), CallError> {
         let rule = grant
             .program()
             .ok_or_else(|| CallError::internal("this driver has no program"))?;

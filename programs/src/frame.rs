@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::ExecProblem;
 use crate::line::Line;
-use toolward_support::helper::frames::{Body, frame, head};
+use toolward_support::helper::frames::{receive, send};
 
 /// The version of the protocol; both sides are usually of one build.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// The most bytes of a [`Start`], which has all lines of a policy.
 const START_BYTES: usize = 64 << 20;
 
-/// The most bytes of an [`Ending`].
-const ENDING_BYTES: usize = 64 << 10;
+/// The most bytes of a message without a [`Start`], an input or an output.
+const SMALL: usize = 64 << 10;
 
 /// Bytes that are kept of a program's standard error: the last ones.
 pub(crate) const STDERR_BYTES: usize = 64 << 10;
@@ -36,14 +36,16 @@ pub(crate) struct Start {
 }
 
 /// From the host to the broker.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) enum Request {
     Start(Box<Start>),
+    /// Runs the program of a line on the bytes of the message.
     Run {
         id: u64,
-        line: u32,
-        /// `None`: the kernel only loads the program, which then ends before its first instruction.
-        input: Option<Vec<u8>>,
+        line: usize,
+        /// The kernel only loads the program, which then ends before its first instruction.
+        is_trial: bool,
     },
     /// A run that was taken starts.
     Go {
@@ -75,11 +77,16 @@ pub(crate) enum Ending {
 }
 
 /// From the broker to the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The broker has a run, and starts it once the host still wants it.
-    Taken(u64),
-    Ended(u64, Run),
+    Taken { id: u64 },
+    /// A run ended. The bytes of the message are what the program wrote, `stdout` bytes of it to standard output.
+    Ended {
+        id: u64,
+        ending: Ending,
+        stdout: usize,
+    },
 }
 
 /// A run that ended, and what the program wrote.
@@ -108,119 +115,62 @@ impl From<Ending> for Run {
     }
 }
 
-const START: u8 = 1;
-const RUN: u8 = 2;
-const CANCEL: u8 = 3;
-const TRIAL: u8 = 4;
-const GO: u8 = 5;
-const ENDED: u8 = 11;
-const TAKEN: u8 = 12;
-
-pub(crate) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
-    frame(to, START, &[&serde_json::to_vec(start)?])
-}
-
-pub(crate) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>) -> io::Result<()> {
-    let (kind, input) = match input {
-        Some(input) => (RUN, input),
-        None => (TRIAL, &[][..]),
-    };
-    frame(to, kind, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
-}
-
-pub(crate) fn go(to: &mut impl Write, id: u64) -> io::Result<()> {
-    frame(to, GO, &[&id.to_le_bytes()])
-}
-
-pub(crate) fn taken(to: &mut impl Write, id: u64) -> io::Result<()> {
-    frame(to, TAKEN, &[&id.to_le_bytes()])
-}
-
-pub(crate) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
-    frame(to, CANCEL, &[&id.to_le_bytes()])
-}
-
 impl Request {
-    /// The next request; `None` at the end. No input is larger than `input_bytes`.
-    pub(crate) fn read(from: &mut impl Read, input_bytes: usize) -> io::Result<Option<Self>> {
-        let Some((kind, length)) = head(from)? else {
-            return Ok(None);
+    /// The next request, which is a [`Start`] if it `is_first`; `None` at the end. No input is larger than
+    /// `input_bytes`.
+    pub(crate) fn read(
+        from: &mut impl Read,
+        is_first: bool,
+        input_bytes: usize,
+    ) -> io::Result<Option<(Self, Vec<u8>)>> {
+        let most = match is_first {
+            true => START_BYTES,
+            false => SMALL,
         };
-        let most = match kind {
-            START => START_BYTES,
-            RUN => input_bytes.saturating_add(8 + 4),
-            TRIAL => 8 + 4,
-            _ => 8,
-        };
-        let mut body = Body::of(from, length, most)?;
-        Ok(Some(match kind {
-            START => Self::Start(serde_json::from_slice(&body.rest()?)?),
-            RUN => Self::Run {
-                id: body.number()?,
-                line: u32::from_le_bytes(body.take()?),
-                input: Some(body.rest()?),
-            },
-            TRIAL => Self::Run {
-                id: body.number()?,
-                line: u32::from_le_bytes(body.take()?),
-                input: None,
-            },
-            GO => Self::Go { id: body.number()? },
-            CANCEL => Self::Cancel { id: body.number()? },
-            _ => return Err(io::Error::other("an unknown request")),
-        }))
-    }
-}
-
-impl Run {
-    pub(crate) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
-        let ending = serde_json::to_vec(&self.ending)?;
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
-        let parts: [&[u8]; 6] = [
-            &id.to_le_bytes(),
-            &length(&ending)?.to_le_bytes(),
-            &length(&self.stdout)?.to_le_bytes(),
-            &ending,
-            &self.stdout,
-            &self.stderr,
-        ];
-        frame(to, ENDED, &parts)
+        receive(from, most, |request| match request {
+            Self::Run {
+                is_trial: false, ..
+            } => input_bytes,
+            _ => 0,
+        })
     }
 }
 
 impl Answer {
     /// The next answer; `None` at the end. No output is larger than `output_bytes`.
-    pub(crate) fn read(from: &mut impl Read, output_bytes: usize) -> io::Result<Option<Self>> {
-        let Some((kind, length)) = head(from)? else {
-            return Ok(None);
+    pub(crate) fn read(
+        from: &mut impl Read,
+        output_bytes: usize,
+    ) -> io::Result<Option<(Self, Vec<u8>)>> {
+        receive(from, SMALL, |answer| match answer {
+            Self::Taken { .. } => 0,
+            Self::Ended { .. } => output_bytes.saturating_add(STDERR_BYTES),
+        })
+    }
+}
+
+impl Run {
+    /// Sends it to the host.
+    pub(crate) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
+        let answer = Answer::Ended {
+            id,
+            ending: self.ending.clone(),
+            stdout: self.stdout.len(),
         };
-        match kind {
-            TAKEN => return Ok(Some(Self::Taken(Body::of(from, length, 8)?.number()?))),
-            ENDED => {}
-            _ => return Err(io::Error::other("an unknown answer")),
+        send(to, &answer, &[&self.stdout, &self.stderr])
+    }
+
+    /// A run of what an answer has.
+    pub(crate) fn of(ending: Ending, stdout: usize, mut bytes: Vec<u8>) -> io::Result<Self> {
+        if stdout > bytes.len() {
+            return Err(io::Error::other("an answer that is too short"));
         }
-        let most = output_bytes
-            .saturating_add(STDERR_BYTES)
-            .saturating_add(ENDING_BYTES);
-        let mut body = Body::of(from, length, most)?;
-        let id = body.number()?;
-        let of_ending = u32::from_le_bytes(body.take()?);
-        let of_stdout = u32::from_le_bytes(body.take()?);
-        let mut rest = body.rest()?;
-        let short = || io::Error::other("an answer that is too short");
-        let mut split = |length: u32| {
-            let length = usize::try_from(length).map_err(io::Error::other)?;
-            let after = (length <= rest.len()).then(|| rest.split_off(length));
-            Ok::<_, io::Error>(std::mem::replace(&mut rest, after.ok_or_else(short)?))
-        };
-        let ending = serde_json::from_slice(&split(of_ending)?)?;
-        let stdout = split(of_stdout)?;
-        let run = Run {
+        let stderr = bytes.split_off(stdout);
+        Ok(Self {
             ending,
-            stdout,
-            stderr: rest,
-        };
-        Ok(Some(Self::Ended(id, run)))
+            stdout: bytes,
+            stderr,
+        })
     }
 }
 
@@ -230,21 +180,29 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_cut_off_is_refused_before_it_is_held() {
+        let run = |is_trial| Request::Run {
+            id: 7,
+            line: 3,
+            is_trial,
+        };
         let mut bytes = Vec::new();
-        run(&mut bytes, 7, 3, Some(b"{}")).unwrap();
-        let read = Request::read(&mut bytes.as_slice(), 2).unwrap();
-        assert!(
-            matches!(read, Some(Request::Run { id: 7, line: 3, input: Some(input) }) if input == b"{}")
-        );
-        assert!(Request::read(&mut bytes.as_slice(), 1).is_err());
+        send(&mut bytes, &run(false), &[b"{}"]).unwrap();
+        let read = |bytes: &[u8], most| Request::read(&mut &*bytes, false, most);
+        assert!(matches!(
+            read(&bytes, 2).unwrap(),
+            Some((Request::Run { id: 7, line: 3, is_trial: false }, input)) if input == b"{}"
+        ));
+        assert!(read(&bytes, 1).is_err());
         for end in 1..bytes.len() {
-            let mut cut = bytes.get(..end).unwrap();
-            assert!(Request::read(&mut cut, 2).is_err(), "{end}");
+            assert!(read(bytes.get(..end).unwrap(), 2).is_err(), "{end}");
         }
-        let huge = [RUN, 0xff, 0xff, 0xff, 0xff];
-        assert!(Request::read(&mut huge.as_slice(), 1 << 20).is_err());
+        let mut trial = Vec::new();
+        send(&mut trial, &run(true), &[b"{}"]).unwrap();
+        assert!(read(&trial, 2).is_err());
+        let huge = [1, 0xff, 0xff, 0xff, 0xff];
+        assert!(read(&huge, 1 << 20).is_err());
         let unknown = [9, 0, 0, 0, 0];
-        assert!(Request::read(&mut unknown.as_slice(), 2).is_err());
+        assert!(read(&unknown, 2).is_err());
     }
 
     #[test]
@@ -256,17 +214,23 @@ mod tests {
         };
         let mut bytes = Vec::new();
         run.write(&mut bytes, 9).unwrap();
-        let read = Answer::read(&mut bytes.as_slice(), 3).unwrap();
-        assert_eq!(read, Some(Answer::Ended(9, run.clone())));
-        // A length that is not that of what follows.
-        let at = 5 + 8;
-        for place in [at, at + 4] {
-            let mut forged = bytes.clone();
-            forged[place + 3] = 0xff;
-            assert!(Answer::read(&mut forged.as_slice(), 3).is_err());
+        match Answer::read(&mut bytes.as_slice(), 3).unwrap() {
+            Some((
+                Answer::Ended {
+                    id: 9,
+                    ending,
+                    stdout,
+                },
+                bytes,
+            )) => {
+                assert_eq!(Run::of(ending.clone(), stdout, bytes.clone()).unwrap(), run);
+                // A length that is not that of what follows.
+                assert!(Run::of(ending, 7, bytes).is_err());
+            }
+            other => panic!("{other:?}"),
         }
         let large = Run {
-            stdout: vec![0; ENDING_BYTES + STDERR_BYTES + 1],
+            stdout: vec![0; STDERR_BYTES + 1],
             ..run
         };
         let mut bytes = Vec::new();

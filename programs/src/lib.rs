@@ -27,12 +27,12 @@ use std::sync::Arc;
 use toolward_contract::driver::Driver;
 use toolward_host::Executor;
 use toolward_policy::{ExecRule, Limits, Policy};
-use toolward_support::helper;
+use toolward_support::helper::{self, frames::send};
 use toolward_support::report::codes;
 
 use self::executor::ProgramExecutor;
 pub use self::file::{ExecProblem, check};
-use self::frame::{Ending, PROTOCOL, Run, Start};
+use self::frame::{Ending, PROTOCOL, Request, Run, Start};
 use self::line::Line;
 use self::link::Link;
 pub use self::runner::run_runner;
@@ -133,7 +133,7 @@ impl ExecBroker {
             input_bytes,
             lines,
         };
-        match frame::start(&mut socket, &start) {
+        match send(&mut socket, &Request::Start(Box::new(start)), &[]) {
             // A broker that has already died is reported for the first call.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
             _ => Ok(Self {
@@ -152,13 +152,12 @@ impl ExecBroker {
     }
 
     /// The number of a line, if the broker was started with it.
-    fn number(&self, rule: &ExecRule) -> Option<u32> {
-        let place = self.inner.rules.iter().position(|known| known == rule)?;
-        u32::try_from(place).ok()
+    fn number(&self, rule: &ExecRule) -> Option<usize> {
+        self.inner.rules.iter().position(|known| known == rule)
     }
 
     /// Runs the program of a line. Dropping the future ends it.
-    async fn run(&self, line: u32, input: String) -> Result<Run, String> {
+    async fn run(&self, line: usize, input: String) -> Result<Run, String> {
         let inner = self.inner.clone();
         inner.link.run(line, Some(input)).await
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::frame::{self, Answer, Ending, Run};
-use toolward_support::helper::{self, Outgoing, lock};
+use crate::frame::{Answer, Ending, Request, Run};
+use toolward_support::helper::{self, Outgoing, frames::send, lock};
 
 /// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
 const MAX_OPEN: usize = 256;
@@ -69,9 +69,9 @@ impl Drop for Cancel {
     fn drop(&mut self) {
         // One that was answered has no sender.
         if lock(&self.shared.waiting).senders.contains_key(&self.id) {
-            let mut cancel = Vec::new();
-            if frame::cancel(&mut cancel, self.id).is_ok() {
-                self.outgoing.send(cancel);
+            let mut frames = Vec::new();
+            if send(&mut frames, &Request::Cancel { id: self.id }, &[]).is_ok() {
+                self.outgoing.send(frames);
             }
         }
     }
@@ -90,15 +90,17 @@ impl Link {
 
     /// Runs the program of a line, until it ends or the future is dropped. Without an input, the kernel only loads it.
     /// A run that is dropped before the broker has taken it never starts, however late the broker reads of it.
-    pub(crate) async fn run(&self, line: u32, input: Option<String>) -> Result<Run, String> {
+    pub(crate) async fn run(&self, line: usize, input: Option<String>) -> Result<Run, String> {
         let outgoing = self.listen()?;
-        let mut run = Vec::new();
         let Some((id, receivers)) = self.shared.register()? else {
             return Ok(Ending::Busy.into());
         };
-        let input = input.as_deref().map(str::as_bytes);
-        frame::run(&mut run, id, line, input).map_err(|error| error.to_string())?;
-        outgoing.send(run);
+        let is_trial = input.is_none();
+        let request = Request::Run { id, line, is_trial };
+        let mut frames = Vec::new();
+        let input = input.unwrap_or_default();
+        send(&mut frames, &request, &[input.as_bytes()]).map_err(|error| error.to_string())?;
+        outgoing.send(frames);
         let cancel = Cancel {
             id,
             outgoing: outgoing.clone(),
@@ -107,9 +109,10 @@ impl Link {
         match tokio::time::timeout(TAKEN_WITHIN, receivers.taken).await {
             Err(_elapsed) => return Ok(Ending::Silent.into()),
             Ok(Ok(())) => {
-                let mut go = Vec::new();
-                frame::go(&mut go, id).map_err(|error| error.to_string())?;
-                outgoing.send(go);
+                let mut frames = Vec::new();
+                let go = Request::Go { id };
+                send(&mut frames, &go, &[]).map_err(|error| error.to_string())?;
+                outgoing.send(frames);
             }
             // It was refused, or the connection has ended.
             Ok(Err(_)) => {}
@@ -146,6 +149,10 @@ impl Drop for Link {
     }
 }
 
+fn not_understood(error: &io::Error) -> String {
+    format!("the broker of programs can't be understood: {error}")
+}
+
 impl Shared {
     /// A number for a run; `None` where too many have no answer.
     fn register(&self) -> Result<Option<(u64, Receivers)>, String> {
@@ -179,20 +186,24 @@ impl Shared {
         let problem = loop {
             match Answer::read(&mut from, output_bytes) {
                 // A cancelled run has no receiver.
-                Ok(Some(Answer::Taken(id))) => {
+                Ok(Some((Answer::Taken { id }, _))) => {
                     let mut waiting = lock(&self.waiting);
                     let senders = waiting.senders.get_mut(&id);
                     if let Some(taken) = senders.and_then(|senders| senders.taken.take()) {
                         let _ = taken.send(());
                     }
                 }
-                Ok(Some(Answer::Ended(id, run))) => {
+                Ok(Some((Answer::Ended { id, ending, stdout }, bytes))) => {
+                    let run = match Run::of(ending, stdout, bytes) {
+                        Ok(run) => run,
+                        Err(error) => break not_understood(&error),
+                    };
                     if let Some(senders) = lock(&self.waiting).senders.remove(&id) {
                         let _ = senders.ended.send(run);
                     }
                 }
                 Ok(None) => break "the broker of programs has ended".to_owned(),
-                Err(error) => break format!("the broker of programs can't be understood: {error}"),
+                Err(error) => break not_understood(&error),
             }
         };
         self.end(&problem);

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::broker::Broker;
 use crate::file::ExecProblem;
-use crate::frame::{self, Ending, PROTOCOL, Request, Run};
+use crate::frame::{Answer, Ending, PROTOCOL, Request, Run};
 use crate::job;
 use toolward_support::helper::connection;
+use toolward_support::helper::frames::send;
 
 /// Programs that run at once.
 const AT_ONCE: usize = 16;
@@ -31,8 +32,8 @@ const MAX_THREADS: usize = 2 * AT_ONCE;
 pub fn run_broker() -> io::Result<()> {
     let stream = UnixStream::from(OwnedFd::from(connection()?));
     let mut reader = io::BufReader::new(stream.try_clone()?);
-    let start = match Request::read(&mut reader, 0)? {
-        Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
+    let start = match Request::read(&mut reader, true, 0)? {
+        Some((Request::Start(start), _)) if start.protocol == PROTOCOL => start,
         Some(_) => return Err(io::Error::other("the host does not begin with a start")),
         None => return Ok(()),
     };
@@ -77,7 +78,7 @@ impl Serving {
         input_bytes: usize,
         scope: &'s std::thread::Scope<'s, '_>,
     ) -> io::Result<()> {
-        while let Some(request) = Request::read(from, input_bytes)? {
+        while let Some((request, input)) = Request::read(from, false, input_bytes)? {
             match request {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
@@ -94,8 +95,8 @@ impl Serving {
                     }
                 }
                 Request::Go { id } => self.go(id, scope),
-                Request::Run { id, line, input } => {
-                    let line = usize::try_from(line).map_err(io::Error::other)?;
+                Request::Run { id, line, is_trial } => {
+                    let input = (!is_trial).then_some(input);
                     if line >= self.broker.lines.len() {
                         return Err(io::Error::other("a line that is not there"));
                     }
@@ -118,7 +119,7 @@ impl Serving {
                     running.insert(id, State::Taken { line, input });
                     drop(running);
                     // Without a host, reading its requests fails, too.
-                    let _ = frame::taken(&mut *self.host(), id);
+                    let _ = send(&mut *self.host(), &Answer::Taken { id }, &[]);
                 }
             }
         }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolward_author::create_directory;
-use toolward_bundle::component::AMPLIFIER_SPEC;
 use toolward_contract::json::{self, Limits};
 
 use super::ImportError;
 use super::document::{NewBundle, document};
+use crate::amplifier::SPEC as AMPLIFIER_SPEC;
 
 /// The tool of the bundle that asks a component for its description.
 const SPEC_TOOL: &str = "import.get-spec";

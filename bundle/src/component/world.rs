@@ -1,5 +1,7 @@
 //! The world of a component, by its exports.
 
+use toolward_contract::driver::ForeignWorld;
+
 use super::{Functions, HANDLER, Surface, SurfaceError, validate};
 use crate::text::list;
 
@@ -11,8 +13,8 @@ pub enum MadeFor {
     Toolward,
     /// A driver for another version of the world.
     OtherToolward,
-    /// A tool of Amplifier.
-    Amplifier,
+    /// The host of a registered world.
+    Foreign(&'static ForeignWorld),
     /// A provider of tools for ACT.
     Act,
     /// A command-line program.
@@ -27,7 +29,6 @@ pub enum MadeFor {
 
 /// How the exports of other hosts' components start, in the order in which they are checked.
 const EXPORTS: &[(&str, MadeFor)] = &[
-    ("amplifier:modules/", MadeFor::Amplifier),
     ("act:tools/", MadeFor::Act),
     ("wasi:http/incoming-handler@", MadeFor::HttpServer),
     ("wasi:cli/run@", MadeFor::Command),
@@ -49,9 +50,11 @@ impl MadeFor {
                 .iter()
                 .filter(|export| export.kind == "instance")
         };
-        for (beginning, made_for) in EXPORTS {
+        let foreign = ForeignWorld::registered().into_iter();
+        let foreign = foreign.map(|world| (world.interfaces, Self::Foreign(world)));
+        for (beginning, made_for) in foreign.chain(EXPORTS.iter().copied()) {
             if instances().any(|export| export.name.starts_with(beginning)) {
-                return *made_for;
+                return made_for;
             }
         }
         match surface.exports.iter().any(|export| export.kind == "func") {
@@ -62,11 +65,11 @@ impl MadeFor {
 
     /// The name in JSON.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Toolward => "toolward",
             Self::OtherToolward => "toolward-other-version",
-            Self::Amplifier => "amplifier",
+            Self::Foreign(world) => world.word,
             Self::Act => "act",
             Self::Command => "wasi-cli",
             Self::HttpServer => "wasi-http",
@@ -77,11 +80,11 @@ impl MadeFor {
 
     /// The description for people.
     #[must_use]
-    pub const fn description(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Toolward => "a driver",
             Self::OtherToolward => "a driver for another version of Toolward",
-            Self::Amplifier => "a module of Amplifier",
+            Self::Foreign(world) => world.component,
             Self::Act => "a provider of tools for ACT",
             Self::Command => "a command-line program",
             Self::HttpServer => "a server of HTTP requests",
@@ -90,15 +93,6 @@ impl MadeFor {
         }
     }
 }
-
-/// The interface that a tool of Amplifier exports.
-pub const AMPLIFIER_TOOL: &str = "amplifier:modules/tool@1.0.0";
-
-/// Its function for a call.
-pub const AMPLIFIER_EXECUTE: &str = "amplifier:modules/tool@1.0.0#execute";
-
-/// Its function that describes the tool.
-pub const AMPLIFIER_SPEC: &str = "amplifier:modules/tool@1.0.0#get-spec";
 
 /// How a host can use a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,12 +112,14 @@ impl Usability {
     pub fn of(wasm: &[u8], surface: &Surface) -> Self {
         let usable = match MadeFor::of(surface) {
             MadeFor::Toolward => Self::Driver,
-            MadeFor::Amplifier => match Functions::read(wasm, &surface.exports) {
-                Ok(functions) if is_amplifier_tool(&functions) => Self::Import("amplifier"),
-                _ => {
-                    return Self::Unusable("of Amplifier's modules, only tools are run".to_owned());
+            MadeFor::Foreign(world) => {
+                let functions = Functions::read(wasm, &surface.exports).unwrap_or_default();
+                let offers = |name: &&str| functions.offered.contains_key(*name);
+                if !world.functions.iter().all(offers) {
+                    return Self::Unusable(world.unusable.to_owned());
                 }
-            },
+                Self::Import(world.word)
+            }
             MadeFor::Command | MadeFor::HttpServer | MadeFor::OtherToolward => {
                 return Self::Unusable(format!("a driver exports {HANDLER}"));
             }
@@ -151,11 +147,6 @@ fn not_run(invalid: &SurfaceError) -> String {
         SurfaceError::Async => invalid.to_string(),
         invalid => format!("this host does not run it: {invalid}"),
     }
-}
-
-fn is_amplifier_tool(functions: &Functions) -> bool {
-    let offered = |name| functions.offered.contains_key(name);
-    offered(AMPLIFIER_EXECUTE) && offered(AMPLIFIER_SPEC)
 }
 
 /// Why no function of a component can be called.
@@ -195,7 +186,6 @@ mod tests {
                 instance("toolward:driver/handler@0.1.0-next"),
                 MadeFor::OtherToolward,
             ),
-            (instance("amplifier:modules/tool@1.0.0"), MadeFor::Amplifier),
             (instance("act:tools/tool-provider@0.1.0"), MadeFor::Act),
             (
                 instance("wasi:http/incoming-handler@0.2.0"),
@@ -234,15 +224,6 @@ mod tests {
                 "{name}: {usability:?}"
             );
         }
-    }
-
-    #[test]
-    fn of_amplifiers_modules_only_tools_can_be_used() {
-        let hook = "amplifier:modules/hook-handler@1.0.0";
-        let (made_for, usability) =
-            found(&format!("(instance $i) (export \"{hook}\" (instance $i))"));
-        assert_eq!(made_for, MadeFor::Amplifier);
-        assert!(matches!(usability, Usability::Unusable(_)));
     }
 
     #[test]

@@ -14,8 +14,7 @@ use toolward_support::report::Code;
 use super::source;
 use crate::codes;
 use crate::component::{
-    AMPLIFIER_EXECUTE, Component, Function, Functions, HANDLER, MadeFor, Surface, Type,
-    WithheldFunction,
+    Component, Function, Functions, HANDLER, MadeFor, Surface, Type, WithheldFunction,
 };
 use crate::declared::DeclaredCapabilities;
 use crate::documents::{Documents, Located, beside};
@@ -143,9 +142,10 @@ impl DriverReport<'_> {
             MadeFor::Functions => {
                 "to call its functions, say so in `metadata.component`: `toolward import component` writes that"
             }
-            MadeFor::Amplifier => {
-                "to call a tool of Amplifier, say so in `metadata.component`: `toolward import amplifier` writes that"
-            }
+            MadeFor::Foreign(world) => &format!(
+                "to call {}, say so in `metadata.component`: `toolward import {}` writes that",
+                world.tool, world.word
+            ),
             _ => {
                 "export a handler: by `toolward_guest::driver!`, or by the `driver` world of toolward:driver"
             }
@@ -240,11 +240,12 @@ fn called_functions(
                 report.fits(index, function, (call, entry), documents)?;
                 called.insert(call.export.clone(), Arc::new(function.clone()));
             }
-            World::AmplifierTool => {
-                let function = report.function(index, AMPLIFIER_EXECUTE, &functions)?;
+            World::Foreign(world) => {
+                let export = world.export();
+                let function = report.function(index, export, &functions)?;
                 if !is_execute(function) {
                     let message = format!(
-                        "{AMPLIFIER_EXECUTE} of {} is no func(list<u8>) -> result<list<u8>, string>",
+                        "{export} of {} is no func(list<u8>) -> result<list<u8>, string>",
                         component.path
                     );
                     return Err(report.error(index, &codes::COMPONENT_SIGNATURE, message));

@@ -1,7 +1,7 @@
 //! How a component carries a contract out (`metadata.component` of an entry): in which world, and
 //! by which export. Not whether the component has that export.
 
-use super::DriverKind;
+use super::{DriverKind, ForeignWorld};
 use crate::codes;
 use crate::source::{FieldReader, MappingReader};
 
@@ -14,8 +14,8 @@ pub enum World {
     Toolward,
     /// `wit`: a function with types that the component chose.
     Wit(WitCall),
-    /// `amplifier-tool`: `amplifier:modules/tool@1.0.0`.
-    AmplifierTool,
+    /// A world of another host, by the name that its adapter registered.
+    Foreign(&'static ForeignWorld),
 }
 
 /// A call of a function with types that the component chose.
@@ -85,11 +85,12 @@ impl World {
             return None;
         }
         let mut fields = field.fields()?;
-        let words = [
+        let mut words = vec![
             ("toolward", World::Toolward),
             ("wit", World::Wit(WitCall::new(""))),
-            ("amplifier-tool", World::AmplifierTool),
         ];
+        let foreign = ForeignWorld::registered().into_iter();
+        words.extend(foreign.map(|world| (world.name, World::Foreign(world))));
         let world = match fields.take("world") {
             Some(field) => field.word(&words, &codes::COMPONENT_WORLD_UNKNOWN)?,
             None => World::default(),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolward_policy::{LimitName, Limits};
+use toolward_sandbox::exceeded::Exceeded;
 use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, StateError};
 
 use crate::api::result::{CallError, ErrorCode, Hit};
-use crate::exceeded::Exceeded;
 
 /// The retry-after of a call that found the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);

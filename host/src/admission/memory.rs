@@ -14,6 +14,8 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 use toolward_policy::{LimitName, Limits};
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::limits::MemoryBudget;
 use toolward_support::helper::lock;
 
 pub use self::reader::ReadProgress;
@@ -21,7 +23,6 @@ use self::reader::Reader;
 use super::Gate;
 use super::gate::{Full, Share, Sum};
 use crate::api::result::CallError;
-use crate::exceeded::Exceeded;
 
 /// The most that a call reserves before it starts, in bytes.
 pub(crate) const RESERVED: u64 = 16 << 20;
@@ -128,7 +129,7 @@ impl CallMemory {
     }
 
     /// What has grown within a full share.
-    fn growing(&self, share: Share, lease: &Arc<MemoryLease>) -> Growing {
+    fn growing(&self, share: Share, lease: &MemoryLease) -> Growing {
         let growing = lock(&self.growing);
         let mut all: Vec<_> = growing.values().filter_map(Weak::upgrade).collect();
         drop(growing);
@@ -201,6 +202,7 @@ impl Growing {
 /// The memory of one call or unread result, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
+    own: Weak<Self>,
     memory: Arc<CallMemory>,
     principal: Arc<Gate>,
     /// `None` for a result.
@@ -221,7 +223,8 @@ impl MemoryLease {
         publisher: Option<&Arc<Gate>>,
         reader: Option<Reader>,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|own| Self {
+            own: own.clone(),
             memory: memory.clone(),
             principal: principal.clone(),
             publisher: publisher.cloned(),
@@ -254,43 +257,6 @@ impl MemoryLease {
         })
     }
 
-    /// Covers `used` bytes of a call that may take `limit`. Returns how many are covered.
-    ///
-    /// # Errors
-    ///
-    /// If all room is taken, and this is the call that must end.
-    pub(crate) fn cover(self: &Arc<Self>, used: u64, limit: u64) -> Result<u64, Exceeded> {
-        let covered = self.bytes.load(Ordering::Relaxed);
-        if used <= covered {
-            return Ok(covered);
-        }
-        let more = used
-            .saturating_sub(covered)
-            .div_ceil(LEASE)
-            .saturating_mul(LEASE)
-            .min(limit.max(used).saturating_sub(covered));
-        self.grows();
-        if let Err(full) = self.take(more, 0) {
-            let others = self.memory.growing(full.share, self);
-            let is_own = full.share == Share::Principal;
-            let first = others
-                .make_room(|call| Some(call).filter(|call| !is_own && !Arc::ptr_eq(call, self)));
-            first.ok_or(full.exceeded)?;
-            self.take(more, OVERDRAFT).map_err(|full| full.exceeded)?;
-        }
-        Ok(covered.saturating_add(more))
-    }
-
-    /// Gives back what it covers beyond `used` bytes. Returns how many are covered.
-    pub(crate) fn shrink(&self, used: u64) -> u64 {
-        let covered = self.bytes.load(Ordering::Relaxed);
-        if used < covered {
-            self.bytes.store(used, Ordering::Relaxed);
-            self.give_back(covered.saturating_sub(used));
-        }
-        used.min(covered)
-    }
-
     fn give_back(&self, bytes: u64) {
         let (memory, principal) = (&self.memory, &self.principal);
         let publisher = self.publisher.as_ref().map(|publisher| &publisher.memory);
@@ -308,19 +274,7 @@ impl MemoryLease {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Ready once the call has to end. Wakes the task then.
-    pub(crate) fn poll_ended(&self, context: &mut Context<'_>) -> Poll<Exceeded> {
-        if self.growth.load(Ordering::Relaxed) == 0 {
-            return Poll::Pending;
-        }
-        self.waker.register(context.waker());
-        match self.is_ended() {
-            false => Poll::Pending,
-            true => Poll::Ready(self.memory.sum.exceeded()),
-        }
-    }
-
-    fn grows(self: &Arc<Self>) {
+    fn grows(&self) {
         let mut growing = lock(&self.memory.growing);
         let number = self
             .memory
@@ -329,7 +283,7 @@ impl MemoryLease {
             .saturating_add(1);
         let before = self.growth.swap(number, Ordering::Relaxed);
         growing.remove(&before);
-        growing.insert(number, Arc::downgrade(self));
+        growing.insert(number, self.own.clone());
     }
 
     fn end(&self) {
@@ -337,6 +291,51 @@ impl MemoryLease {
         self.waker.wake();
         if let Some(reader) = &self.reader {
             reader.end();
+        }
+    }
+}
+
+impl MemoryBudget for MemoryLease {
+    fn cover(&self, used: u64, limit: u64) -> Result<u64, Exceeded> {
+        let covered = self.bytes.load(Ordering::Relaxed);
+        if used <= covered {
+            return Ok(covered);
+        }
+        let more = used
+            .saturating_sub(covered)
+            .div_ceil(LEASE)
+            .saturating_mul(LEASE)
+            .min(limit.max(used).saturating_sub(covered));
+        self.grows();
+        if let Err(full) = self.take(more, 0) {
+            let others = self.memory.growing(full.share, self);
+            let is_own = full.share == Share::Principal;
+            let is_self = |call: &Arc<Self>| std::ptr::eq(Arc::as_ptr(call), self);
+            let first =
+                others.make_room(|call| Some(call).filter(|call| !is_own && !is_self(call)));
+            first.ok_or(full.exceeded)?;
+            self.take(more, OVERDRAFT).map_err(|full| full.exceeded)?;
+        }
+        Ok(covered.saturating_add(more))
+    }
+
+    fn shrink(&self, used: u64) -> u64 {
+        let covered = self.bytes.load(Ordering::Relaxed);
+        if used < covered {
+            self.bytes.store(used, Ordering::Relaxed);
+            self.give_back(covered.saturating_sub(used));
+        }
+        used.min(covered)
+    }
+
+    fn poll_ended(&self, context: &mut Context<'_>) -> Poll<Exceeded> {
+        if self.growth.load(Ordering::Relaxed) == 0 {
+            return Poll::Pending;
+        }
+        self.waker.register(context.waker());
+        match self.is_ended() {
+            false => Poll::Pending,
+            true => Poll::Ready(self.memory.sum.exceeded()),
         }
     }
 }

@@ -153,15 +153,15 @@ fn one_principal_leaves_files_for_others_and_all_come_back() {
     let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
     let path = |principal| admission.path(&tool, &publisher, principal);
     let (greedy, modest) = (path("greedy"), path("modest"));
-    let mut open: Vec<_> = (0..3).map(|_| greedy.open_file().expect("room")).collect();
-    let exceeded = greedy.open_file().expect_err("its share is taken");
+    let mut open: Vec<_> = (0..3).map(|_| greedy.open().expect("room")).collect();
+    let exceeded = greedy.open().expect_err("its share is taken");
     assert_eq!(
         (exceeded.limit, exceeded.used, exceeded.allowed),
         (LimitName::OpenFilesTotal, 4, 3)
     );
-    let last = modest.open_file().expect("room for others");
-    assert!(modest.open_file().is_err());
+    let last = modest.open().expect("room for others");
+    assert!(modest.open().is_err());
     open.pop();
     drop(last);
-    let _again = greedy.open_file().expect("room again");
+    let _again = greedy.open().expect("room again");
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use toolward_ledger::record::Native;
 
 use crate::api::facts::Cancellation;
-use crate::api::result::{ErrorClass, ErrorCode};
+use crate::api::result::ErrorClass;
 use crate::digest;
 
 /// Something that happened to a call.
@@ -226,16 +226,6 @@ impl EventFilter {
     }
 }
 
-impl ErrorCode {
-    /// The code as events, log lines and metrics name it: one of the host's own table, or
-    /// `driver` for each code that a driver made up. So there are only so many.
-    #[must_use]
-    pub fn known(&self) -> &'static str {
-        let own = Self::CODES.iter().find(|row| row.code == self.as_str());
-        own.map_or("driver", |row| row.code)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,12 +236,5 @@ mod tests {
         assert_eq!(ada, PrincipalId::of("ada"));
         assert_ne!(ada, PrincipalId::of("bob"));
         assert_eq!(ada.to_string().len(), 32);
-    }
-
-    #[test]
-    fn only_codes_of_the_host_are_named() {
-        assert_eq!(ErrorCode::TIMEOUT.known(), "timeout");
-        let made_up = ErrorCode::from_driver("stripe:card_4242").expect("a driver's code");
-        assert_eq!(made_up.known(), "driver");
     }
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use toolward_contract::driver::DriverKind;
 use toolward_ledger::record::Native;
 use toolward_policy::LimitName;
+use toolward_sandbox::result::{CallError, ErrorClass, ErrorCode, Origin};
+use toolward_sandbox::violations::{Violation, ViolationKind};
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
-use crate::api::violations::{Violation, ViolationKind};
 use crate::tape::Replayed;
 
 /// What a host knows of one call: ids, codes and numbers, nothing of input and output. Serialised, it has what the

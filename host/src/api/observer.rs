@@ -2,21 +2,9 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::api::facts::CallFacts;
 use crate::api::result::LogRecord;
-
-/// A progress report of a driver.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Progress {
-    /// How much is done; rises from report to report within an attempt.
-    pub done: f64,
-    /// How much there is, where the driver knows.
-    pub total: Option<f64>,
-    /// A description by the driver. Untrusted text.
-    pub message: Option<String>,
-}
+use crate::imports::Progress;
 
 /// A driver is compiled for the first time, and a call waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

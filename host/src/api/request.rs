@@ -10,9 +10,9 @@ use toolward_ledger::record::{Invocation, Native};
 use crate::api::approval::Approver;
 use crate::api::facts::SharedCancellation;
 use crate::api::observer::Observer;
+use crate::call_scope::CallScope;
 use crate::elicitation::{Answerable, Resume};
 use crate::named::Named;
-use crate::sandbox::call_scope::CallScope;
 
 /// The input of a call.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,15 +12,15 @@ use toolward_policy::{
     Allowed, ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
     Withheld,
 };
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Reported;
 use toolward_state::Withdrawal;
 
+use crate::access::Access;
 use crate::api::approval::{ApprovalQuestion, Chain};
-use crate::api::limits::CallLimits;
-use crate::api::violations::Reported;
 use crate::executor::{DriverSource, Executor, Executors, Features};
 use crate::health::Health;
 use crate::recording::RecordedRoute;
-use crate::sandbox::access::Access;
 use crate::services::Services;
 
 /// A driver that may serve a tool. It gives access to what is the same for all the tools of the driver, the fields of

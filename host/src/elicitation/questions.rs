@@ -5,12 +5,11 @@ use toolward_contract::form::Form;
 use toolward_contract::json;
 use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
+use toolward_sandbox::invocation::{DriverAsk, InputRequest};
+use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
 use crate::api::result::{CallError, ErrorCode};
-use crate::api::violations::{EndsCall, ViolationKind, Violations};
-use crate::executor::limits::ended;
-use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
 
 /// Questions that are asked at once.
@@ -69,7 +68,7 @@ impl Asker {
     ) -> Result<CheckedQuestions, CallError> {
         if let Some(kind) = self.beyond(&request) {
             return Err(match violations.record(ViolationKind::User, kind) {
-                Err(EndsCall(violation)) => ended(&violation),
+                Err(EndsCall(violation)) => CallError::violated(&violation),
                 Ok(()) => not_granted(kind),
             });
         }

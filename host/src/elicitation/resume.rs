@@ -3,10 +3,10 @@
 
 use toolward_contract::form::Form;
 use toolward_contract::json;
+use toolward_sandbox::invocation::{QuestionAnswer, QuestionReply, Resumption};
 
 use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
 
 /// Bytes of the answer to a form.
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;

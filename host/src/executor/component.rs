@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::invocation::{CallEnd, DriverError};
+use toolward_sandbox::limits::{AttemptLimits, MemoryBudget};
+use toolward_sandbox::run::{self, AttemptOutcome, Usage};
+use toolward_sandbox::turns::{Spender, Turns};
 
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
-use super::limits::{ended, over};
+use super::limits::over;
 use super::{AttemptReport, DriverSource, Executor, Features, Job};
-use crate::api::result::{CallError, Captured, ErrorCode, Hit, LogLevel, LogRecord, Origin};
-use crate::exceeded::Exceeded;
+use crate::api::result::{CallError, ErrorCode, Hit, LogLevel, LogRecord};
+use crate::call_context::CallContext;
+use crate::call_scope::CallScope;
 use crate::imports::BoxFuture;
-use crate::invocation::{CallEnd, DriverError};
-use crate::sandbox::AttemptLimits;
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::CallContext;
-use crate::sandbox::run::{self, AttemptOutcome, Usage};
-use crate::sandbox::turns::{Spender, Turns};
 
 /// Longer outputs are checked and redacted after the guest's memory has been freed.
 const SHORT_OUTPUT_BYTES: usize = 16 << 10;
@@ -103,14 +103,19 @@ impl ComponentExecutor {
             principal: &context.scope.principal,
             publisher: &self.publisher,
         });
-        let memory = (spender, context.slot.memory());
+        let lease = context
+            .slot
+            .memory()
+            .map(|lease| lease as Arc<dyn MemoryBudget>);
+        let grant = context.sandboxed();
+        let deadline = context.clock.deadline;
         let (ended, mut usage, instance) =
-            run::attempt(&call, context, limits, memory, context.clock.deadline).await;
+            run::attempt(&call, &grant, limits, (spender, lease), deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
         // The end of the driver's texts is quoted, and cut for that.
         if failing {
-            context.imports.redact(&mut usage.stderr);
-            if let Some(last) = usage.logs.last_mut() {
+            context.imports.redact(&mut usage.captured.stderr);
+            if let Some(last) = usage.captured.logs.last_mut() {
                 context.imports.redact(&mut last.message);
             }
         }
@@ -129,11 +134,7 @@ impl ComponentExecutor {
             failing,
             fuel: usage.fuel,
             peak_memory: usage.peak_memory,
-            captured: Captured {
-                logs: usage.logs,
-                stdout: usage.stdout,
-                stderr: usage.stderr,
-            },
+            captured: usage.captured,
             ..AttemptReport::new(end)
         }
     }
@@ -161,21 +162,20 @@ fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> Call
         .with_limit((LimitName::Fuel, allowed, allowed))
         .with_hint("ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`"),
         AttemptOutcome::Exceeded(exceeded) => over(exceeded),
-        AttemptOutcome::Violation(violation) => ended(&violation),
+        AttemptOutcome::Violation(violation) => CallError::violated(&violation),
         AttemptOutcome::Trapped(how) => {
             let mut cause = json!({ "trap": how });
-            let stderr = tail(&usage.stderr);
+            let stderr = tail(&usage.captured.stderr);
             if let (false, Value::Object(fields)) = (stderr.is_empty(), &mut cause) {
                 fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
             }
-            let error = |message| CallError::of(ErrorCode::UPSTREAM_ERROR, message);
+            let code = ErrorCode::UPSTREAM_ERROR;
             // A panic's message is the driver's text, and marked as such.
-            match panic_message(stderr, &usage.logs) {
-                Some(panic) => CallError {
-                    origin: Origin::Driver,
-                    ..error(format!("the driver panicked: {panic}"))
-                },
-                None => error(format!("the driver trapped: {how}")),
+            match panic_message(stderr, &usage.captured.logs) {
+                Some(panic) => {
+                    CallError::of_driver(code, format!("the driver panicked: {panic}"), None)
+                }
+                None => CallError::of(code, format!("the driver trapped: {how}")),
             }
             .with_cause(cause)
             .with_hint("report this to the driver's publisher")
@@ -206,11 +206,10 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
         // A cause that is not valid JSON is passed on as text.
         toolward_contract::json::parse(text.as_bytes(), json).unwrap_or(Value::String(text))
     });
-    CallError {
-        retryable: error.retryable,
-        retry_after: error.retry_after_ms.map(Duration::from_millis),
-        ..CallError::of_driver(code, error.message, cause)
-    }
+    let mut call = CallError::of_driver(code, error.message, cause);
+    call.retryable = error.retryable;
+    call.retry_after = error.retry_after_ms.map(Duration::from_millis);
+    call
 }
 
 /// The error of a guest that was refused memory and then failed in another way: names

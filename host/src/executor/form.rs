@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde_json::json;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
+use toolward_sandbox::invocation::{
+    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply,
+};
 
 use super::{AttemptReport, Executor, Features, Job, ResultSource};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::call_context::CallContext;
 use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
 use crate::imports::BoxFuture;
-use crate::invocation::{
-    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply,
-};
-use crate::sandbox::context::CallContext;
 
 /// The key of the one question.
 const KEY: &str = "form";
@@ -168,12 +168,11 @@ fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String,
 
 /// There is no answer.
 fn unanswered(why: &str) -> CallError {
-    CallError {
-        message: format!("a person was asked, and there is no answer: {why}"),
-        ..unavailable(&[])
-    }
-    .with_cause(json!({ "rule": "form-unanswered" }))
-    .with_hint("ask the person whether they want to answer, then call again")
+    let mut error = unavailable(&[]);
+    error.message = format!("a person was asked, and there is no answer: {why}");
+    error
+        .with_cause(json!({ "rule": "form-unanswered" }))
+        .with_hint("ask the person whether they want to answer, then call again")
 }
 
 fn busy(wait: Duration) -> CallError {

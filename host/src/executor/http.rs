@@ -18,15 +18,15 @@ use toolward_egress::{
     BoxError, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
 };
 use toolward_policy::{LimitName, SecretPosition};
+use toolward_sandbox::deadline;
+use toolward_sandbox::invocation::{CallEnd, DriverOutput};
 
-use super::limits::{ended, over};
+use super::limits::over;
 use super::{AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, too_much_memory};
+use crate::call_context::CallContext;
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
-use crate::invocation::{CallEnd, DriverOutput};
-use crate::sandbox::context::CallContext;
-use crate::sandbox::deadline;
 
 /// What a chunk of a body takes besides its bytes.
 const CHUNK_BYTES: u64 = 128;
@@ -232,7 +232,7 @@ impl Exchange<'_> {
         match error {
             EgressError::Denied(denied) => {
                 if let Some(violation) = self.context.violations.ends() {
-                    return ended(&violation);
+                    return CallError::violated(&violation);
                 }
                 let code = match denied.rule {
                     Rule::Address => ErrorCode::ADDRESS_NOT_GRANTED,
@@ -259,28 +259,24 @@ impl Exchange<'_> {
                         .of_attachment(self.driver.is_attachment),
                 }
             }
-            _ => CallError {
-                retryable: self.repeats_unanswered(),
-                ..upstream(format!("the request failed: {error}"))
-            },
+            _ => self.unanswered(format!("the request failed: {error}")),
         }
     }
 
     /// The error of a request that did not end in the time that its driver gives it.
     fn late(&self) -> CallError {
         let allowed = self.http.timeout.unwrap_or_default();
-        CallError {
-            retryable: self.repeats_unanswered(),
-            ..upstream(format!(
-                "the server did not answer within the {} ms of a request",
-                allowed.as_millis()
-            ))
-        }
+        self.unanswered(format!(
+            "the server did not answer within the {} ms of a request",
+            allowed.as_millis()
+        ))
     }
 
-    /// Whether a request without an answer may be repeated. A list of statuses to retry has all that is.
-    fn repeats_unanswered(&self) -> bool {
-        self.http.retry_statuses.is_none()
+    /// The error of a request without an answer. It may be repeated: a list of statuses to retry has all that is.
+    fn unanswered(&self, message: String) -> CallError {
+        let mut error = upstream(message);
+        error.retryable = self.http.retry_statuses.is_none();
+        error
     }
 
     fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {

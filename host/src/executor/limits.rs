@@ -1,14 +1,13 @@
-//! The time that a call has, and the errors of a call that exceeded a limit, or that policy ended.
+//! The time that a call has, and the errors of a call that exceeded a limit.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolward_policy::LimitName;
+use toolward_sandbox::deadline;
+use toolward_sandbox::exceeded::Exceeded;
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
-use crate::api::violations::{EndsCall, Violation};
-use crate::exceeded::Exceeded;
-use crate::sandbox::deadline;
 
 /// The clock of one call: starts when it gets its first slot.
 #[derive(Debug, Clone, Copy)]
@@ -83,16 +82,6 @@ impl Clock {
 /// The retry-after of a call that ended for the memory of all.
 const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Policy ended the call at its first violation.
-pub(crate) fn ended(violation: &Violation) -> CallError {
-    CallError::new(
-        ErrorCode::SANDBOX_VIOLATION,
-        ErrorClass::SandboxViolation,
-        format!("the driver tried what it was not granted: {violation}"),
-    )
-    .with_hint("report this to the driver's publisher; the policy's `on_violation` ends such calls")
-}
-
 pub(crate) fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
     let limit = exceeded.limit;
@@ -165,10 +154,4 @@ fn held_too_much(hit: Hit) -> CallError {
     )
     .with_limit(hit)
     .with_hint(RAISE_MEMORY)
-}
-
-impl From<EndsCall> for CallError {
-    fn from(ends: EndsCall) -> Self {
-        ended(&ends.0)
-    }
 }

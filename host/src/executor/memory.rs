@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use serde_json::Value;
 use toolward_contract::json::{self as strict, JsonError, JsonErrorKind};
+use toolward_sandbox::limits::MemoryBudget as _;
 
 use super::limits;
 use crate::admission::MemoryLease;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolward_ledger::cassette::CassetteCall;
+use toolward_sandbox::invocation::DriverOutput;
 
 use super::{AttemptReport, Executor, Features, Job, ResultSource};
 use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output, shortened};
+use crate::call_context::CallContext;
 use crate::imports::BoxFuture;
-use crate::invocation::DriverOutput;
 use crate::recording::publisher_id;
 use crate::redact::Redactor;
-use crate::sandbox::context::CallContext;
 use crate::tape::{Nearest, Tape, Wanted};
 
 /// A call's input in the form in which it would be recorded.

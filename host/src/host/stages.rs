@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use toolward_sandbox::invocation::CallEnd;
+
 use super::Host;
 use crate::api::approval::Verdict;
 use crate::api::facts::CallStage;
 use crate::api::request::Request;
 use crate::api::result::{CallError, Output};
 use crate::elicitation;
-use crate::invocation::CallEnd;
 use crate::named::CallName;
 use crate::pipeline::approve::{self, Approved};
 use crate::pipeline::authorise::{self, Granted};

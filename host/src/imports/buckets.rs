@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use toolward_contract::capability::{Capability, Class};
 use toolward_policy::{BucketGrant, LimitName, own};
-use toolward_state::{Access, BucketScope, Buckets, Error, Limits};
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::violations::{ViolationKind, Violations};
+use toolward_state::{Access, BucketScope, Buckets, Limits};
 
-use super::{BucketError, BucketReply, BucketRequest, GuestEnd};
-use crate::api::violations::{ViolationKind, Violations};
-use crate::exceeded::{DeadlinePassed, Exceeded};
+use super::{BucketError, BucketReply, BucketRequest};
 
 /// What buckets may hold, and what a call may do with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,21 +135,5 @@ fn count(
     Err(BucketError::Ends(exceeded.into()))
 }
 
-impl From<Error> for BucketError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::ReadOnly => Self::Denied,
-            // Both happen at the deadline only, and then the call is over.
-            Error::Busy | Error::Deadline => Self::Ends(GuestEnd::Deadline(DeadlinePassed)),
-            Error::TooLarge { .. }
-            | Error::Quota { .. }
-            | Error::NotANumber(_)
-            | Error::Unknown => Self::Failed(error.to_string()),
-            // The driver does not learn what is wrong with the operator's disk.
-            _ => {
-                tracing::error!(%error, code = error.code(), "a key-value operation failed");
-                Self::Failed("the host's key-value store failed".to_owned())
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use toolward_egress::Meter;
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::files::{FileCounters, FileLimits, OpenFile, OpenFiles as _};
+use toolward_sandbox::limits::CallLimits;
 
 use super::{BucketCounters, StoredSecrets};
-use crate::admission::{OpenFile, Path};
-use crate::api::limits::CallLimits;
+use crate::admission::Path;
 use crate::api::observer::Observer;
 use crate::api::result::{CallError, ErrorCode};
-use crate::exceeded::Exceeded;
-use crate::sandbox::files::{FileCounters, FileLimits};
 
 pub(crate) struct CallBudget {
     calls: AtomicU64,
@@ -57,13 +57,13 @@ impl CallBudget {
     pub(crate) fn files(&self) -> Arc<FileCounters> {
         let files = self
             .files
-            .get_or_init(|| Arc::new(FileCounters::within(self.gates.clone())));
+            .get_or_init(|| Arc::new(FileCounters::within(Arc::new(self.gates.clone()))));
         files.clone()
     }
 
     /// Counts a connection among the open files of all calls, until what is returned is dropped.
     pub(crate) fn connection(&self) -> Result<OpenFile, Exceeded> {
-        self.gates.open_file()
+        self.gates.open()
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).

@@ -6,27 +6,25 @@ use std::sync::{Arc, Mutex};
 use http_body_util::BodyExt as _;
 use toolward_egress::{Call, Denied, Error as EgressError};
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::imports::PROGRESS_REPORT_BYTES;
+use toolward_sandbox::invocation::ToolCall;
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
 use toolward_support::helper::lock;
 
 use super::tools::NestedCalls;
 use super::{
     BoxFuture, BucketError, BucketReply, BucketRequest, CallBuckets, CallBudget, CallSecrets,
-    CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, SecretError,
-    SecretReply, SecretRequest, ToolReply, not_granted,
+    CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError,
+    SecretReply, SecretRequest, ToolReply,
 };
-use crate::api::limits::CallLimits;
-use crate::api::observer::{Observer, Progress};
+use crate::api::observer::Observer;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
-use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::events::ProgressEvents;
-use crate::exceeded::Exceeded;
-use crate::invocation::ToolCall;
 
 /// Bytes of a progress message; a longer one is cut.
 const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
-
-/// Bytes that a report of progress takes in addition to its message.
-pub(crate) const PROGRESS_REPORT_BYTES: u64 = 128;
 
 /// What answers the drivers of one call.
 pub(crate) struct HostImports {
@@ -127,7 +125,7 @@ impl Imports for HostImports {
                 Some(tools) => tools.call(call, left, &self.violations).await,
                 None => {
                     self.violations.record(ViolationKind::Tool, &call.tool)?;
-                    Ok(ToolReply::refused(not_granted(&call.tool)))
+                    Ok(ToolReply::refused(CallError::not_granted(&call.tool)))
                 }
             }
         })

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use toolward_egress::{SecretValues, ValueError};
 use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
+use toolward_sandbox::exceeded::{self, Exceeded};
+use toolward_sandbox::violations::RedactText;
 use toolward_support::helper::lock;
 use zeroize::Zeroizing;
 
 use super::SecretError;
-use crate::api::violations::RedactText;
-use crate::exceeded::{self, Exceeded};
 use crate::redact::Redactor;
 use crate::secrets::{self, SecretStore, SecretValue};
 

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use toolward_ledger::record::Native;
+use toolward_sandbox::invocation::ToolCall;
+use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
 use toolward_support::helper::lock;
 
-use super::{BoxFuture, CallBudget, CallerBudget, ToolReply, not_granted};
+use super::{BoxFuture, CallBudget, CallerBudget, ToolReply};
+use crate::access::Access;
 use crate::admission::{MemoryLease, Path, Slot};
 use crate::api::request::Request;
 use crate::api::result::{CallError, Reply};
-use crate::api::violations::{EndsCall, ViolationKind, Violations};
+use crate::call_scope::{CallChain, CallScope, Caller};
 use crate::elicitation::Answerable;
-use crate::invocation::ToolCall;
-use crate::sandbox::access::Access;
-use crate::sandbox::call_scope::{CallChain, CallScope, Caller};
 
 /// The host as a sandbox sees it: runs nested calls.
 pub(crate) trait CallTools: Send + Sync {
@@ -85,7 +85,7 @@ impl NestedCalls {
         let refused = |error: CallError| Ok(ToolReply::refused(error));
         if !self.access.grant.tools().contains(&request.tool) {
             violations.record(ViolationKind::Tool, &request.tool)?;
-            return refused(not_granted(&request.tool));
+            return refused(CallError::not_granted(&request.tool));
         }
         if let Err(error) = self.budget.count_call(self.names.len().saturating_sub(1)) {
             return refused(error);

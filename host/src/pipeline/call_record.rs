@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use toolward_ledger::record::Invocation;
+use toolward_sandbox::invocation::CallEnd;
+use toolward_sandbox::violations::RecordedViolations;
 use uuid::Uuid;
 
 use crate::api::event::CallEventKind;
 use crate::api::facts::{CallFacts, CallListener, CallStage, Tried};
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorCode, Origin};
-use crate::api::violations::RecordedViolations;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::elicitation::Spent;
 use crate::events::CallEvents;
 use crate::executor::{AttemptReport, ResultSource};
-use crate::invocation::CallEnd;
 use crate::named::{ReplySource, RunningCall};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::{CallRows, Parties, micros, recorded_id};

@@ -10,9 +10,9 @@ use toolward_policy::{ContextLack, SecretGrant};
 
 use crate::api::approval::NamedDriver;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
+use crate::call_scope::CallScope;
 use crate::catalogue::DriverFacts;
 use crate::pipeline::resolve::Resolved;
-use crate::sandbox::call_scope::CallScope;
 use crate::secrets::SecretStore;
 
 /// Most drivers that take over one after the other: as many as a person reads.

@@ -7,6 +7,8 @@ mod output;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolward_sandbox::invocation::CallEnd;
+
 use self::attempts::{Admitted, Attempts};
 use crate::admission::Admission;
 use crate::api::facts::CallFacts;
@@ -14,7 +16,6 @@ use crate::api::result::{CallError, Captured, ErrorCode, Output};
 use crate::catalogue::DriverFacts;
 use crate::elicitation::{Asked, CheckedQuestions, OpenForm, Spent};
 use crate::imports::{CallTools, HostImports};
-use crate::invocation::CallEnd;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use toolward_contract::json;
 use toolward_contract::schema::{Schema, Violation, in_words};
 use toolward_policy::ContextText;
+use toolward_sandbox::limits::CallLimits;
 
-use crate::api::limits::CallLimits;
 use crate::api::request::{Input, Request};
 use crate::api::result::{CallError, ErrorCode, shortened};
+use crate::call_scope::CallScope;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::elicitation::{self, CallIdentity};
 use crate::extensions::Extensions;
 use crate::pipeline::candidates::{self, Considered, Picked, context_missing};
 use crate::pipeline::resolve::Resolved;
 use crate::recording::Keeping;
-use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 
 /// A value that has passed validation. Made by [`validate`] only.

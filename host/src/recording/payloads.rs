@@ -8,10 +8,10 @@ use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Native, NativeId, Rejected};
 use toolward_ledger::{Entry, Recorder};
 use toolward_policy::ContextText;
+use toolward_sandbox::violations::Violation;
 
 use super::Recording;
 use crate::api::result::{CallError, Output};
-use crate::api::violations::Violation;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::executor::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};

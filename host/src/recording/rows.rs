@@ -15,9 +15,9 @@ use super::payloads::{RecordedBody, RecordedPayloads, detail};
 use super::{RecordedRoute, RecordedTool, Recording};
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
+use crate::call_scope::CallScope;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::named::{CallName, already_run, other_input};
-use crate::sandbox::call_scope::CallScope;
 
 /// Who takes part in a call: on whose behalf it is made, its tool, and the driver that was picked last.
 pub(crate) struct Parties {
@@ -378,9 +378,7 @@ fn repeated(same_input: bool) -> CallError {
 fn unrecorded() -> CallError {
     let class = ErrorClass::DependencyUnavailable;
     let message = "the call can't be recorded, and was not made";
-    CallError {
-        retryable: true,
-        ..CallError::new(ErrorCode::UNRECORDED, class, message)
-    }
-    .with_hint("the host's log says why; calls that change nothing go on")
+    let mut error = CallError::new(ErrorCode::UNRECORDED, class, message);
+    error.retryable = true;
+    error.with_hint("the host's log says why; calls that change nothing go on")
 }

@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Sender, channel};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 /// Writes one frame. A writer with a buffer is flushed by its owner, once for all frames that go out together.
 ///
 /// # Errors
@@ -18,6 +21,45 @@ pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
         to.write_all(part)?;
     }
     Ok(())
+}
+
+/// Writes a message: a value, and bytes that belong to it. It is read by [`receive`].
+///
+/// # Errors
+/// The errors of the writer; a length that does not fit into 32 bits.
+pub fn send(to: &mut impl Write, value: &impl Serialize, bytes: &[&[u8]]) -> io::Result<()> {
+    frame(to, VALUE, &[&serde_json::to_vec(value)?])?;
+    frame(to, BYTES, bytes)
+}
+
+/// The next message; `None` at the end. The value has at most `most` bytes, and as many may follow as
+/// `most_bytes` gives for it.
+///
+/// # Errors
+/// The errors of the reader; what is too long, cut off, or not a message of this type.
+pub fn receive<T: DeserializeOwned>(
+    from: &mut impl Read,
+    most: usize,
+    most_bytes: impl FnOnce(&T) -> usize,
+) -> io::Result<Option<(T, Vec<u8>)>> {
+    let Some(value) = body(from, VALUE, most)? else {
+        return Ok(None);
+    };
+    let value = serde_json::from_slice(&value)?;
+    let bytes = body(from, BYTES, most_bytes(&value))?;
+    let bytes = bytes.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(Some((value, bytes)))
+}
+
+const VALUE: u8 = 1;
+const BYTES: u8 = 2;
+
+fn body(from: &mut impl Read, kind: u8, most: usize) -> io::Result<Option<Vec<u8>>> {
+    match head(from)? {
+        None => Ok(None),
+        Some((found, length)) if found == kind => Body::of(from, length, most)?.rest().map(Some),
+        Some(_) => Err(io::Error::other("an unknown message")),
+    }
 }
 
 /// Kind and length of what follows; `None` at the end.

@@ -55,6 +55,7 @@ fn every_error_code_of_a_table_is_in_the_book() {
         "operator/src",
         "programs/src",
         "registry/src",
+        "sandbox/src",
         "schema/src",
         "signing/src",
         "state/src",

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use toolward_host::{Broker, Host, HostBuilder, SharedState, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::replay::{CassetteFile, CassetteSource, ServedCallers};
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
 use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
 use toolward_operator::reload::ReloadTarget;
+use toolward_operator::replay::{CassetteFile, CassetteSource, ServedCallers};
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 

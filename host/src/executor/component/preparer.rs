@@ -2,7 +2,7 @@
 //! it, finds its exports. Success and verdicts on the component are kept; failures of
 //! the machine are not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_bundle::component::Function;
 use toolward_contract::driver::Driver;
+use toolward_sandbox::compile::{
+    Callers, CompileBackend, CompileError, CompileReason, Component, Stage,
+};
+use toolward_sandbox::engine::Ready;
+use toolward_sandbox::run::Prepared;
 use toolward_signing::Digest;
 use toolward_support::helper::lock;
-use wasmtime::component::Component;
 
 use crate::api::observer::{Compiling, Observer};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::compile::{Callers, CompileBackend, CompileError, CompileReason, Stage};
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::engine::Ready;
-use crate::sandbox::run::Prepared;
-use crate::sandbox::world::World;
+use crate::call_scope::CallScope;
 use crate::shared_state::HostEngine;
 
 /// How often waiting calls report progress.
@@ -256,7 +256,7 @@ impl Preparer {
 /// dropping the host cancels compiling.
 struct Job {
     host: Weak<Preparer>,
-    ready: Ready,
+    ready: Arc<Ready>,
     backend: CompileBackend,
     component_bytes: usize,
 }
@@ -270,7 +270,7 @@ impl Job {
         Ok(Self::on(host, ready))
     }
 
-    fn on(host: &Arc<Preparer>, ready: &Ready) -> Self {
+    fn on(host: &Arc<Preparer>, ready: &Arc<Ready>) -> Self {
         Self {
             host: Arc::downgrade(host),
             ready: ready.clone(),
@@ -302,33 +302,11 @@ impl Job {
                 "its host has gone",
             ));
         }
-        let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
-        let pre = self
-            .ready
-            .linker
-            .instantiate_pre(component)
-            .map_err(|error| {
-                invalid(format!(
-                    "it asks for what this host does not have: {error:#}"
-                ))
-            })?;
-        let mut worlds = HashMap::new();
-        for entry in &driver.driver.implements {
-            if worlds.contains_key(&entry.world) {
-                continue;
-            }
-            let world = World::new(pre.clone(), &entry.world, &driver.functions);
-            let world = world.map_err(|missing| {
-                let export = missing.export;
-                let source = missing.source.map(|source| format!(": {source:#}"));
-                let source = source.unwrap_or_default();
-                invalid(format!("it does not export `{export}`{source}"))
-            })?;
-            worlds.insert(entry.world.clone(), world);
-        }
+        let targets = driver.driver.implements.iter().map(|entry| &entry.world);
+        let (functions, instance_bytes) = (&driver.functions, driver.instance_bytes);
+        let prepared = Prepared::link(&self.ready, component, targets, functions, instance_bytes)?;
         driver.drop_wasm();
-        let layout = self.ready.profile.layout();
-        Ok(Prepared::new(worlds, driver.instance_bytes, layout))
+        Ok(prepared)
     }
 
     fn load(

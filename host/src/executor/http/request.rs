@@ -6,9 +6,9 @@ use toolward_contract::driver::{Driver, HttpCall, RenderErrorKind, Rendered, Val
 use toolward_contract::json as strict;
 use toolward_contract::schema::HIDDEN;
 use toolward_policy::{Grant, SecretPosition};
+use toolward_sandbox::limits::CallLimits;
 
 use crate::api::approval::ShownRequest;
-use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::executor::RequestValues;
 

@@ -30,7 +30,7 @@ pub(super) fn refused(
     let repeats = listed.map_or(passing, |listed| listed.contains(&status.as_u16()));
     let meaning = call.errors.iter().find(|one| one.status == status.as_u16());
     let own = meaning.and_then(|meaning| Some((meaning, ErrorCode::from_driver(&meaning.code)?)));
-    let (error, retryable) = match own {
+    let (mut error, retryable) = match own {
         Some((meaning, code)) => {
             if let Value::Object(fields) = &mut cause {
                 for (key, text) in [("message", &meaning.message), ("hint", &meaning.hint)] {
@@ -43,10 +43,8 @@ pub(super) fn refused(
                 None => message,
             };
             let hint = meaning.hint.as_ref();
-            let error = CallError {
-                hint: hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}")),
-                ..CallError::of_driver(code, message, Some(cause))
-            };
+            let mut error = CallError::of_driver(code, message, Some(cause));
+            error.hint = hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}"));
             (error, meaning.retryable.unwrap_or(repeats))
         }
         None => {
@@ -58,13 +56,11 @@ pub(super) fn refused(
             (CallError::of(code, message).with_cause(cause), repeats)
         }
     };
+    error.retryable = retryable;
+    error.retry_after = seconds.map(Duration::from_secs);
     Box::new(AttemptReport {
         claimed: retryable && !passing,
         failing: status.is_server_error(),
-        ..AttemptReport::failed(CallError {
-            retryable,
-            retry_after: seconds.map(Duration::from_secs),
-            ..error
-        })
+        ..AttemptReport::failed(error)
     })
 }

@@ -9,6 +9,7 @@ use super::{DispatchContext, DriverFailure};
 use crate::admission::Path;
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
+use crate::call_scope::CallScope;
 use crate::elicitation::{Resumed, Spent};
 use crate::executor::{Clock, Executor, RecordedInput};
 use crate::imports::{CallBudget, HostImports, SlotCell};
@@ -16,8 +17,7 @@ use crate::named::CallName;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::deadline;
+use toolward_sandbox::deadline;
 
 /// Makes the call's driver ready, and takes a slot for the call. What answers the driver's requests follows what
 /// answered those of the driver before it: their secrets must be kept out of the result.

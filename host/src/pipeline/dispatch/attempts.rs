@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep_until};
 use toolward_contract::tool::Retry;
 use toolward_policy::Grant;
+use toolward_sandbox::invocation::{CallEnd, Invocation, Resumption};
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Violations;
 
 use super::{DispatchContext, DriverFailure, output};
+use crate::access::Access;
 use crate::admission::Path;
 use crate::api::facts::CallFacts;
-use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Output};
-use crate::api::violations::Violations;
+use crate::call_context::CallContext;
 use crate::elicitation::{Asker, CheckedQuestions, Spent};
 use crate::events::ProgressEvents;
 use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
@@ -25,11 +28,8 @@ use crate::imports::{
     BoxFuture, BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls,
     Reports, SlotCell,
 };
-use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::access::Access;
-use crate::sandbox::context::CallContext;
 
 /// What a call has from its first slot on, whichever driver serves it.
 pub(super) struct Admitted {

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
 use toolward_policy::LimitName;
+use toolward_sandbox::invocation::DriverOutput;
+use toolward_sandbox::limits::CallLimits;
 
-use crate::api::limits::CallLimits;
 use crate::api::result::{
     Block, BlockContent, CallError, ErrorClass, ErrorCode, Output, ResourceBody, shortened,
     too_much_memory,
 };
+use crate::call_context::CallContext;
 use crate::executor::AttemptMemory;
-use crate::invocation::DriverOutput;
-use crate::sandbox::context::CallContext;
 use crate::validation_pool::{self, ValidationPool};
 
 /// Checks size, form and schema of an output, within the call's deadline. Returns the memory that it takes, too.

@@ -1,0 +1,144 @@
+//! A grant prepared for use: what is the same for all calls of one route, so that a
+//! call only counts and opens.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+use toolward_egress::{Egress, HostRule, Rules, SecretPosition, SecretRule};
+use toolward_policy::{self as policy, Grant};
+use toolward_sandbox::files;
+use toolward_sandbox::limits::CallLimits;
+
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::imports::{CallBudget, CallSecrets};
+use crate::services::Services;
+
+/// The prepared grant of one route.
+pub(crate) struct Access {
+    pub(crate) grant: Grant,
+    /// The directories behind its workspaces, or why one can't be opened.
+    pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
+    /// Whether the driver's executor can use it.
+    pub(crate) executor: Result<(), CallError>,
+    /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
+    pub(crate) egress: Result<Option<Egress>, CallError>,
+}
+
+impl Access {
+    /// Prepares a grant for a driver of this publisher.
+    pub(crate) fn new(
+        grant: &Grant,
+        driver_publisher: &str,
+        services: &Services,
+        executor: Result<(), CallError>,
+    ) -> Self {
+        Self {
+            files: plan(grant, services),
+            executor,
+            egress: egress(grant, driver_publisher, services),
+            grant: grant.clone(),
+        }
+    }
+
+    /// Outgoing HTTP for one call of this principal; `None` if no host is granted.
+    pub(crate) fn call(
+        &self,
+        principal: &str,
+        limits: &CallLimits,
+        deadline: Instant,
+        budget: &CallBudget,
+        secrets: &Arc<CallSecrets>,
+    ) -> Option<toolward_egress::Call> {
+        let egress = self.egress.as_ref().ok()?.as_ref()?;
+        let limits = toolward_egress::CallLimits {
+            requests_at_once: u32::try_from(limits.http_requests).unwrap_or(u32::MAX),
+            requests_total: limits.http_requests_total,
+            request_body_bytes: limits.http_body_bytes,
+            response_body_bytes: limits.http_body_bytes,
+            total_bytes: limits.egress_bytes,
+            header_bytes: HEADER_BYTES,
+            request_timeout: limits.http_timeout,
+            deadline,
+        };
+        let egress = egress.on_behalf_of(principal);
+        Some(egress.call_within(&budget.network, limits, secrets.clone()))
+    }
+}
+
+/// The directories of a grant. A missing one becomes an error of the tool's calls,
+/// which advises the operator to create it.
+fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, CallError> {
+    if grant.workspaces().is_empty() {
+        return Ok(None);
+    }
+    match files::Plan::new(grant.workspaces(), &services.workspaces) {
+        Ok(plan) => Ok(Some(Arc::new(plan))),
+        Err(error) => Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::SetupRequired,
+            error.to_string(),
+        )
+        .with_cause(json!({ "rule": error.code() }))
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))),
+    }
+}
+
+/// Bytes of the head of a request, and of a response.
+const HEADER_BYTES: u64 = 64 << 10;
+
+fn egress(
+    grant: &Grant,
+    driver_publisher: &str,
+    services: &Services,
+) -> Result<Option<Egress>, CallError> {
+    if grant.network().is_empty() {
+        return Ok(None);
+    }
+    let Some(transport) = &services.transport else {
+        return Err(CallError::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::SetupRequired,
+            "the network is granted, and this host is built without it",
+        )
+        .with_cause(json!({ "rule": "network-missing" }))
+        .with_hint("use a host that is built with the feature `http`"));
+    };
+    let hosts = grant
+        .network()
+        .iter()
+        .map(|host| HostRule {
+            host: host.host.clone(),
+            unsafe_methods: host.unsafe_methods,
+            plain_http: host.plain_http,
+            addresses: host.addresses.clone(),
+            headers: host.headers.clone(),
+        })
+        .collect();
+    let secrets = grant
+        .secrets()
+        .iter()
+        .filter_map(|secret| {
+            let binding = secret.binding.as_ref()?;
+            Some(SecretRule {
+                slug: secret.slug.clone(),
+                host: binding.host.clone(),
+                port: binding.port,
+                position: match &binding.position {
+                    policy::SecretPosition::Header(name) => SecretPosition::Header(name.clone()),
+                    policy::SecretPosition::Query(name) => SecretPosition::Query(name.clone()),
+                },
+                methods: binding.methods.clone(),
+                path_prefix: binding.path_prefix.clone(),
+            })
+        })
+        .collect();
+    match Rules::new(hosts, secrets) {
+        Ok(rules) => Ok(Some(transport.egress_of(driver_publisher, Arc::new(rules)))),
+        Err(error) => {
+            // Unreachable: the policy is checked when it is read.
+            tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");
+            Ok(None)
+        }
+    }
+}

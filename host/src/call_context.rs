@@ -1,0 +1,120 @@
+//! What all attempts of a driver share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use toolward_contract::driver::Implements;
+use toolward_contract::tool::Tool;
+use toolward_policy::Grant;
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Violations;
+
+use toolward_sandbox::files::{FileGrant, FileLimits};
+use toolward_sandbox::run::CallGrant;
+
+use crate::access::Access;
+use crate::api::result::CallError;
+use crate::call_scope::CallScope;
+use crate::elicitation::Asker;
+use crate::executor::AttemptMemory;
+use crate::executor::limits::Clock;
+use crate::extensions::Extensions;
+use crate::imports::{CallBudget, Imports, SlotCell};
+
+/// One call, as its executor sees it.
+pub struct CallContext {
+    pub(crate) contract: Arc<Tool>,
+    pub(crate) implements: Arc<Implements>,
+    pub(crate) limits: CallLimits,
+    pub(crate) access: Arc<Access>,
+    pub(crate) budget: Arc<CallBudget>,
+    pub(crate) violations: Violations,
+    pub(crate) scope: Arc<CallScope>,
+    /// What answers the driver's requests.
+    pub(crate) imports: Arc<dyn Imports>,
+    pub(crate) clock: Clock,
+    /// Has the memory of the call.
+    pub(crate) slot: SlotCell,
+    /// What the driver may ask.
+    pub(crate) asker: Asker,
+    /// Whether the reply may come before an attempt's remains are dropped.
+    pub(crate) answers_first: bool,
+    /// What takes time to drop, and may be dropped after the reply.
+    pub(crate) remains: Mutex<Option<Box<dyn Send>>>,
+    /// What features attached to the call.
+    pub(crate) extensions: Extensions,
+}
+
+impl CallContext {
+    /// The contract of the tool.
+    #[must_use]
+    pub fn contract(&self) -> &Tool {
+        &self.contract
+    }
+
+    /// The driver's entry for the contract.
+    #[must_use]
+    pub fn implements(&self) -> &Implements {
+        &self.implements
+    }
+
+    /// When the call ends.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.clock.deadline
+    }
+
+    /// Takes memory of the call for the bytes that an executor holds at a time.
+    ///
+    /// # Errors
+    /// If the call may have no more, or must end for others.
+    pub fn cover(&self, bytes: u64) -> Result<(), CallError> {
+        let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
+        memory.cover(bytes).map(drop)
+    }
+
+    /// Leaves what is left of an attempt to be dropped after the reply.
+    pub(crate) fn leave(&self, remains: Box<dyn Send>) {
+        let mut left = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
+        *left = Some(remains);
+    }
+
+    /// What answers the driver's requests.
+    #[must_use]
+    pub fn imports(&self) -> &dyn Imports {
+        &*self.imports
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        &self.scope.principal
+    }
+
+    /// How much of what a driver prints is kept, in bytes.
+    #[must_use]
+    pub fn stdio_bytes(&self) -> u64 {
+        self.limits.stdio_bytes
+    }
+
+    /// What policy grants the driver.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.access.grant
+    }
+
+    /// What the sandbox has to know of the call.
+    pub(crate) fn sandboxed(&self) -> CallGrant<'_> {
+        let plan = self.access.files.as_ref().ok().and_then(Option::as_ref);
+        CallGrant {
+            limits: &self.limits,
+            violations: &self.violations,
+            imports: &self.imports,
+            files: plan.map(|plan| FileGrant {
+                plan: plan.clone(),
+                limits: FileLimits::of(&self.limits).within(self.budget.file_limits),
+                counters: self.budget.files(),
+            }),
+        }
+    }
+}

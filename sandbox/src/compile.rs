@@ -1,0 +1,251 @@
+//! From component bytes to something that can be instantiated: compile, in a
+//! process of its own where the embedder has one, or take what was compiled
+//! before from the cache.
+
+mod artifact;
+mod artifact_signature;
+pub mod broker;
+mod cache;
+mod error;
+mod limits;
+mod worker;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use toolward_signing::Digest;
+use wasmtime::Engine;
+pub use wasmtime::component::Component;
+
+pub use broker::{Broker, BrokerBuilder, BrokerCommand};
+pub use cache::Cache;
+pub use error::{CompileError, CompileReason};
+pub use limits::{Ahead, CompileCost, CompileLimits};
+
+use self::artifact_signature::Claim;
+use crate::engine::{EngineProfile, Ready, compiling_engine};
+
+/// Compiles components. The input is hostile, and wasmtime does not treat a costly
+/// compilation as a vulnerability, so an implementation has to bound it. [`Broker`]
+/// does; implement this trait to bound it in another way.
+///
+/// ```
+/// use toolward_sandbox::compile::{CompileError, CompileReason, Compiler, InProcess};
+/// use toolward_sandbox::engine::EngineProfile;
+///
+/// /// Refuses large components.
+/// #[derive(Debug)]
+/// struct Small;
+///
+/// impl Compiler for Small {
+///     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+///         if wasm.len() > 8 << 20 {
+///             let message = "a component of more than 8 MiB";
+///             return Err(CompileError::new(CompileReason::TooLarge, message));
+///         }
+///         InProcess.compile(wasm, profile)
+///     }
+/// }
+/// ```
+pub trait Compiler: fmt::Debug + Send + Sync {
+    /// Compiles a component to an artifact for engines of `profile`.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are not a component that this engine accepts, or compiling them
+    /// would cost too much.
+    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError>;
+}
+
+/// Compiles in this process. Only the component's size is bounded
+/// ([`toolward_policy::Limits::component_bytes`]).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InProcess;
+
+impl Compiler for InProcess {
+    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+        compiling_engine(profile.layout())
+            .map_err(|error| CompileError::unavailable(error.to_string()))?
+            .precompile_component(wasm)
+            .map_err(|error| CompileError::new(CompileReason::Invalid, format!("{error:#}")))
+    }
+}
+
+/// How far compiling has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Other components are compiled first.
+    Waiting,
+    /// It has been compiling for this long.
+    Compiling(Duration),
+}
+
+/// Called with the progress of compiling from time to time; `Break` cancels it.
+pub type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
+
+/// The principals whose calls wait for a component.
+#[derive(Debug, Default)]
+pub struct Callers(Mutex<Vec<Arc<str>>>);
+
+impl Callers {
+    /// Adds a call of this principal.
+    pub fn add(&self, principal: &str) {
+        let mut callers = self.lock();
+        if !callers.iter().any(|caller| **caller == *principal) {
+            callers.push(principal.into());
+        }
+    }
+
+    fn now(&self) -> Vec<Arc<str>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who compiles for a host, and where the result is kept.
+#[derive(Debug, Clone)]
+pub enum CompileBackend {
+    /// A compiler of the embedder's, usually in this process, which then also writes
+    /// the cache.
+    Own {
+        /// What compiles.
+        compiler: Arc<dyn Compiler>,
+        /// Where the result is kept, if it is.
+        cache: Option<Arc<Cache>>,
+    },
+    /// The broker, which alone writes the cache.
+    Broker(Broker),
+}
+
+impl CompileBackend {
+    /// The longest that compiling takes, where that is bounded.
+    pub fn longest(&self) -> Option<Duration> {
+        match self {
+            Self::Own { .. } => None,
+            Self::Broker(broker) => Some(broker.limits().wall),
+        }
+    }
+
+    /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
+    /// where the engine doesn't load it, [`Self::load`] returns the reason.
+    pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
+        let engine = &ready.engine;
+        let claim = Claim {
+            component: digest,
+            engine: &ready.engine_hash,
+        };
+        let cached = match self {
+            Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),
+            Self::Broker(broker) => broker.cached(engine, claim, most_bytes),
+        };
+        cached?.ok()
+    }
+
+    /// Loads a component into an engine: from the cache if that has a genuine artifact,
+    /// else by compiling and caching it.
+    pub fn load(
+        &self,
+        ready: &Ready,
+        digest: &Digest,
+        wasm: &[u8],
+        callers: &Callers,
+        watch: &mut Watch<'_>,
+    ) -> Result<Component, CompileError> {
+        let claim = Claim {
+            component: digest,
+            engine: &ready.engine_hash,
+        };
+        match self {
+            Self::Own { compiler, cache } => own(ready, &**compiler, cache.as_deref(), claim, wasm),
+            Self::Broker(broker) => broker.load(&ready.engine, claim, wasm, callers, watch),
+        }
+    }
+}
+
+fn own(
+    Ready {
+        engine, profile, ..
+    }: &Ready,
+    compiler: &dyn Compiler,
+    cache: Option<&Cache>,
+    claim: Claim<'_>,
+    wasm: &[u8],
+) -> Result<Component, CompileError> {
+    if let Some(cache) = cache
+        && let Some(loaded) = verdict(cache.get(engine, claim, u64::MAX))
+    {
+        return loaded;
+    }
+    let bytes = compiler.compile(wasm, profile)?;
+    if let Some(cache) = cache {
+        // Not fatal: without the cache only the next start is slower.
+        if let Err(error) = cache.put(claim, &bytes) {
+            tracing::warn!(%error, "the compiled driver was not cached");
+        }
+    }
+    from_own_bytes(engine, &bytes)
+}
+
+fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileError> {
+    artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
+}
+
+/// The component from the cache, or a verdict on it. `None` if loading failed because
+/// of the machine: compiling it again may work.
+fn verdict(
+    cached: Option<Result<Component, CompileError>>,
+) -> Option<Result<Component, CompileError>> {
+    match cached {
+        Some(Err(error)) if !error.reason().is_verdict() => {
+            tracing::warn!(%error, "a cached driver was not loaded");
+            None
+        }
+        cached => cached,
+    }
+}
+
+/// The error when the engine does not load code that was compiled for it: a verdict on
+/// the component (such as more tables than the pool allows), unless a system call
+/// failed.
+fn refused(error: &wasmtime::Error) -> CompileError {
+    let system = error.is::<wasmtime::OutOfMemory>()
+        || error
+            .chain()
+            .any(|cause| cause.is::<std::io::Error>() || cause.is::<rustix::io::Errno>());
+    let (reason, what) = match system {
+        true => (CompileReason::Unavailable, "could not be loaded"),
+        false => (CompileReason::Invalid, "is refused by the engine"),
+    };
+    CompileError::new(reason, format!("its compiled code {what}: {error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime::error::Context as _;
+
+    #[test]
+    fn only_a_failure_of_the_system_is_no_verdict() {
+        let reason = |error| refused(&error).reason();
+        let failed = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            reason(wasmtime::Error::msg("too many tables")),
+            CompileReason::Invalid
+        );
+        assert_eq!(
+            reason(wasmtime::Error::from(failed())),
+            CompileReason::Unavailable
+        );
+        let wrapped = Err::<(), _>(failed()).context("mapping it").unwrap_err();
+        assert_eq!(reason(wrapped), CompileReason::Unavailable);
+        assert_eq!(
+            reason(wasmtime::Error::from(rustix::io::Errno::NOMEM)),
+            CompileReason::Unavailable
+        );
+    }
+}

@@ -1,0 +1,392 @@
+//! Compiling in separate processes. A *broker*, started before this process
+//! has anything to do with guests and before it confines itself, alone writes
+//! the cache and alone has the key that signs artifacts. For each component it
+//! starts a *worker*, a process under limits and without files or network. This
+//! process hands over bytes and takes only what verifies.
+//!
+//! Both are programs of the embedder's, usually the embedder's own with another
+//! argument: one calls [`run_broker`], the other [`run_worker`], first thing in
+//! `main`.
+
+mod frame;
+mod job;
+mod link;
+mod permits;
+mod serve;
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use toolward_signing::Digest;
+use toolward_support::helper::{self, frames::send};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use self::frame::{PROTOCOL, Request, Start};
+use self::link::{Compiled, Link};
+use self::permits::Permits;
+use super::artifact_signature::Claim;
+use super::cache::{Cache, Shelf};
+use super::error::CompileError;
+use super::limits::{Ahead, CompileCost, CompileLimits};
+pub use super::worker::run_worker;
+use super::{Callers, Watch};
+use crate::engine::finds_written_pages;
+use crate::engine::{EngineHash, compiling_engine};
+use crate::error::HostError;
+use crate::limiter::MemoryLayout;
+use crate::turns::cores;
+pub use serve::run_broker;
+
+/// How often a component is asked for: another process may remove its artifact, to make
+/// room in the cache, before this one has opened it.
+const ATTEMPTS: usize = 2;
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct BrokerCommand {
+    /// The program, by its whole path.
+    pub program: PathBuf,
+    /// The arguments that make it call [`run_broker`].
+    pub broker: Vec<OsString>,
+    /// The arguments that make it call [`run_worker`].
+    pub worker: Vec<OsString>,
+}
+
+/// A connection to a broker. Cheap to clone; dropping the last clone ends the broker
+/// and all its workers.
+///
+/// The broker and its workers are usually the same program, started with other arguments:
+///
+/// ```no_run
+/// use toolward_sandbox::compile::broker::{run_broker, run_worker};
+/// use toolward_sandbox::compile::{Broker, BrokerCommand, CompileLimits};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// match std::env::args().nth(1).as_deref() {
+///     Some("broker") => return Ok(run_broker()?),
+///     Some("worker") => return Ok(run_worker()?),
+///     _ => {}
+/// }
+/// let broker = Broker::builder(BrokerCommand {
+///     program: std::env::current_exe()?,
+///     broker: vec!["broker".into()],
+///     worker: vec!["worker".into()],
+/// })
+/// .cache("/var/cache/example/drivers")
+/// .limits(CompileLimits { cpu_seconds: 60, ..CompileLimits::default() })
+/// .start()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Broker {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Empty until it is started.
+    link: OnceLock<Link>,
+    starting: Mutex<()>,
+    command: BrokerCommand,
+    shelf: Option<Shelf>,
+    cache_limit: u64,
+    limits: CompileLimits,
+    workers: usize,
+    component_bytes: usize,
+    permits: Permits,
+}
+
+/// Collects what a [`Broker`] is started with.
+#[derive(Debug)]
+#[must_use]
+pub struct BrokerBuilder {
+    command: BrokerCommand,
+    cache: Option<PathBuf>,
+    cache_limit: u64,
+    limits: CompileLimits,
+    workers: usize,
+    component_bytes: usize,
+}
+
+impl BrokerBuilder {
+    /// Keeps compiled drivers in this directory, which only the broker writes to.
+    /// Default: no cache; each host compiles them again.
+    pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache = Some(directory.into());
+        self
+    }
+
+    /// Sets the most bytes of compiled drivers in the cache, see [`Cache::limit`].
+    /// Default: [`Cache::DEFAULT_LIMIT_BYTES`].
+    pub fn cache_limit(mut self, bytes: u64) -> Self {
+        self.cache_limit = bytes;
+        self
+    }
+
+    /// Sets what compiling one component may cost.
+    pub fn limits(mut self, limits: CompileLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Compiles at most this many components at once. Default: one less than the
+    /// machine has cores, and at least one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Sets the size of the largest component. Default: that of
+    /// [`toolward_policy::Limits::component_bytes`].
+    pub fn component_bytes(mut self, bytes: usize) -> Self {
+        self.component_bytes = bytes;
+        self
+    }
+
+    /// Starts the broker: [`BrokerBuilder::open`] and [`Broker::start`] in one.
+    ///
+    /// # Errors
+    ///
+    /// As both.
+    pub fn start(self) -> Result<Broker, HostError> {
+        let broker = self.open()?;
+        broker.start()?;
+        Ok(broker)
+    }
+
+    /// Opens the cache, and starts nothing yet: a host can be built with it while
+    /// [`Broker::start`] runs on another thread.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Cache`] when the cache directory can't be used safely,
+    /// [`HostError::Broker`] when its path can't be made absolute.
+    pub fn open(self) -> Result<Broker, HostError> {
+        // A process that confines itself once its helpers run can't open `/proc/self/pagemap` any more, and an
+        // engine that is made later asks for it.
+        finds_written_pages();
+        // The broker has another working directory.
+        let cache = self.cache.as_ref().map(std::path::absolute);
+        let cache = cache
+            .transpose()
+            .map_err(|error| cannot_start(&self.command, error))?;
+        let shelf = cache.map(Shelf::open).transpose()?;
+        Ok(Broker {
+            inner: Arc::new(Inner {
+                link: OnceLock::new(),
+                starting: Mutex::default(),
+                command: self.command,
+                shelf,
+                cache_limit: self.cache_limit,
+                limits: self.limits,
+                workers: self.workers,
+                component_bytes: self.component_bytes,
+                permits: Permits::new(self.workers),
+            }),
+        })
+    }
+}
+
+fn cannot_start(command: &BrokerCommand, source: std::io::Error) -> HostError {
+    HostError::Broker {
+        program: command.program.clone(),
+        source,
+    }
+}
+
+impl Broker {
+    /// A broker to be started with `command`.
+    pub fn builder(command: BrokerCommand) -> BrokerBuilder {
+        BrokerBuilder {
+            command,
+            cache: None,
+            cache_limit: Cache::DEFAULT_LIMIT_BYTES,
+            limits: CompileLimits::default(),
+            workers: cores().saturating_sub(1).max(1),
+            component_bytes: toolward_policy::Limits::default().component_bytes,
+        }
+    }
+
+    /// Starts the broker if it is not running. Call it before any guest runs and before
+    /// the process confines itself. Returns at once; a broker that fails to start is
+    /// reported for the first component. Without a started broker no component can be
+    /// loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Broker`] when the program can't be started.
+    pub fn start(&self) -> Result<(), HostError> {
+        let inner = &*self.inner;
+        let _starting = inner
+            .starting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if inner.link.get().is_none() {
+            let link = inner.start()?;
+            let _ = inner.link.set(link);
+        }
+        Ok(())
+    }
+
+    /// What compiling one component may cost.
+    pub fn limits(&self) -> CompileLimits {
+        self.inner.limits
+    }
+
+    /// The directory of the cache that this process reads; a confinement has to keep
+    /// it.
+    pub fn artifacts(&self) -> Option<PathBuf> {
+        self.inner.shelf.as_ref().map(Shelf::artifacts)
+    }
+
+    /// Where the cache lies.
+    pub fn directory(&self) -> Option<&Path> {
+        self.inner.shelf.as_ref().map(Shelf::directory)
+    }
+
+    /// Why the cache did not keep a driver, where it took none for lack of room, say. Such a driver is compiled
+    /// again by the next host.
+    pub fn not_kept(&self) -> Option<String> {
+        self.inner.link.get().and_then(Link::not_kept)
+    }
+
+    /// Compiles a component into the cache ahead of its first use, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError`]; a verdict on the component, or a failure that may pass.
+    pub fn compile(&self, wasm: &[u8]) -> Result<(), CompileError> {
+        self.compile_for(wasm, &mut self.inner.limits.most())
+    }
+
+    /// Compiles a component as [`Self::compile`] does, for at most what is left of a
+    /// budget, and takes off what it cost, whatever the outcome. A component that is in
+    /// the cache costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::compile`]; a budget that is too small is not an error.
+    pub fn compile_within(
+        &self,
+        wasm: &[u8],
+        left: &mut CompileCost,
+    ) -> Result<Ahead, CompileError> {
+        let budget = *left;
+        match self.compile_for(wasm, left) {
+            Ok(()) => Ok(Ahead::Compiled),
+            Err(error) if self.inner.limits.are_above(budget, error.reason()) => {
+                Ok(Ahead::OverBudget)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn compile_for(&self, wasm: &[u8], left: &mut CompileCost) -> Result<(), CompileError> {
+        let engine = compiling_engine(MemoryLayout::Pooled)
+            .map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
+        let engine = EngineHash::of(&engine);
+        let component = Digest::of(wasm);
+        let claim = Claim {
+            component: &component,
+            engine: &engine,
+        };
+        let mut watch = |_| ControlFlow::Continue(());
+        let _permit = self.inner.permits.take(&Callers::default(), &mut watch)?;
+        self.inner
+            .link()?
+            .compile(claim, wasm, left, &mut watch)
+            .map(drop)
+    }
+
+    /// The component compiled for `engine`, see [`Cache::get`].
+    pub(super) fn cached(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        most_bytes: u64,
+    ) -> Option<Result<Component, CompileError>> {
+        let public = self.inner.link.get()?.public()?;
+        let shelf = self.inner.shelf.as_ref()?;
+        shelf.get(engine, claim, &public, most_bytes)
+    }
+
+    /// Loads a component from the cache, or has the broker compile it.
+    pub(super) fn load(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        wasm: &[u8],
+        callers: &Callers,
+        watch: &mut Watch<'_>,
+    ) -> Result<Component, CompileError> {
+        let inner = &*self.inner;
+        let link = inner.link()?;
+        let cached = || self.cached(engine, claim, u64::MAX);
+        if let Some(loaded) = super::verdict(cached()) {
+            return loaded;
+        }
+        let _permit = inner.permits.take(callers, watch)?;
+        for _ in 0..ATTEMPTS {
+            match link.compile(claim, wasm, &mut inner.limits.most(), watch)? {
+                Compiled::Cached => {
+                    if let Some(loaded) = cached() {
+                        return loaded;
+                    }
+                }
+                Compiled::Artifact { signature, bytes } => {
+                    let public = link.public();
+                    let holds = public.is_some_and(|public| {
+                        claim.holds(&blake3::hash(&bytes), &signature, &public)
+                    });
+                    return match holds {
+                        true => super::from_own_bytes(engine, &bytes),
+                        false => Err(CompileError::unavailable(
+                            "what the broker compiled has a wrong signature",
+                        )),
+                    };
+                }
+            }
+        }
+        Err(CompileError::unavailable(
+            "what the broker compiled can't be read from the cache",
+        ))
+    }
+}
+
+impl Inner {
+    fn start(&self) -> Result<Link, HostError> {
+        let fail = |error: std::io::Error| cannot_start(&self.command, error);
+        let started = helper::start(&self.command.program, &self.command.broker, Stdio::null());
+        let (child, mut socket) = started.map_err(fail)?;
+        let shelf = self.shelf.as_ref();
+        let start = Start {
+            protocol: PROTOCOL,
+            program: self.command.program.clone().into_os_string(),
+            arguments: self.command.worker.clone(),
+            cache: shelf.map(|shelf| shelf.directory().into()),
+            cache_limit: self.cache_limit,
+            limits: self.limits,
+            workers: self.workers,
+            component_bytes: self.component_bytes,
+        };
+        let told = send(&mut socket, &Request::Start(start), &[]);
+        let known = shelf.and_then(Shelf::public_key);
+        let most_open = self.workers.saturating_add(serve::QUEUE);
+        let link = Link::new(child, socket, known, self.limits, most_open);
+        match told {
+            // A broker that has already died is reported for the first component.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
+            _ => Ok(link),
+        }
+    }
+
+    fn link(&self) -> Result<&Link, CompileError> {
+        let link = self.link.get();
+        link.ok_or_else(|| CompileError::unavailable("the compile broker was not started"))
+    }
+}

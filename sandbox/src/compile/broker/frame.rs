@@ -1,0 +1,118 @@
+//! The protocol of host and broker. Once it has started, the broker takes only components from the host, and no paths.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+
+use serde::{Deserialize, Serialize};
+use toolward_signing::Digest;
+use toolward_support::helper::frames::receive;
+
+use super::super::error::CompileError;
+use super::super::limits::{CompileCost, CompileLimits};
+use crate::engine::EngineHash;
+
+/// The version of the protocol; both sides are usually of one build.
+pub(super) const PROTOCOL: u32 = 5;
+
+/// The most bytes of a message without component or artifact.
+const SMALL: usize = 64 << 10;
+
+/// The first message of the host, sent before it handles anything hostile; the only one
+/// that may name paths.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Start {
+    pub(super) protocol: u32,
+    /// The program that compiles one component, and its arguments.
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// Where artifacts are kept, if they are.
+    pub(super) cache: Option<OsString>,
+    /// The most bytes of artifacts there.
+    pub(super) cache_limit: u64,
+    pub(super) limits: CompileLimits,
+    /// Components that are compiled at once.
+    pub(super) workers: usize,
+    /// The largest component, in bytes.
+    pub(super) component_bytes: usize,
+}
+
+/// From the host to the broker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum Request {
+    Start(Start),
+    /// Compiles the bytes of the message.
+    Compile {
+        id: u64,
+        engine: EngineHash,
+        component: Digest,
+        /// What it may cost, where that is less than the limits.
+        budget: CompileCost,
+    },
+    Cancel {
+        id: u64,
+    },
+}
+
+/// From the broker to the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The broker has started, signs with this key, and compiles for these engines.
+    Ready {
+        public: [u8; 32],
+        engines: [EngineHash; 2],
+    },
+    /// The broker can't start.
+    Unusable(String),
+    /// The cache takes no artifact, and why: hosts get them all the same.
+    NotKept(String),
+    /// A worker compiles it now.
+    Begun { id: u64 },
+    /// A request has ended.
+    Ended {
+        id: u64,
+        spent: CompileCost,
+        made: Result<Made, CompileError>,
+    },
+}
+
+/// What was compiled.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Made {
+    /// The artifact is in the cache.
+    Cached,
+    /// The artifact, where no cache keeps it, is the bytes of the message.
+    Artifact { signature: Vec<u8> },
+}
+
+impl Request {
+    /// The next request; `None` at the end. No component is larger than
+    /// `component_bytes`.
+    pub(super) fn read(
+        from: &mut impl Read,
+        component_bytes: usize,
+    ) -> io::Result<Option<(Self, Vec<u8>)>> {
+        receive(from, SMALL, |request| match request {
+            Self::Compile { .. } => component_bytes,
+            Self::Start(_) | Self::Cancel { .. } => 0,
+        })
+    }
+}
+
+impl Answer {
+    /// The next answer; `None` at the end. No artifact is larger than
+    /// `artifact_bytes`.
+    pub(super) fn read(
+        from: &mut impl Read,
+        artifact_bytes: usize,
+    ) -> io::Result<Option<(Self, Vec<u8>)>> {
+        receive(from, SMALL, |answer| match answer {
+            Self::Ended {
+                made: Ok(Made::Artifact { .. }),
+                ..
+            } => artifact_bytes,
+            _ => 0,
+        })
+    }
+}

@@ -1,0 +1,357 @@
+//! Starts, feeds and watches one worker, and always reaps it.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::super::error::{CompileError, CompileReason};
+use super::super::limits::{CompileCost, CompileLimits};
+use super::super::worker::{self, Bounds, TIME_BYTES};
+use crate::limiter::MemoryLayout;
+
+/// How often a worker is checked for cancellation and timeout.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Time for a worker to end once it has answered.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Bytes that are kept of a worker's standard error.
+const COMPLAINT: u64 = 4096;
+
+/// The most threads that a worker compiles with: more need more address space.
+const MAX_THREADS: u32 = 4;
+
+/// How a worker is started.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) limits: CompileLimits,
+}
+
+/// What a worker answered, as far as it came.
+#[derive(Default)]
+struct Reply {
+    kind: Option<u8>,
+    body: Vec<u8>,
+}
+
+/// Why a worker was not left to end by itself.
+enum Interrupted {
+    Late,
+    Cancelled,
+    TooMuch,
+    /// It closed the connection or answered out of protocol; its exit status shows the reason.
+    Gone,
+}
+
+/// What a worker made.
+struct Compiled {
+    artifact: Vec<u8>,
+    processor: Duration,
+}
+
+impl Worker {
+    /// Compiles one component in a separate process, within its limits and `budget`.
+    /// Whatever the outcome, the process has ended and been waited for. The first value is
+    /// the processor time that it took.
+    pub(super) fn compile(
+        &self,
+        layout: MemoryLayout,
+        wasm: &[u8],
+        budget: CompileCost,
+        cancelled: impl Fn() -> bool,
+    ) -> (Duration, Result<Vec<u8>, CompileError>) {
+        let started = Instant::now();
+        let limits = self.limits.within(budget);
+        let compiled = something_is_left(&limits)
+            .and_then(|()| self.run(&limits, layout, wasm, started, cancelled));
+        // A worker that failed does not tell its time. This is the most that it can be.
+        let most = started
+            .elapsed()
+            .saturating_mul(threads())
+            .min(limits.most().processor);
+        match compiled {
+            Ok(compiled) => (compiled.processor.min(most), Ok(compiled.artifact)),
+            Err(error) => (most, Err(error)),
+        }
+    }
+
+    fn run(
+        &self,
+        limits: &CompileLimits,
+        layout: MemoryLayout,
+        wasm: &[u8],
+        started: Instant,
+        cancelled: impl Fn() -> bool,
+    ) -> Result<Compiled, CompileError> {
+        let unavailable = |error: io::Error| {
+            CompileError::unavailable(format!("no compiler could be started: {error}"))
+        };
+        let (socket, theirs) = UnixStream::pair().map_err(unavailable)?;
+        let child = Command::new(&self.program)
+            .args(&self.arguments)
+            .env_clear()
+            .env("RAYON_NUM_THREADS", threads().to_string())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(unavailable)?;
+        let mut running = Running {
+            child,
+            socket,
+            deadline: started.checked_add(limits.wall).unwrap_or(started),
+        };
+        let stderr = running.child.stderr.take();
+        let complaint = stderr.map(|mut stderr| {
+            std::thread::Builder::new().spawn(move || {
+                let mut text = Vec::new();
+                let _ = stderr.by_ref().take(COMPLAINT).read_to_end(&mut text);
+                // Drains the rest, so that the worker does not block on a full pipe.
+                let _ = io::copy(&mut stderr, &mut io::sink());
+                String::from_utf8_lossy(&text).trim().to_owned()
+            })
+        });
+        let complaint = complaint.transpose().map_err(unavailable)?;
+        let bounds = Bounds {
+            cpu_seconds: limits.cpu_seconds,
+            memory_bytes: limits.memory_bytes,
+            layout,
+        };
+        let talk = running.talk(bounds, wasm, limits.artifact_bytes, &cancelled);
+        let status = running.end(talk.is_err()).map_err(unavailable)?;
+        let complaint = complaint
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default();
+        verdict(limits, talk, status, &complaint)
+    }
+}
+
+fn verdict(
+    limits: &CompileLimits,
+    talk: Result<Reply, Interrupted>,
+    status: ExitStatus,
+    complaint: &str,
+) -> Result<Compiled, CompileError> {
+    let refused = |reason, message: String| Err(CompileError::new(reason, message));
+    let answer = match talk {
+        Ok(answer) => answer,
+        Err(Interrupted::Gone) => Reply::default(),
+        Err(Interrupted::Late) => {
+            return refused(
+                CompileReason::Time,
+                format!("compiling it takes longer than {:?}", limits.wall),
+            );
+        }
+        Err(Interrupted::Cancelled) => {
+            return refused(
+                CompileReason::Cancelled,
+                "compiling it was cancelled".to_owned(),
+            );
+        }
+        Err(Interrupted::TooMuch) => {
+            return refused(
+                CompileReason::Output,
+                format!(
+                    "its compiled code has more than {} bytes",
+                    limits.artifact_bytes
+                ),
+            );
+        }
+    };
+    let memory = || {
+        refused(
+            CompileReason::Memory,
+            format!(
+                "compiling it takes more than {} bytes of memory",
+                limits.memory_bytes
+            ),
+        )
+    };
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    match answer.kind {
+        Some(worker::COMPILED) if status.success() => {
+            if let Some(compiled) = compiled(answer.body) {
+                return Ok(compiled);
+            }
+        }
+        Some(worker::NO_MEMORY) if status.success() => return memory(),
+        Some(worker::NO_THREADS) if status.success() => {
+            let text = String::from_utf8_lossy(&answer.body);
+            return Err(CompileError::unavailable(format!(
+                "the compiler can't start its threads: {text}"
+            )));
+        }
+        Some(worker::INVALID) if status.success() => {
+            let text = String::from_utf8_lossy(&answer.body);
+            return refused(
+                CompileReason::Invalid,
+                format!("it does not compile: {text}"),
+            );
+        }
+        _ => {}
+    }
+    match signal {
+        Some(Signal::XCPU) => refused(
+            CompileReason::Processor,
+            format!(
+                "compiling it takes more than {} s of processor time",
+                limits.cpu_seconds
+            ),
+        ),
+        // The broker did not send it: usually the kernel's out-of-memory killer
+        // did.
+        Some(Signal::KILL) => Err(CompileError::unavailable(
+            "the compiler was killed, perhaps because the machine is short of memory",
+        )),
+        // In the words of Rust's runtime and of the compiler.
+        _ if complaint.contains("memory allocation of") || complaint.contains("out of memory") => {
+            memory()
+        }
+        _ => refused(
+            CompileReason::Crashed,
+            format!("the compiler crashed over it ({status}): {complaint}"),
+        ),
+    }
+}
+
+/// The artifact, and the time after it.
+fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
+    let time = body.split_off(body.len().checked_sub(TIME_BYTES)?);
+    let microseconds = u64::from_le_bytes(time.try_into().ok()?);
+    Some(Compiled {
+        artifact: body,
+        processor: Duration::from_micros(microseconds),
+    })
+}
+
+/// Starts nothing for a budget that is used up.
+fn something_is_left(limits: &CompileLimits) -> Result<(), CompileError> {
+    let (reason, what) = match (limits.cpu_seconds, limits.artifact_bytes) {
+        (0, _) => (CompileReason::Processor, "processor time"),
+        (_, 0) => (CompileReason::Output, "room for compiled code"),
+        _ => return Ok(()),
+    };
+    Err(CompileError::new(
+        reason,
+        format!("no {what} is left for it"),
+    ))
+}
+
+/// Threads that a worker compiles with.
+fn threads() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores).map_or(MAX_THREADS, |cores| cores.min(MAX_THREADS))
+}
+
+struct Running {
+    child: Child,
+    socket: UnixStream,
+    deadline: Instant,
+}
+
+impl Running {
+    /// Hands the component over and reads the answer to its end, which has an artifact of
+    /// at most `most` bytes.
+    fn talk(
+        &mut self,
+        bounds: Bounds,
+        wasm: &[u8],
+        most: u64,
+        cancelled: &impl Fn() -> bool,
+    ) -> Result<Reply, Interrupted> {
+        let gone = |_: io::Error| Interrupted::Gone;
+        self.socket
+            .set_read_timeout(Some(POLL_INTERVAL))
+            .map_err(gone)?;
+        self.socket
+            .set_write_timeout(Some(POLL_INTERVAL))
+            .map_err(gone)?;
+        let most = most.saturating_add(TIME_BYTES as u64);
+        self.send(&bounds.to_bytes(), cancelled)?;
+        self.send(wasm, cancelled)?;
+        self.socket.shutdown(Shutdown::Write).map_err(gone)?;
+
+        let mut answer = Reply::default();
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            self.look(cancelled)?;
+            let mut read = match self.socket.read(&mut chunk) {
+                Ok(0) => return Ok(answer),
+                Ok(count) => chunk.get(..count).unwrap_or_default(),
+                Err(error) if is_tick(&error) => continue,
+                Err(_) => return Err(Interrupted::Gone),
+            };
+            if answer.kind.is_none() {
+                answer.kind = read.split_off_first().copied();
+            }
+            if answer.body.len().saturating_add(read.len()) as u64 > most {
+                return Err(Interrupted::TooMuch);
+            }
+            answer.body.extend_from_slice(read);
+        }
+    }
+
+    fn send(&mut self, mut bytes: &[u8], cancelled: &impl Fn() -> bool) -> Result<(), Interrupted> {
+        while !bytes.is_empty() {
+            self.look(cancelled)?;
+            match self.socket.write(bytes) {
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(error) if is_tick(&error) => {}
+                Err(_) => return Err(Interrupted::Gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, cancelled: &impl Fn() -> bool) -> Result<(), Interrupted> {
+        if cancelled() {
+            return Err(Interrupted::Cancelled);
+        }
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(Interrupted::Late),
+        }
+    }
+
+    /// Waits for the process, ending it if it was `interrupted` or doesn't end.
+    fn end(&mut self, interrupted: bool) -> io::Result<ExitStatus> {
+        let patience = match interrupted {
+            // It may be exiting because of its own limits.
+            true => POLL_INTERVAL,
+            false => ENDING,
+        };
+        let until = Instant::now().checked_add(patience);
+        while until.is_some_and(|until| Instant::now() < until) {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.child.kill()?;
+        self.child.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Does nothing if it was already reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_tick(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,338 @@
+//! The broker's own process: takes components from the host, has each compiled
+//! by a worker, signs and stores the result. The host may be taken over by a
+//! guest after the start, so none of its messages is trusted.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use toolward_confine::broker_profile;
+use toolward_signing::Digest;
+use toolward_signing::key::SigningKey;
+use toolward_support::helper::connection;
+use toolward_support::helper::frames::send;
+
+use super::super::artifact_signature::Claim;
+use super::super::cache::{self, Cache};
+use super::super::error::CompileError;
+use super::super::limits::CompileCost;
+use super::frame::{Answer, Made, PROTOCOL, Request, Start};
+use super::job::Worker;
+use crate::engine::{EngineHash, compiling_engine};
+use crate::limiter::MemoryLayout;
+
+/// Requests that may be queued. A host sends no more than there are workers; more mean
+/// that a guest has taken it over.
+pub(super) const QUEUE: usize = 4;
+
+/// Serves one host as its broker, until that host goes. For the process that
+/// [`Broker`](super::Broker) starts: standard input is the connection.
+///
+/// # Errors
+///
+/// If standard input is not a connection to a host, or the host violates the protocol.
+pub fn run_broker() -> io::Result<()> {
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let mut reader = io::BufReader::new(stream.try_clone()?);
+    let start = match Request::read(&mut reader, 0)? {
+        Some((Request::Start(start), _)) if start.protocol == PROTOCOL => start,
+        Some(_) => return Err(io::Error::other("the host does not begin with a start")),
+        None => return Ok(()),
+    };
+    let component_bytes = start.component_bytes;
+    let (program, cache) = (start.program.clone(), start.cache.clone());
+    let workers = start.workers.max(1);
+    let mut writer = stream.try_clone()?;
+    let (broker, not_kept) = match Serving::new(start, stream) {
+        Ok(made) => made,
+        Err(problem) => return send(&mut writer, &Answer::Unusable(problem), &[]),
+    };
+    let confined = broker_profile::confine(program.as_ref(), cache.as_deref().map(Path::new));
+    if let Err(error) = confined {
+        return send(&mut writer, &Answer::Unusable(error.to_string()), &[]);
+    }
+    let ready = Answer::Ready {
+        public: *broker.maker.key().public().as_bytes(),
+        engines: broker.maker.engines.map(|(engine, _)| engine),
+    };
+    broker.answer(&ready, &[]);
+    if let Some(problem) = not_kept {
+        broker.answer(&Answer::NotKept(problem), &[]);
+    }
+
+    std::thread::scope(|scope| {
+        let ended = broker.listen(&mut reader, component_bytes, workers, scope);
+        broker.end();
+        ended
+    })
+}
+
+/// What signs and stores.
+struct Maker {
+    engines: [(EngineHash, MemoryLayout); 2],
+    store: Store,
+    worker: Worker,
+}
+
+enum Store {
+    Cache(Cache),
+    /// Artifacts go back to the host, signed with a key of this process.
+    None(SigningKey),
+}
+
+impl Maker {
+    fn key(&self) -> &SigningKey {
+        match &self.store {
+            Store::Cache(cache) => cache.key(),
+            Store::None(key) => key,
+        }
+    }
+
+    /// What is made of a component, and its artifact if the cache does not take that, for lack of room for example.
+    fn make(
+        &self,
+        task: &Task,
+        spent: &mut CompileCost,
+        begun: impl FnOnce(),
+        not_kept: impl FnOnce(String),
+    ) -> Result<(Made, Vec<u8>), CompileError> {
+        let claim = Claim {
+            component: &task.component,
+            engine: &task.engine,
+        };
+        let cached = Ok((Made::Cached, Vec::new()));
+        if let Store::Cache(cache) = &self.store
+            && cache.holds(claim)
+        {
+            return cached;
+        }
+        begun();
+        let cancelled = || task.cancelled.load(Ordering::Relaxed);
+        let (processor, compiled) =
+            self.worker
+                .compile(task.layout, &task.wasm, task.budget, cancelled);
+        spent.processor = processor;
+        let bytes = compiled?;
+        if let Store::Cache(cache) = &self.store {
+            match cache.put(claim, &bytes) {
+                Ok(true) => {
+                    spent.artifact_bytes = bytes.len() as u64;
+                    return cached;
+                }
+                Ok(false) => {}
+                Err(error) => not_kept(error.to_string()),
+            }
+        }
+        let signature = claim.sign(&blake3::hash(&bytes), self.key()).to_vec();
+        Ok((Made::Artifact { signature }, bytes))
+    }
+}
+
+/// The error where the broker can't have a component compiled now.
+fn unavailable(problem: &str) -> CompileError {
+    CompileError::unavailable(format!("the compile broker can't compile it: {problem}"))
+}
+
+/// One component to be compiled.
+struct Task {
+    id: u64,
+    engine: EngineHash,
+    layout: MemoryLayout,
+    component: Digest,
+    budget: CompileCost,
+    wasm: Vec<u8>,
+    cancelled: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Task>,
+    /// The requests that have no answer yet.
+    open: HashMap<u64, Arc<AtomicBool>>,
+    /// Threads that compile.
+    threads: usize,
+    ended: bool,
+}
+
+struct Serving {
+    maker: Maker,
+    host: Mutex<UnixStream>,
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+impl Serving {
+    /// And why nothing is kept, where a cache has no room for its key.
+    fn new(start: Start, host: UnixStream) -> Result<(Self, Option<String>), String> {
+        let engine_of = |layout| match compiling_engine(layout) {
+            Ok(engine) => Ok((EngineHash::of(&engine), layout)),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let engines = [
+            engine_of(MemoryLayout::Pooled)?,
+            engine_of(MemoryLayout::Compact)?,
+        ];
+        let own = || SigningKey::generate().map_err(|error| error.to_string());
+        let (store, not_kept) = match start.cache.map(Cache::open) {
+            Some(Ok(cache)) => (Store::Cache(cache.limit(start.cache_limit)), None),
+            Some(Err(error)) if cache::takes_nothing(&error) => {
+                (Store::None(own()?), Some(error.to_string()))
+            }
+            Some(Err(error)) => return Err(error.to_string()),
+            None => (Store::None(own()?), None),
+        };
+        let serving = Self {
+            maker: Maker {
+                engines,
+                store,
+                worker: Worker {
+                    program: start.program,
+                    arguments: start.arguments,
+                    limits: start.limits,
+                },
+            },
+            host: Mutex::new(host),
+            queue: Mutex::default(),
+            more: Condvar::new(),
+        };
+        Ok((serving, not_kept))
+    }
+
+    /// Takes requests until the host goes or breaks the protocol.
+    fn listen<'s>(
+        &'s self,
+        from: &mut impl io::Read,
+        component_bytes: usize,
+        workers: usize,
+        scope: &'s std::thread::Scope<'s, '_>,
+    ) -> io::Result<()> {
+        while let Some((request, wasm)) = Request::read(from, component_bytes)? {
+            match request {
+                Request::Start(_) => return Err(io::Error::other("a second start")),
+                Request::Cancel { id } => {
+                    // It may have been answered in the meantime.
+                    if let Some(cancelled) = self.queue().open.get(&id) {
+                        cancelled.store(true, Ordering::Relaxed);
+                    }
+                }
+                Request::Compile {
+                    id,
+                    engine,
+                    component,
+                    budget,
+                } => {
+                    let known = self
+                        .maker
+                        .engines
+                        .iter()
+                        .find(|(known, _)| *known == engine);
+                    let Some((_, layout)) = known.filter(|_| Digest::of(&wasm) == component) else {
+                        return Err(io::Error::other("a component that is not what it says"));
+                    };
+                    let mut queue = self.queue();
+                    if queue.open.len() >= workers.saturating_add(QUEUE)
+                        || queue.open.contains_key(&id)
+                    {
+                        return Err(io::Error::other("too many requests"));
+                    }
+                    let cancelled = Arc::<AtomicBool>::default();
+                    if queue.threads < workers {
+                        let work = move || self.work();
+                        let started = std::thread::Builder::new().spawn_scoped(scope, work);
+                        match started {
+                            Ok(_) => queue.threads += 1,
+                            // Those that there are take it.
+                            Err(_) if queue.threads > 0 => {}
+                            Err(error) => {
+                                drop(queue);
+                                let answer = Answer::Ended {
+                                    id,
+                                    spent: CompileCost::default(),
+                                    made: Err(unavailable(&error.to_string())),
+                                };
+                                self.answer(&answer, &[]);
+                                continue;
+                            }
+                        }
+                    }
+                    queue.open.insert(id, cancelled.clone());
+                    queue.waiting.push_back(Task {
+                        id,
+                        engine,
+                        layout: *layout,
+                        component,
+                        budget,
+                        wasm,
+                        cancelled,
+                    });
+                    drop(queue);
+                    self.more.notify_one();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles what is asked for, one after the other, until the end.
+    fn work(&self) {
+        while let Some(task) = self.next() {
+            let id = task.id;
+            let begun = || self.answer(&Answer::Begun { id }, &[]);
+            let not_kept = |problem| self.answer(&Answer::NotKept(problem), &[]);
+            let mut spent = CompileCost::default();
+            // All that wait are answered, and the thread continues.
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                self.maker.make(&task, &mut spent, begun, not_kept)
+            }));
+            let made = made.unwrap_or_else(|_| Err(unavailable("it failed over the component")));
+            let (made, bytes) = made.map_or_else(
+                |error| (Err(error), Vec::new()),
+                |(made, bytes)| (Ok(made), bytes),
+            );
+            self.queue().open.remove(&id);
+            self.answer(&Answer::Ended { id, spent, made }, &bytes);
+        }
+    }
+
+    fn next(&self) -> Option<Task> {
+        let mut queue = self.queue();
+        loop {
+            if queue.ended {
+                return None;
+            }
+            if let Some(task) = queue.waiting.pop_front() {
+                return Some(task);
+            }
+            queue = self
+                .more
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends all workers: the host is gone.
+    fn end(&self) {
+        let mut queue = self.queue();
+        queue.ended = true;
+        for cancelled in queue.open.values() {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+        drop(queue);
+        self.more.notify_all();
+    }
+
+    /// Ignores errors: if the host is gone, reading its requests fails, too.
+    fn answer(&self, answer: &Answer, bytes: &[u8]) {
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = send(&mut *host, answer, &[bytes]);
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,356 @@
+//! Compiled drivers on disk, in a directory that only the host's user may enter. Files
+//! are named by component and engine, and end with a signature by a key that only the
+//! compiling process reads. A file is mapped only if its signature verifies.
+
+mod room;
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::secrecy::ExposeSecret;
+use toolward_support::files::{Folder, Links, Protection};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use self::room::Room;
+use super::artifact_signature::{Claim, SIGNATURE};
+use super::error::CompileError;
+use super::{artifact, refused};
+use crate::error::HostError;
+
+const ARTIFACTS: &str = "artefacts";
+const TEMPORARY: &str = "tmp-";
+const ARTIFACT: &str = ".cwasm";
+
+/// A directory of compiled drivers, and the key that signs them. With the key, a
+/// process can add code that hosts run. Drivers that were compiled long ago are removed to
+/// keep it below a [limit](Self::limit).
+///
+/// ```no_run
+/// use toolward_sandbox::compile::Cache;
+///
+/// let cache = Cache::open("/var/cache/example/drivers")?;
+/// # Ok::<(), toolward_sandbox::error::HostError>(())
+/// ```
+#[derive(Debug)]
+pub struct Cache {
+    shelf: Shelf,
+    key: SigningKey,
+    limit: u64,
+}
+
+impl Cache {
+    /// The most bytes of compiled drivers, unless [`Self::limit`] sets another limit: 4 GiB.
+    /// Without a limit each release of each driver would stay for good.
+    pub const DEFAULT_LIMIT_BYTES: u64 = 4 << 30;
+
+    /// Opens the cache in `directory`, making it with mode 0700 if it is not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Cache`] when the directory can't be made or read, belongs
+    /// to another user, or may be written by others: somebody who can write
+    /// there could run code as this user.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
+        let directory = usable(directory.into())?;
+        let key = signing_key(&directory).map_err(|error| HostError::Cache {
+            directory: directory.clone(),
+            source: Box::new(Unusable::Key(error)),
+        })?;
+        Ok(Self {
+            shelf: Shelf { directory },
+            key,
+            limit: Self::DEFAULT_LIMIT_BYTES,
+        })
+    }
+
+    /// Sets the most bytes of compiled drivers. When one is added, the oldest make room
+    /// for it, those for other engines first; hosts that run them go on. A driver that is
+    /// larger than the limit is compiled for each host, and not kept.
+    #[must_use]
+    pub fn limit(mut self, bytes: u64) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Where the cache lies.
+    pub fn directory(&self) -> &Path {
+        &self.shelf.directory
+    }
+
+    pub(super) fn key(&self) -> &SigningKey {
+        &self.key
+    }
+
+    /// The component compiled for `engine`, if the cache has a genuine artifact of at most `most_bytes`; or why that
+    /// can't be loaded.
+    pub(super) fn get(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        most_bytes: u64,
+    ) -> Option<Result<Component, CompileError>> {
+        let public = self.key.public();
+        self.shelf.get(engine, claim, &public, most_bytes)
+    }
+
+    /// Whether the cache has a genuine artifact.
+    pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
+        self.shelf
+            .find(claim, &self.key.public(), u64::MAX)
+            .is_some()
+    }
+
+    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it. Returns whether
+    /// it was kept: with its signature it may not be larger than the whole cache.
+    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
+        if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
+            return Ok(false);
+        }
+        let signature = claim.sign(&blake3::hash(bytes), &self.key);
+        let (directory, artifact) = (self.shelf.folder(claim), self.shelf.path(claim));
+        let parts = [bytes, &signature];
+        match write(&directory, &artifact, parts) {
+            // Another process has made room, and removed the folder as it was empty.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                write(&directory, &artifact, parts)?;
+            }
+            written => written?,
+        }
+        let room = Room {
+            artifacts: &self.shelf.artifacts(),
+            newest: &artifact,
+            engine: &claim.engine.short(),
+            limit: self.limit,
+        };
+        room.make();
+        Ok(true)
+    }
+}
+
+fn write(directory: &Path, artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
+    let written = toolward_support::files::write_new(&temporary, &parts, 0o400).and_then(|()| {
+        let folder = File::open(directory)?;
+        std::fs::rename(&temporary, artifact)?;
+        folder.sync_all()
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// A cache opened for reading only: it has the public half of the key, and maps only
+/// what verifies.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf {
+    directory: PathBuf,
+}
+
+impl Shelf {
+    /// Opens a cache for reading, making its directory with mode 0700 if it is
+    /// not there.
+    pub(super) fn open(directory: PathBuf) -> Result<Self, HostError> {
+        Ok(Self {
+            directory: usable(directory)?,
+        })
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory that has only artifacts.
+    pub(super) fn artifacts(&self) -> PathBuf {
+        self.directory.join(ARTIFACTS)
+    }
+
+    /// The key of this cache; `None` until one has been made.
+    pub(super) fn public_key(&self) -> Option<PublicKey> {
+        public_key(&self.directory).ok()
+    }
+
+    /// See [`Cache::get`].
+    pub(super) fn get(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        public: &PublicKey,
+        most_bytes: u64,
+    ) -> Option<Result<Component, CompileError>> {
+        let file = self.find(claim, public, most_bytes)?;
+        let loaded = artifact::from_checked_file(engine, &file);
+        Some(loaded.map_err(|error| refused(&error)))
+    }
+
+    fn find(&self, claim: Claim<'_>, public: &PublicKey, most_bytes: u64) -> Option<File> {
+        let path = self.path(claim);
+        open_genuine(&path, claim, public, most_bytes)
+            .inspect_err(|error| {
+                let path = path.display();
+                tracing::warn!(%error, %path, "a cached driver is not genuine");
+            })
+            .ok()?
+    }
+
+    fn folder(&self, claim: Claim<'_>) -> PathBuf {
+        self.artifacts().join(claim.component.to_string())
+    }
+
+    /// The file of what was compiled from this component for this engine.
+    fn path(&self, claim: Claim<'_>) -> PathBuf {
+        let name = format!("{}{ARTIFACT}", claim.engine.short());
+        self.folder(claim).join(name)
+    }
+}
+
+/// Opens an artifact once, and checks owner, mode and signature of the very
+/// file that was opened. `None` if there is none, or one of more than `most_bytes`.
+fn open_genuine(
+    path: &Path,
+    claim: Claim<'_>,
+    public: &PublicKey,
+    most_bytes: u64,
+) -> Result<Option<File>, String> {
+    let mut file = match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
+        Ok(file) => file,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error.problem.to_string()),
+    };
+    let text = |error: io::Error| error.to_string();
+    let length = file.metadata().map_err(text)?.len();
+    let bytes = length
+        .checked_sub(SIGNATURE as u64)
+        .ok_or("it is too short for a signature")?;
+    if bytes > most_bytes {
+        return Ok(None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update_reader((&mut file).take(bytes))
+        .map_err(text)?;
+    let mut signature = [0; SIGNATURE];
+    file.read_exact(&mut signature).map_err(text)?;
+    match claim.holds(&hasher.finalize(), &signature, public) {
+        true => Ok(Some(file)),
+        false => Err("its signature is wrong".to_owned()),
+    }
+}
+
+/// What is wrong with a cache's directory, beyond what makes any directory unsafe.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("has a key that can't be read or made: {0}")]
+    Key(#[source] std::io::Error),
+    #[error("can't be created: {0}")]
+    Artifacts(#[source] std::io::Error),
+}
+
+/// Whether a cache can't be opened because its disk takes nothing: it is full, or read-only. There is nothing unsafe
+/// about that.
+pub(super) fn takes_nothing(error: &HostError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+            return [StorageFull, QuotaExceeded, ReadOnlyFilesystem].contains(&error.kind());
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Creates the cache's directory if it is missing, and checks owner and mode.
+fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
+    let fail = |source| HostError::Cache {
+        directory: directory.clone(),
+        source,
+    };
+    Folder::make(&directory, Protection::Private).map_err(|error| fail(error.problem.into()))?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory.join(ARTIFACTS))
+        .map_err(|error| fail(Box::new(Unusable::Artifacts(error))))?;
+    Ok(directory)
+}
+
+const PUBLIC: &str = "public-key.pem";
+const PRIVATE_DIRECTORY: &str = "private";
+const PRIVATE: &str = "key.pem";
+
+/// No PEM file of a key is larger.
+const MAX_PEM_BYTES: u64 = 4096;
+
+/// The key that signs artifacts. At the first use it is made, and its public half
+/// written. It is in a separate directory, which a confinement can leave out.
+fn signing_key(directory: &Path) -> io::Result<SigningKey> {
+    let private = directory.join(PRIVATE_DIRECTORY);
+    Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;
+    let path = private.join(PRIVATE);
+    if !path.try_exists()? {
+        let key = SigningKey::generate().map_err(io::Error::other)?;
+        let pem = key.to_pem().map_err(io::Error::other)?;
+        // Two processes may race here: the first file stays, and both read it.
+        match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let pem = zeroize::Zeroizing::new(read_pem(&path, Protection::Private)?);
+    let key = SigningKey::from_pem(&pem, None).map_err(io::Error::other)?;
+    if public_key(directory).ok().as_ref() != Some(&key.public()) {
+        let pem = key.public().to_pem().map_err(io::Error::other)?;
+        toolward_support::files::replace(&directory.join(PUBLIC), pem.as_bytes(), 0o400)?;
+    }
+    Ok(key)
+}
+
+/// The key that verifies artifacts.
+fn public_key(directory: &Path) -> io::Result<PublicKey> {
+    let pem = read_pem(&directory.join(PUBLIC), Protection::Own)?;
+    PublicKey::from_pem(&pem).map_err(io::Error::other)
+}
+
+fn read_pem(path: &Path, protection: Protection) -> io::Result<String> {
+    let bytes = toolward_support::files::open(path, protection, Links::Refuse)
+        .and_then(|file| toolward_support::files::read(file, path, MAX_PEM_BYTES))
+        .map_err(|error| error.problem)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_signing::Digest;
+
+    use super::*;
+    use crate::engine::EngineHash;
+    use crate::engine::compiling_engine;
+    use crate::limiter::MemoryLayout;
+
+    #[test]
+    fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(directory.path().join("cache")).unwrap();
+        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
+        let empty = b"\0asm\x0d\0\x01\0";
+        let artifact = engine.precompile_component(empty).unwrap();
+        let claim = Claim {
+            component: &Digest::of(empty),
+            engine: &EngineHash::of(&engine),
+        };
+        assert!(cache.put(claim, &artifact).unwrap());
+        let bytes = artifact.len() as u64;
+        assert!(cache.get(&engine, claim, bytes).is_some());
+        assert!(cache.get(&engine, claim, bytes - 1).is_none());
+    }
+}

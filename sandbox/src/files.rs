@@ -1,0 +1,251 @@
+//! Files: what a guest sees of the workspaces it was granted.
+//!
+//! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as
+//! text ([`path`]), compared with the grant ([`plan`]), and opened beneath
+//! the workspace's directory and through no link ([`resolve_beneath`]). Only files and
+//! directories exist: no links, devices, FIFOs or sockets. A descriptor of a directory
+//! is a path and not an inode: access is decided by the path at each step, so that
+//! renaming a directory does not move a grant with it.
+
+mod counters;
+mod descriptors;
+mod file;
+mod listing;
+mod metadata;
+mod path;
+mod plan;
+mod resolve_beneath;
+mod resolved_path;
+mod streams;
+#[cfg(test)]
+mod tests;
+pub mod workspaces;
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustix::io::Errno;
+use tokio::sync::Semaphore;
+use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn, spawn_blocking};
+
+use crate::exceeded::Exceeded;
+use crate::held;
+use crate::violations::{ViolationKind, Violations};
+use counters::Slot;
+pub use counters::{FileCounters, FileLimits, OpenFile, OpenFiles};
+use path::VirtualPath;
+pub use plan::{Plan, PlanError};
+pub use resolve_beneath::Root;
+
+/// The files that a call may use; its attempts share the counters.
+#[derive(Debug, Clone)]
+pub struct FileGrant {
+    /// What it sees.
+    pub plan: Arc<Plan>,
+    /// How much it may use.
+    pub limits: FileLimits,
+    /// What it has used.
+    pub counters: Arc<FileCounters>,
+}
+
+/// What one attempt may do with files. The default: nothing, there are none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ctx(Option<Arc<Shared>>);
+
+impl Ctx {
+    /// For one attempt of a call; its attempts share counters and violations.
+    pub(crate) fn new(grant: FileGrant, violations: Violations, held: held::Shared) -> Self {
+        let FileGrant {
+            plan,
+            limits,
+            counters,
+        } = grant;
+        Self(Some(Arc::new(Shared {
+            plan,
+            limits,
+            counters,
+            violations,
+            exceeded: OnceLock::new(),
+            held,
+        })))
+    }
+
+    /// The limit that something written by this attempt came to and was dropped
+    /// for, if any: what the guest returns is not what it has done.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        self.0.as_ref()?.exceeded.get().copied()
+    }
+}
+
+/// The files of a store, borrowed for one call of the host.
+pub(crate) struct View<'a> {
+    /// What may be done.
+    pub(crate) ctx: &'a mut Ctx,
+    /// Where the guest's descriptors are.
+    pub(crate) table: &'a mut ResourceTable,
+}
+
+struct Files;
+
+impl HasData for Files {
+    type Data<'a> = View<'a>;
+}
+
+/// Puts the view in the place of what `linker` has for `wasi:filesystem`.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    preopens::add_to_linker::<T, Files>(linker, view)?;
+    types::add_to_linker::<T, Files>(linker, view)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Runs blocking `work` on a thread for it, and waits for it: the deadline can end a guest that waits for a disk. Few
+/// run at once, so that other guests find a thread. Queued work is dropped with its future; started work runs to its
+/// end.
+async fn run_blocking<R: Send + 'static>(
+    threads: &Arc<Semaphore>,
+    work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
+) -> Result<R, Fail> {
+    // The semaphore is never closed; fail rather than run without a permit.
+    let permit = threads.clone().acquire_owned().await.ok();
+    spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    })
+    .await
+}
+
+/// Starts `work` without waiting for it.
+fn start_blocking<R: Send + 'static>(
+    threads: &Arc<Semaphore>,
+    work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
+) -> AbortOnDropJoinHandle<Result<R, Fail>> {
+    let threads = threads.clone();
+    spawn(async move { run_blocking(&threads, work).await })
+}
+
+/// What everything that an attempt opened shares.
+#[derive(Debug)]
+struct Shared {
+    plan: Arc<Plan>,
+    limits: FileLimits,
+    counters: Arc<FileCounters>,
+    violations: Violations,
+    /// The limit that a stream's write exceeded. The stream reports it at its next
+    /// operation, which a guest may never call.
+    exceeded: OnceLock<Exceeded>,
+    /// Counts what the host holds for the call.
+    held: held::Shared,
+}
+
+/// Bytes that one operation reads or writes at most.
+const CHUNK: usize = 64 << 10;
+
+/// What an open file takes, apart from its path.
+pub(crate) const OPEN_FILE: u64 = 512;
+
+/// What a stream of a file takes: what it has read or is to write, at most.
+pub(crate) const FILE_STREAM: u64 = CHUNK as u64 + 1024;
+
+/// What a listing takes: the part that was read, of the longest names, and the
+/// kernel's answer that it is read from.
+pub(crate) const LISTING: u64 = 128 << 10;
+
+impl Shared {
+    /// One of the files that may be open; it takes `bytes` of the host's memory.
+    fn open(&self, bytes: u64) -> Result<Slot, Exceeded> {
+        self.counters.open(&self.limits, self.held.hold(bytes))
+    }
+
+    fn threads(&self) -> &Arc<Semaphore> {
+        self.counters.threads()
+    }
+
+    /// Runs `work` on a path, on a thread that may block.
+    async fn run<R: Send + 'static>(
+        &self,
+        path: &VirtualPath,
+        work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
+    ) -> FsResult<R> {
+        let done = run_blocking(self.threads(), work).await;
+        done.map_err(|fail| fail.raise(path.as_str(), &self.violations))
+    }
+}
+
+/// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a limit that ends the
+/// call.
+#[derive(Debug)]
+enum Fail {
+    /// Nothing out of the way.
+    Code(ErrorCode),
+    /// It lies beyond the grant.
+    Refused(ErrorCode),
+    /// It lies beyond a limit.
+    Exceeded(Exceeded),
+}
+
+impl Fail {
+    /// What the guest gets for it; a refusal of `path` is recorded.
+    fn raise(self, path: &str, violations: &Violations) -> FsError {
+        match self {
+            Self::Code(code) => code.into(),
+            Self::Refused(code) => match violations.record(ViolationKind::Path, path) {
+                Ok(()) => code.into(),
+                Err(ends_call) => FsError::trap(ends_call),
+            },
+            Self::Exceeded(exceeded) => FsError::trap(exceeded),
+        }
+    }
+}
+
+impl From<ErrorCode> for Fail {
+    fn from(code: ErrorCode) -> Self {
+        Self::Code(code)
+    }
+}
+
+impl From<Exceeded> for Fail {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
+impl From<Errno> for Fail {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            // A symbolic link, a mount point, a device without a driver: none
+            // of them exists for a guest.
+            Errno::LOOP | Errno::XDEV | Errno::NXIO => Self::Refused(ErrorCode::NotPermitted),
+            errno => Self::Code(code_of(errno)),
+        }
+    }
+}
+
+impl From<io::Error> for Fail {
+    fn from(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno) => errno.into(),
+            None => Self::Code(error.into()),
+        }
+    }
+}
+
+/// The code of an error of the operating system.
+fn code_of(errno: Errno) -> ErrorCode {
+    match errno {
+        Errno::AGAIN => ErrorCode::Busy,
+        Errno::ROFS => ErrorCode::ReadOnly,
+        Errno::DQUOT => ErrorCode::Quota,
+        Errno::TXTBSY => ErrorCode::TextFileBusy,
+        Errno::NODEV => ErrorCode::NoDevice,
+        errno => io::Error::from(errno).into(),
+    }
+}

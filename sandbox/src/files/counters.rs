@@ -1,0 +1,216 @@
+//! What one call may spend on files, and what it has spent: all its attempts
+//! together, since its writes stay.
+
+use std::any::Any;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::Semaphore;
+use toolward_policy::LimitName;
+
+use super::plan::Mount;
+use crate::exceeded::{self, Exceeded};
+use crate::held::HeldBytes;
+use crate::limits::CallLimits;
+
+/// The limits of one call on files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Bytes by which files may grow: each time the end of a file moves up, by a
+    /// write, an append, a new size or a hole, it counts, and removing gives
+    /// nothing back.
+    pub bytes: u64,
+    /// Files and directories that may be created.
+    pub files: u64,
+    /// Files, their streams and directory listings that may be open at once.
+    /// Each stream holds some memory of the host's.
+    pub open: u64,
+    /// Entries of directories that may be read, with the ones that the guest is not
+    /// shown included.
+    pub entries: u64,
+}
+
+impl FileLimits {
+    /// The limits of a call.
+    #[must_use]
+    pub fn of(limits: &CallLimits) -> Self {
+        Self {
+            bytes: limits.workspace_bytes,
+            files: limits.workspace_files,
+            open: limits.open_files,
+            entries: limits.directory_entries,
+        }
+    }
+
+    /// The lesser of each.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+            files: self.files.min(other.files),
+            open: self.open.min(other.open),
+            entries: self.entries.min(other.entries),
+        }
+    }
+}
+
+/// Threads that work on the files of one call at once. A guest can start many
+/// operations through streams; more wait, so that its neighbours find a thread.
+const THREADS: usize = 4;
+
+/// The right to hold one file open, counted over all calls; given back when dropped.
+pub type OpenFile = Box<dyn Any + Send + Sync>;
+
+/// The files that all calls together hold open.
+pub trait OpenFiles: fmt::Debug + Send + Sync {
+    /// One more open file of this call.
+    ///
+    /// # Errors
+    /// If all calls, or the share of this call's principal or publisher, have too many open.
+    fn open(&self) -> Result<OpenFile, Exceeded>;
+}
+
+/// What one call has spent.
+#[derive(Debug)]
+pub struct FileCounters {
+    /// In the workspaces without a separate cap, all together.
+    common: Arc<Spent>,
+    /// In each workspace with one, by its directory.
+    own: Mutex<Vec<(PathBuf, Arc<Spent>)>>,
+    open: AtomicU64,
+    entries: AtomicU64,
+    hash_key: OnceLock<[u8; 32]>,
+    threads: Arc<Semaphore>,
+    /// Counts among the files of all calls.
+    of_all: Option<Arc<dyn OpenFiles>>,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Default for FileCounters {
+    fn default() -> Self {
+        Self {
+            common: Arc::default(),
+            own: Mutex::default(),
+            open: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
+            hash_key: OnceLock::new(),
+            threads: Arc::new(Semaphore::new(THREADS)),
+            of_all: None,
+        }
+    }
+}
+
+impl FileCounters {
+    /// Counters of a call whose open files count among the files of all calls.
+    pub fn within(of_all: Arc<dyn OpenFiles>) -> Self {
+        Self {
+            of_all: Some(of_all),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn threads(&self) -> &Arc<Semaphore> {
+        &self.threads
+    }
+
+    /// Takes `growth` bytes before they are written.
+    pub(super) fn grow(
+        &self,
+        limits: &FileLimits,
+        mount: &Mount,
+        growth: u64,
+    ) -> Result<(), Exceeded> {
+        let (spent, allowed) = match mount.max_bytes {
+            Some(cap) => (self.own(&mount.directory), cap),
+            None => (self.common.clone(), limits.bytes),
+        };
+        exceeded::take(&spent.bytes, LimitName::WorkspaceBytes, growth, allowed)
+    }
+
+    /// Counts a file or directory that `make` creates; one that it fails to
+    /// create is not counted.
+    pub(super) fn create<T, E: From<Exceeded>>(
+        &self,
+        limits: &FileLimits,
+        mount: &Mount,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (spent, allowed) = match mount.max_files {
+            Some(cap) => (self.own(&mount.directory), cap),
+            None => (self.common.clone(), limits.files),
+        };
+        exceeded::take(&spent.files, LimitName::WorkspaceFiles, 1, allowed)?;
+        make().inspect_err(|_| {
+            spent.files.fetch_sub(1, Ordering::Relaxed);
+        })
+    }
+
+    /// Counts one more entry of a directory, before it is read.
+    pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
+        exceeded::take(
+            &self.entries,
+            LimitName::DirectoryEntries,
+            1,
+            limits.entries,
+        )
+    }
+
+    /// One of the files that may be open, with the memory that it takes; given back
+    /// when dropped.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        limits: &FileLimits,
+        share: HeldBytes,
+    ) -> Result<Slot, Exceeded> {
+        let of_all = self.of_all.as_ref().map(|all| all.open()).transpose()?;
+        exceeded::take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
+        Ok(Slot {
+            counters: self.clone(),
+            _of_all: of_all,
+            _share: share,
+        })
+    }
+
+    /// The key of this call's hashes: an inode number tells a guest nothing, and
+    /// two calls can't compare what they got.
+    pub(super) fn hash_key(&self) -> Option<&[u8; 32]> {
+        if self.hash_key.get().is_none() {
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).ok()?;
+            // Another thread's key is as good.
+            let _ = self.hash_key.set(key);
+        }
+        self.hash_key.get()
+    }
+
+    fn own(&self, directory: &Path) -> Arc<Spent> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, spent)) = own.iter().find(|(known, _)| known == directory) {
+            return spent.clone();
+        }
+        let spent = Arc::<Spent>::default();
+        own.push((directory.to_owned(), spent.clone()));
+        spent
+    }
+}
+
+/// The right to hold one file open.
+#[derive(Debug)]
+pub(super) struct Slot {
+    counters: Arc<FileCounters>,
+    _of_all: Option<OpenFile>,
+    _share: HeldBytes,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.counters.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

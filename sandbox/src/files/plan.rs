@@ -1,0 +1,273 @@
+//! The workspaces of one grant, prepared for all its calls: which directory a virtual
+//! path is in, and what is granted there.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use toolward_contract::capability::PathPattern;
+use toolward_policy::WorkspaceGrant;
+use toolward_support::report::codes;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::Fail;
+use super::path::VirtualPath;
+use super::resolve_beneath::Root;
+use super::workspaces::{Unusable, Workspaces};
+
+/// What the guests of one (contract, driver) see of files.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Longest path first: for nested workspaces, the inner one decides about its
+    /// paths, and only its own grants count there.
+    mounts: Vec<Arc<Mount>>,
+    preopens: Vec<VirtualPath>,
+}
+
+/// One workspace, and what is granted of it.
+#[derive(Debug)]
+pub(super) struct Mount {
+    pub(super) path: VirtualPath,
+    pub(super) root: Arc<Root>,
+    pub(super) rules: Rules,
+    /// What policy calls the directory: one budget for each.
+    pub(super) directory: PathBuf,
+    pub(super) max_bytes: Option<u64>,
+    pub(super) max_files: Option<u64>,
+}
+
+impl Mount {
+    /// Whether the guest sees a part of the workspace only.
+    pub(super) fn is_partial(&self) -> bool {
+        self.rules.access(&self.path) < Access::Read
+    }
+}
+
+codes! {
+    /// Why the workspaces of a grant can't be used. `path` is virtual.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum PlanError: Error {
+        Unusable { path: String, directory: PathBuf, problem: Unusable } -> problem,
+            ("the workspace `{path}` can't be used: {}: {problem}", directory.display());
+        Ambiguous { path: String, first: PathBuf, second: PathBuf } = "workspace-ambiguous" ["4"],
+            "a workspace that a tool needs is mapped to two directories",
+            (
+                "the workspace `{path}` stands for two directories: {} and {}",
+                first.display(),
+                second.display()
+            )
+            => "map each virtual path once";
+    }
+}
+
+impl Plan {
+    /// The plan for what is granted, out of the workspaces that were checked.
+    pub fn new(grants: &[WorkspaceGrant], workspaces: &Workspaces) -> Result<Self, PlanError> {
+        let mut mounts: BTreeMap<VirtualPath, Mount> = BTreeMap::new();
+        let mut preopens = Vec::new();
+        for grant in grants {
+            let path = VirtualPath::of_grant(&grant.root);
+            let root =
+                workspaces
+                    .root(&grant.directory)
+                    .map_err(|problem| PlanError::Unusable {
+                        path: grant.root.clone(),
+                        directory: grant.directory.clone(),
+                        problem,
+                    })?;
+            let mount = mounts.entry(path.clone()).or_insert_with(|| Mount {
+                path: path.clone(),
+                root,
+                rules: Rules::default(),
+                directory: grant.directory.clone(),
+                max_bytes: grant.max_bytes,
+                max_files: grant.max_files,
+            });
+            if mount.directory != grant.directory {
+                return Err(PlanError::Ambiguous {
+                    path: grant.root.clone(),
+                    first: mount.directory.clone(),
+                    second: grant.directory.clone(),
+                });
+            }
+            mount.rules.add(grant.path.clone(), grant.write);
+            preopens.push(preopen(grant, mount));
+        }
+        let mut mounts: Vec<Arc<Mount>> = mounts.into_values().map(Arc::new).collect();
+        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.path.as_str().len()));
+        preopens.sort();
+        preopens.dedup();
+        Ok(Self { mounts, preopens })
+    }
+
+    pub(super) fn preopens(&self) -> &[VirtualPath] {
+        &self.preopens
+    }
+
+    /// The workspace of a path, and what is granted there; `None`: nothing.
+    pub(super) fn find(&self, path: &VirtualPath) -> Option<(&Arc<Mount>, Access)> {
+        let mount = self
+            .mounts
+            .iter()
+            .find(|mount| path.below(&mount.path).is_some())?;
+        let access = mount.rules.access(path);
+        (access > Access::None).then_some((mount, access))
+    }
+
+    /// Whether something at or below the path may be changed.
+    pub(super) fn writes_somewhere(&self, path: &VirtualPath) -> bool {
+        self.mounts
+            .iter()
+            .any(|mount| mount.rules.writes_somewhere(path))
+    }
+}
+
+/// The preopened directory for a grant: the granted directory itself, else the one that
+/// contains the granted files, of which the guest sees nothing else.
+fn preopen(grant: &WorkspaceGrant, mount: &Mount) -> VirtualPath {
+    let named = VirtualPath::of_grant(&grant.path.directory());
+    let Some(relative) = named.below(&mount.path) else {
+        return mount.path.clone();
+    };
+    if !grant.path.is_plain() || relative.is_empty() || mount.root.probe_directory(relative).is_ok()
+    {
+        return named;
+    }
+    named.parent()
+}
+
+/// What a guest may do with a path. Each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    /// Nothing: for the guest it does not exist.
+    None,
+    /// Walk through it, if it is a directory, and list what can be reached so.
+    Pass,
+    /// Read it.
+    Read,
+    /// Change it, too.
+    Write,
+}
+
+/// The patterns of one workspace that are granted: what they state about a path, and which files never change.
+#[derive(Debug, Default)]
+pub(super) struct Rules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    pattern: PathPattern,
+    write: bool,
+}
+
+impl Rules {
+    pub(super) fn add(&mut self, pattern: PathPattern, write: bool) {
+        self.0.push(Rule { pattern, write });
+    }
+
+    /// The most that any pattern gives.
+    pub(super) fn access(&self, path: &VirtualPath) -> Access {
+        let each = self.0.iter().map(|rule| {
+            let matches = rule.pattern.matches(path.as_str());
+            match (matches, rule.write) {
+                (true, true) => Access::Write,
+                (true, false) => Access::Read,
+                (false, _) if rule.pattern.leads_through(path.as_str()) => Access::Pass,
+                (false, _) => Access::None,
+            }
+        });
+        each.max().unwrap_or(Access::None)
+    }
+
+    /// Whether everything at and below the path may be changed: moving a directory also
+    /// moves entries that the guest can't see.
+    pub(super) fn writes_below(&self, path: &VirtualPath) -> bool {
+        self.0
+            .iter()
+            .any(|rule| rule.write && rule.pattern.matches_below(path.as_str()))
+    }
+
+    /// Whether anything at or below the path may be changed.
+    pub(super) fn writes_somewhere(&self, path: &VirtualPath) -> bool {
+        self.0.iter().any(|rule| {
+            rule.write
+                && (rule.pattern.matches(path.as_str())
+                    || rule.pattern.leads_through(path.as_str()))
+        })
+    }
+}
+
+/// Refuses to change a file with another name: a hard link that was planted in
+/// a workspace would be a way out of it. Guests make none.
+pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
+    if metadata.nlink() > 1 {
+        return Err(Fail::Refused(ErrorCode::NotPermitted));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(patterns: &[(&str, bool)]) -> Rules {
+        let mut rules = Rules::default();
+        for (pattern, write) in patterns {
+            rules.add(PathPattern::parse(pattern).expect("a pattern"), *write);
+        }
+        rules
+    }
+
+    fn access(rules: &Rules, path: &str) -> Access {
+        rules.access(&VirtualPath::of_grant(path))
+    }
+
+    #[test]
+    fn a_tree_is_everything_below_and_the_way_to_it() {
+        let rules = rules(&[("/w/a", false)]);
+        for (path, expected) in [
+            ("/w/a", Access::Read),
+            ("/w/a/b/c", Access::Read),
+            ("/w", Access::Pass),
+            ("/", Access::Pass),
+            ("/w/ab", Access::None),
+            ("/w/b", Access::None),
+        ] {
+            assert_eq!(access(&rules, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_what_it_matches_and_nothing_below() {
+        let rules = rules(&[("/w/*/in-*.csv", true)]);
+        for (path, expected) in [
+            ("/w/x/in-1.csv", Access::Write),
+            ("/w/x/in-1.csv/y", Access::None),
+            ("/w/x/out.csv", Access::None),
+            ("/w/x", Access::Pass),
+            ("/w/x/y", Access::None),
+            ("/w", Access::Pass),
+            ("/x", Access::None),
+        ] {
+            assert_eq!(access(&rules, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_grant_that_gives_most_decides() {
+        let rules = rules(&[("/w", false), ("/w/out", true), ("/w/*.log", true)]);
+        assert_eq!(access(&rules, "/w/a.txt"), Access::Read);
+        assert_eq!(access(&rules, "/w/a.log"), Access::Write);
+        assert_eq!(access(&rules, "/w/out/a.txt"), Access::Write);
+        assert!(rules.writes_below(&VirtualPath::of_grant("/w/out/d")));
+        assert!(!rules.writes_below(&VirtualPath::of_grant("/w/d.log")));
+        assert!(rules.writes_somewhere(&VirtualPath::of_grant("/w")));
+        assert!(!rules.writes_somewhere(&VirtualPath::of_grant("/w/in")));
+    }
+
+    #[test]
+    fn no_grant_gives_nothing() {
+        assert_eq!(access(&Rules::default(), "/"), Access::None);
+    }
+}

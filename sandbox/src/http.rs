@@ -1,0 +1,194 @@
+//! `wasi:http` for guests: every request goes through the egress rules of its
+//! route, and what these refuse is recorded. What handles hold is counted ([`view`]).
+
+mod bodies;
+mod messages;
+pub(crate) mod view;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use http::HeaderName;
+use http::uri::Scheme;
+use http_body_util::BodyExt as _;
+use toolward_egress::{
+    Denied, Error as EgressError, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage,
+    Timeout, Timeouts, headers,
+};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
+};
+
+use crate::held::Shared;
+use crate::imports::{HttpError, HttpRequest, Imports};
+use crate::violations::{ViolationKind, Violations};
+
+/// Bytes of one header block in memory; a guest may hold several.
+const FIELDS: usize = 64 << 10;
+
+/// Bytes of one write to a body.
+const CHUNK: usize = 64 << 10;
+
+/// The context of `wasi:http`: only a limit.
+pub(crate) fn context() -> WasiHttpCtx {
+    let mut context = WasiHttpCtx::new();
+    context.set_field_size_limit(FIELDS);
+    context
+}
+
+/// What refuses and sends requests.
+pub(crate) struct Hooks {
+    imports: Arc<dyn Imports>,
+    violations: Violations,
+    held: Shared,
+}
+
+impl Hooks {
+    pub(crate) fn new(imports: Arc<dyn Imports>, violations: Violations, held: Shared) -> Self {
+        Self {
+            imports,
+            violations,
+            held,
+        }
+    }
+}
+
+type Sent<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+impl WasiHttpHooks for Hooks {
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        headers::is_forbidden(name)
+    }
+
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(headers::is_forbidden)
+    }
+
+    fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
+        let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+        if !known {
+            // Refused either way; a policy may also end the call.
+            let _ = self
+                .violations
+                .record(ViolationKind::Network, scheme.as_str());
+        }
+        known
+    }
+
+    /// Always made from the checked authority.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _response_errors: Worker,
+    ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send> {
+        let options = options.unwrap_or_default();
+        let timeouts = Timeouts {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+        };
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        let mut sending = self.imports.http(HttpRequest { request, timeouts });
+        // Checks that need only the request run here, so that a guest is refused and
+        // recorded even if it never awaits the response.
+        let waker = Waker::noop();
+        let first = sending.as_mut().poll(&mut Context::from_waker(waker));
+        if let Poll::Ready(Err(error)) = &first {
+            return Box::new(std::future::ready(Err(to_guest(error))));
+        }
+        let held = self.held.clone();
+        let sent: Sent<_> = Box::pin(async move {
+            let result = match first {
+                Poll::Ready(result) => result,
+                Poll::Pending => sending.await,
+            };
+            let response = result.map_err(|error| to_guest(&error))?;
+            let response = response.map(|body| {
+                body.map_err(|error| of_egress(&error))
+                    .map_frame(move |frame| frame.map_data(|data| held.count(data)))
+                    .boxed_unsync()
+            });
+            let done: Worker = Box::new(std::future::ready(Ok(())));
+            Ok((response, done))
+        });
+        Box::new(sent)
+    }
+}
+
+/// The error for the guest, in the codes of `wasi:http`.
+fn to_guest(error: &HttpError) -> Error {
+    match error {
+        HttpError::NoNetwork => Error::HttpRequestDenied,
+        HttpError::Exceeded(_) => Error::ConnectionLimitReached,
+        HttpError::Egress(error) => of_egress(error),
+    }
+}
+
+fn of_egress(error: &EgressError) -> Error {
+    match error {
+        EgressError::Denied(denied) => of_denied(denied),
+        EgressError::Limit(limit) => of_limit(limit),
+        EgressError::Timeout(timeout) => of_timeout(timeout),
+        EgressError::Network(network) => of_network(network),
+        EgressError::Secret(error) => {
+            tracing::warn!(%error, "a request was not sent, since its secret can't be put in");
+            Error::HttpRequestDenied
+        }
+        _ => Error::InternalError(None),
+    }
+}
+
+fn of_denied(denied: &Denied) -> Error {
+    match denied.rule {
+        Rule::Address => Error::DestinationIpProhibited,
+        Rule::MethodForbidden => Error::HttpRequestMethodInvalid,
+        _ => Error::HttpRequestDenied,
+    }
+}
+
+fn of_limit(limit: &Limit) -> Error {
+    let small = u32::try_from(limit.allowed).ok();
+    match limit.kind {
+        LimitKind::RequestsAtOnce => Error::ConnectionLimitReached,
+        LimitKind::RequestBodyBytes => Error::HttpRequestBodySize(Some(limit.allowed)),
+        LimitKind::ResponseBodyBytes => Error::HttpResponseBodySize(Some(limit.allowed)),
+        LimitKind::RequestHeadBytes => Error::HttpRequestHeaderSectionSize(small),
+        LimitKind::ResponseHeadBytes => Error::HttpResponseHeaderSectionSize(small),
+        _ => Error::HttpRequestDenied,
+    }
+}
+
+fn of_timeout(timeout: &Timeout) -> Error {
+    match timeout.stage {
+        Stage::Resolve => Error::DnsTimeout,
+        Stage::RequestBody => Error::ConnectionWriteTimeout,
+        Stage::FirstByte => Error::HttpResponseTimeout,
+        Stage::BetweenBytes => Error::ConnectionReadTimeout,
+        _ => Error::ConnectionTimeout,
+    }
+}
+
+fn of_network(network: &NetworkError) -> Error {
+    match network.kind {
+        NetworkKind::Dns => Error::DnsError {
+            rcode: None,
+            info_code: None,
+        },
+        NetworkKind::Connect => Error::ConnectionRefused,
+        NetworkKind::Terminated => Error::ConnectionTerminated,
+        NetworkKind::TlsCertificate => Error::TlsCertificateError,
+        NetworkKind::TlsProtocol | NetworkKind::TlsRoots => Error::TlsProtocolError,
+        _ => Error::HttpProtocolError,
+    }
+}

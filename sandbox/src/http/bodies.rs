@@ -1,0 +1,131 @@
+//! Bodies and trailers. What is written to an outgoing body counts from the write
+//! until it was sent or dropped, wherever it waits.
+
+use bytes::Bytes;
+use wasmtime::Result;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, OutputStream, Pollable, StreamResult,
+};
+use wasmtime_wasi_http::FieldMap;
+use wasmtime_wasi_http::p2::HttpResult;
+use wasmtime_wasi_http::p2::bindings::http::types::{
+    ErrorCode, HostFutureTrailers, HostIncomingBody, HostOutgoingBody,
+};
+use wasmtime_wasi_http::p2::body as own;
+
+use super::view::View;
+use crate::held::Shared;
+
+type Trailers = Resource<own::HostFutureTrailers>;
+
+impl HostOutgoingBody for View<'_> {
+    fn write(
+        &mut self,
+        body: Resource<own::HostOutgoingBody>,
+    ) -> Result<Result<Resource<DynOutputStream>, ()>> {
+        let Some(stream) = self.http.table.get_mut(&body)?.take_output_stream() else {
+            return Ok(Err(()));
+        };
+        let stream: DynOutputStream = Box::new(Counting {
+            stream,
+            held: self.held.shared().clone(),
+        });
+        Ok(Ok(self.http.table.push_child(stream, &body)?))
+    }
+
+    fn finish(
+        &mut self,
+        body: Resource<own::HostOutgoingBody>,
+        trailers: Option<Resource<FieldMap>>,
+    ) -> HttpResult<()> {
+        self.held.free(body.rep());
+        if let Some(trailers) = &trailers {
+            // The trailers wait for the end of the body in the task that sends it.
+            let bytes = self.held.free(trailers.rep());
+            self.held.keep(bytes);
+        }
+        HostOutgoingBody::finish(&mut self.http, body, trailers)
+    }
+
+    fn drop(&mut self, body: Resource<own::HostOutgoingBody>) -> Result<()> {
+        self.held.free(body.rep());
+        HostOutgoingBody::drop(&mut self.http, body)
+    }
+}
+
+/// The stream of an outgoing body. What it takes in is counted.
+struct Counting {
+    stream: DynOutputStream,
+    held: Shared,
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Counting {
+    async fn ready(&mut self) {
+        self.stream.ready().await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for Counting {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.stream.write(self.held.count(bytes))
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.stream.flush()
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        self.stream.check_write()
+    }
+
+    async fn cancel(&mut self) {
+        self.stream.cancel().await;
+    }
+}
+
+impl HostIncomingBody for View<'_> {
+    fn stream(
+        &mut self,
+        body: Resource<own::HostIncomingBody>,
+    ) -> Result<Result<Resource<DynInputStream>, ()>> {
+        HostIncomingBody::stream(&mut self.http, body)
+    }
+
+    fn finish(&mut self, body: Resource<own::HostIncomingBody>) -> Result<Trailers> {
+        let number = body.rep();
+        let trailers = HostIncomingBody::finish(&mut self.http, body)?;
+        self.held.pass(number, trailers.rep());
+        Ok(trailers)
+    }
+
+    fn drop(&mut self, body: Resource<own::HostIncomingBody>) -> Result<()> {
+        self.held.free(body.rep());
+        HostIncomingBody::drop(&mut self.http, body)
+    }
+}
+
+impl HostFutureTrailers for View<'_> {
+    fn drop(&mut self, trailers: Trailers) -> Result<()> {
+        self.held.free(trailers.rep());
+        HostFutureTrailers::drop(&mut self.http, trailers)
+    }
+
+    fn subscribe(&mut self, trailers: Trailers) -> Result<Resource<DynPollable>> {
+        HostFutureTrailers::subscribe(&mut self.http, trailers)
+    }
+
+    fn get(
+        &mut self,
+        trailers: Trailers,
+    ) -> Result<Option<Result<Result<Option<Resource<FieldMap>>, ErrorCode>, ()>>> {
+        let got = HostFutureTrailers::get(&mut self.http, trailers)?;
+        if let Some(Ok(Ok(Some(fields)))) = &got {
+            let same = Resource::new_borrow(fields.rep());
+            self.counted(same)?;
+        }
+        Ok(got)
+    }
+}

@@ -1,0 +1,186 @@
+//! `wasi:http` as it is linked: wasmtime's implementation, with what each handle
+//! holds counted for the call. Here: sending, options, errors, and what each handle
+//! costs; the rest is in [`super::messages`] and [`super::bodies`].
+
+use http::{HeaderMap, HeaderName};
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker, Resource};
+use wasmtime_wasi_http::WasiHttpCtxView;
+use wasmtime_wasi_http::p2::bindings::LinkOptions;
+use wasmtime_wasi_http::p2::bindings::http::types::{
+    self, Duration, ErrorCode, Method, RequestOptions, Scheme,
+};
+use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types as interface};
+use wasmtime_wasi_http::p2::types::{HostFutureIncomingResponse, HostOutgoingRequest};
+use wasmtime_wasi_http::p2::{HeaderError, HttpError, HttpResult};
+
+use crate::held::Held;
+
+/// A store's `wasi:http`, borrowed for one call of the host.
+pub(crate) struct View<'a> {
+    /// wasmtime's implementation.
+    pub(crate) http: WasiHttpCtxView<'a>,
+    /// The counter of the call.
+    pub(crate) held: &'a mut Held,
+}
+
+struct Http;
+
+impl HasData for Http {
+    type Data<'a> = View<'a>;
+}
+
+/// Adds `wasi:http` to `linker`.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> Result<()> {
+    let options = LinkOptions::default();
+    outgoing_handler::add_to_linker::<T, Http>(linker, view)?;
+    interface::add_to_linker::<T, Http>(linker, &options.into(), view)
+}
+
+impl outgoing_handler::Host for View<'_> {
+    fn handle(
+        &mut self,
+        request: Resource<HostOutgoingRequest>,
+        options: Option<Resource<RequestOptions>>,
+    ) -> HttpResult<Resource<HostFutureIncomingResponse>> {
+        // It consumes the request, even if it refuses to send it.
+        let parts = self.held.free(request.rep());
+        let owned = options.as_ref().map(Resource::rep);
+        let sent = outgoing_handler::Host::handle(&mut self.http, request, options);
+        if let Some(number) = owned {
+            // Consumed by the guest; would otherwise be kept until the call ends.
+            let own = Resource::<RequestOptions>::new_own(number);
+            self.http.table.delete(own)?;
+        }
+        let response = sent?;
+        self.held
+            .add(response.rep(), parts.saturating_add(EXCHANGE));
+        Ok(response)
+    }
+}
+
+impl types::Host for View<'_> {
+    fn convert_error_code(&mut self, error: HttpError) -> Result<ErrorCode> {
+        types::Host::convert_error_code(&mut self.http, error)
+    }
+
+    fn convert_header_error(&mut self, error: HeaderError) -> Result<types::HeaderError> {
+        types::Host::convert_header_error(&mut self.http, error)
+    }
+
+    fn http_error_code(&mut self, error: Resource<types::IoError>) -> Result<Option<ErrorCode>> {
+        types::Host::http_error_code(&mut self.http, error)
+    }
+}
+
+type Options = Resource<RequestOptions>;
+
+/// Three durations: a handle's share covers them.
+impl types::HostRequestOptions for View<'_> {
+    fn new(&mut self) -> Result<Options> {
+        types::HostRequestOptions::new(&mut self.http)
+    }
+
+    fn connect_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::connect_timeout(&mut self.http, options)
+    }
+
+    fn set_connect_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_connect_timeout(&mut self.http, options, duration)
+    }
+
+    fn first_byte_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::first_byte_timeout(&mut self.http, options)
+    }
+
+    fn set_first_byte_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_first_byte_timeout(&mut self.http, options, duration)
+    }
+
+    fn between_bytes_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
+        types::HostRequestOptions::between_bytes_timeout(&mut self.http, options)
+    }
+
+    fn set_between_bytes_timeout(
+        &mut self,
+        options: Options,
+        duration: Option<Duration>,
+    ) -> Result<Result<(), ()>> {
+        types::HostRequestOptions::set_between_bytes_timeout(&mut self.http, options, duration)
+    }
+
+    fn drop(&mut self, options: Options) -> Result<()> {
+        types::HostRequestOptions::drop(&mut self.http, options)
+    }
+}
+
+/// One field of a header map without the text of its name and value: its places in
+/// the map's three arrays, which are up to half empty, and two allocations each
+/// for name and value. Meant to be more than they take.
+pub(crate) const FIELD: u64 = 256;
+
+/// The channel between an outgoing body and what sends it. Counted at either end,
+/// since either may outlive the other.
+pub(crate) const OUTGOING_BODY: u64 = 2 << 10;
+
+/// A request under way, and the response until its body has been dropped: the
+/// task, and the connection with its buffers (64 KiB to read through, as much for
+/// TLS).
+pub(crate) const EXCHANGE: u64 = 128 << 10;
+
+/// All fields of a map.
+pub(super) fn fields_cost(map: &HeaderMap) -> u64 {
+    map.iter().fold(0, |sum: u64, (name, value)| {
+        sum.saturating_add(field_cost(name.as_str().len(), value.len()))
+    })
+}
+
+/// The fields of one name.
+pub(super) fn named_cost(map: &HeaderMap, name: &str) -> u64 {
+    let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
+        return 0;
+    };
+    let values = map.get_all(&name).iter();
+    values.fold(0, |sum: u64, value| {
+        sum.saturating_add(field_cost(name.as_str().len(), value.len()))
+    })
+}
+
+/// One field.
+pub(super) fn field_cost(name: usize, value: usize) -> u64 {
+    FIELD
+        .saturating_add(name as u64)
+        .saturating_add(value as u64)
+}
+
+/// The texts of a request.
+pub(super) fn texts_cost(request: &HostOutgoingRequest) -> u64 {
+    let method = match &request.method {
+        Method::Other(method) => method.len(),
+        _ => 0,
+    };
+    let scheme = match &request.scheme {
+        Some(Scheme::Other(scheme)) => scheme.len(),
+        _ => 0,
+    };
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    [
+        method,
+        scheme,
+        optional(&request.authority),
+        optional(&request.path_with_query),
+    ]
+    .into_iter()
+    .fold(0, |sum: u64, length| sum.saturating_add(length as u64))
+}

@@ -1,0 +1,33 @@
+//! The sandbox of Toolward: engine, linker, one fresh store per attempt, the limits that are enforced inside it, and
+//! compiling. Decides nothing: the host has settled what may run, and with which grant, and answers what a driver
+//! asks for ([`imports::Imports`]).
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod call_hook;
+mod capture;
+pub mod compile;
+pub mod deadline;
+pub mod engine;
+pub mod error;
+pub mod exceeded;
+pub mod files;
+mod foreign;
+mod held;
+mod http;
+pub mod imports;
+pub mod invocation;
+mod keyvalue;
+mod limiter;
+pub mod limits;
+#[cfg(test)]
+mod memory_page;
+pub mod result;
+pub mod run;
+mod sockets;
+mod state;
+pub mod turns;
+mod v0_1;
+pub mod violations;
+mod wit;
+mod world;

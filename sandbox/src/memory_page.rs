@@ -1,0 +1,82 @@
+//! The page of the book about the cost of everything agrees with what the code counts.
+
+use toolward_contract::json::weight;
+
+use crate::call_hook::HOST_CALL_BYTES;
+use crate::files::{FILE_STREAM, LISTING, OPEN_FILE};
+use crate::held::{CHUNK, HANDLE};
+use crate::http::view::{EXCHANGE, FIELD, OUTGOING_BODY};
+use crate::imports::PROGRESS_REPORT_BYTES;
+use crate::limiter::{ELEMENT, LIFTED};
+
+const PAGE: &str = include_str!("../../docs/src/reference/host-memory.md");
+
+/// A number of bytes as the page writes it.
+fn bytes(number: u64) -> String {
+    match number {
+        n if n % 1024 == 0 && n > 0 => format!("{} KiB", n / 1024),
+        n => format!("{n} B"),
+    }
+}
+
+/// The cells of the row that starts with `what`.
+fn row(what: &str) -> Vec<&'static str> {
+    let row = PAGE
+        .lines()
+        .find(|line| {
+            line.strip_prefix("| ")
+                .is_some_and(|row| row.starts_with(what))
+        })
+        .unwrap_or_else(|| panic!("no row for {what}"));
+    row.trim_matches('|').split('|').map(str::trim).collect()
+}
+
+#[test]
+fn the_page_says_what_is_counted() {
+    let rows = [
+        ("a handle of any interface", HANDLE),
+        ("a header field", FIELD),
+        ("an outgoing body", 2 * OUTGOING_BODY),
+        ("a chunk of a body", CHUNK),
+        ("a request under way", EXCHANGE),
+        ("an open file", OPEN_FILE),
+        ("a stream of a file", FILE_STREAM),
+        ("a directory stream", LISTING),
+        ("a report of progress", PROGRESS_REPORT_BYTES),
+        ("an element of a table", ELEMENT),
+        ("a value in a result", weight::ITEM),
+    ];
+    for (what, cost) in rows {
+        let cells = row(what);
+        let said = cells.get(1).copied().unwrap_or_default();
+        let said = said.strip_prefix("at least ").unwrap_or(said);
+        let own = said
+            .split([',', ' ', ':'])
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(own, bytes(cost), "{cells:?}");
+    }
+    let lifted = format!("{} units", HOST_CALL_BYTES >> 10);
+    assert!(PAGE.contains(&lifted) && PAGE.contains(&format!("{LIFTED} times")));
+}
+
+#[test]
+fn the_page_has_a_row_for_each_interface_that_is_linked() {
+    for interface in [
+        "wasi:cli",
+        "wasi:clocks",
+        "wasi:filesystem",
+        "wasi:http",
+        "wasi:io",
+        "wasi:keyvalue",
+        "wasi:random",
+        "wasi:sockets",
+        "toolward:driver/log",
+        "toolward:driver/progress",
+        "toolward:driver/secrets",
+        "toolward:driver/tools",
+    ] {
+        assert!(PAGE.contains(&format!("| `{interface}`")), "{interface}");
+    }
+}

@@ -1,0 +1,339 @@
+//! The error of a call: what happened, whose fault it is, and the next step.
+
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+use toolward_contract::json::JsonError;
+use toolward_policy::LimitName;
+
+use super::{ErrorClass, ErrorCode};
+use crate::exceeded::Exceeded;
+use crate::violations::{EndsCall, Violation};
+
+/// Who reported the error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// This host.
+    Host,
+    /// The driver; its words are untrusted.
+    Driver,
+    /// A person, who answered a driver of `kind: form`.
+    Person,
+}
+
+/// A limit that a call hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hit {
+    /// Which limit; its name serialised.
+    #[serde(deserialize_with = "limit_name")]
+    pub limit: LimitName,
+    /// What the call used or asked for, in the limit's unit.
+    pub used: u64,
+    /// What it was allowed.
+    pub allowed: u64,
+}
+
+impl From<Exceeded> for Hit {
+    fn from(exceeded: Exceeded) -> Self {
+        Self {
+            limit: exceeded.limit,
+            used: exceeded.used,
+            allowed: exceeded.allowed,
+        }
+    }
+}
+
+/// The limit, what was used, and what is allowed.
+impl From<(LimitName, u64, u64)> for Hit {
+    fn from((limit, used, allowed): (LimitName, u64, u64)) -> Self {
+        Self {
+            limit,
+            used,
+            allowed,
+        }
+    }
+}
+
+/// Why a call has no output.
+///
+/// Match on the code or the class, not on the message:
+///
+/// ```
+/// use toolward_sandbox::result::{CallError, ErrorClass, ErrorCode, Origin};
+///
+/// fn explain(error: &CallError) -> String {
+///     match error {
+///         CallError { code, .. } if *code == ErrorCode::TIMEOUT => "too long".to_owned(),
+///         CallError { class: ErrorClass::RateLimited, retry_after, .. } => {
+///             format!("busy, retry after {retry_after:?}")
+///         }
+///         CallError { origin: Origin::Driver, .. } => format!("the tool says: {error}"),
+///         _ => format!("{error} ({})", error.hint.as_deref().unwrap_or_default()),
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{code}: {message}")]
+#[non_exhaustive]
+pub struct CallError {
+    /// The stable code.
+    pub code: ErrorCode,
+    /// The class of Agent Tool 0.2.0.
+    pub class: ErrorClass,
+    /// What happened. The driver's text if `origin` is the driver.
+    pub message: String,
+    /// Whether the same call may work later.
+    pub retryable: bool,
+    /// How long to wait before a retry.
+    #[serde(
+        rename = "retry_after_ms",
+        serialize_with = "milliseconds",
+        deserialize_with = "from_milliseconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retry_after: Option<Duration>,
+    /// Who reported the error.
+    pub origin: Origin,
+    /// The limit that was hit, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Hit>,
+    /// The cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Value>,
+    /// What to do next, for the person who runs the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    value
+        .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+        .serialize(serializer)
+}
+
+fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::deserialize(from)?.map(Duration::from_millis))
+}
+
+fn limit_name<'de, D: Deserializer<'de>>(from: D) -> Result<LimitName, D::Error> {
+    let name = String::deserialize(from)?;
+    let mut all = LimitName::ALL.iter();
+    let found = all.find(|limit| limit.as_str() == name).copied();
+    found.ok_or_else(|| D::Error::custom("not a limit of this host"))
+}
+
+/// The longest error message, in bytes: it may quote a caller or a driver.
+const MAX_MESSAGE_BYTES: usize = 4096;
+
+impl CallError {
+    /// An error of this host or of a server in front of it: not retryable, without a
+    /// hint. The message is truncated at 4 KiB.
+    #[must_use]
+    pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        Self {
+            code,
+            class,
+            message,
+            retryable: false,
+            retry_after: None,
+            origin: Origin::Host,
+            limit: None,
+            cause: None,
+            hint: None,
+        }
+    }
+
+    /// The same with the class that its code has, whoever reports it.
+    pub fn of(code: ErrorCode, message: impl Into<String>) -> Self {
+        let class = ErrorClass::of_code(code.as_str());
+        Self::new(code, class, message)
+    }
+
+    /// The error for input that is not valid JSON. For the host, and for a server in
+    /// front of it that parses inputs.
+    #[must_use]
+    pub fn malformed_input(error: &JsonError) -> Self {
+        Self::of(
+            ErrorCode::INPUT_INVALID,
+            format!("the input is not the JSON that is allowed: {error}"),
+        )
+        .with_cause(json!({ "rule": error.code() }))
+        .with_hint(match error.code() {
+            "json-too-large" => "send less, or raise the host's limit `input_bytes`",
+            _ => "send one JSON document, with each key once and whole numbers within ±(2^53-1)",
+        })
+    }
+
+    /// The error for a secret that the policy gives and that has no value.
+    #[must_use]
+    pub fn no_credential(slug: &str) -> Self {
+        Self::of(
+            ErrorCode::AUTH_REQUIRED,
+            format!("the secret `{slug}` is granted and has no value"),
+        )
+        .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
+    }
+
+    /// The error for a call of another tool that is not granted.
+    #[must_use]
+    pub fn not_granted(tool: &str) -> Self {
+        Self::new(
+            ErrorCode::UNAUTHORISED,
+            ErrorClass::CapabilityGap,
+            format!("no grant to call the tool `{tool}`"),
+        )
+    }
+
+    /// Whether the policy, or a person whom it has asked, denied the call. What a driver
+    /// calls its own errors does not count.
+    #[must_use]
+    pub fn is_denial(&self) -> bool {
+        self.origin == Origin::Host
+            && (self.code == ErrorCode::APPROVAL_DENIED
+                || self.code == ErrorCode::UNAUTHORISED
+                || self.code == ErrorCode::ADDRESS_NOT_GRANTED
+                || matches!(
+                    self.class,
+                    ErrorClass::CapabilityGap | ErrorClass::PermissionDenied
+                ))
+    }
+
+    /// The same in the words of tools.json, where the call went through an attachment: what is not granted, or is a
+    /// secret without a value, has one code there.
+    #[must_use]
+    pub fn of_attachment(self, is_attachment: bool) -> Self {
+        let is_gap = matches!(
+            self.class,
+            ErrorClass::CapabilityGap | ErrorClass::CredentialMissing
+        );
+        if !(is_attachment && is_gap && self.origin == Origin::Host) {
+            return self;
+        }
+        Self {
+            code: ErrorCode::CAP_DENIED,
+            class: ErrorClass::CapabilityGap,
+            ..self
+        }
+    }
+
+    /// The error of a call that policy ended at its first violation.
+    #[must_use]
+    pub fn violated(violation: &Violation) -> Self {
+        Self::new(
+            ErrorCode::SANDBOX_VIOLATION,
+            ErrorClass::SandboxViolation,
+            format!("the driver tried what it was not granted: {violation}"),
+        )
+        .with_hint(
+            "report this to the driver's publisher; the policy's `on_violation` ends such calls",
+        )
+    }
+
+    /// A fault of this host.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::of(ErrorCode::INTERNAL, message)
+    }
+
+    /// The error of a call that did not end in time.
+    #[must_use]
+    pub fn timed_out(allowed: Duration, took: Duration) -> Self {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self::of(
+            ErrorCode::TIMEOUT,
+            format!("the call did not end within {} ms", millis(allowed)),
+        )
+        .with_limit((LimitName::Timeout, millis(took), millis(allowed)))
+        .with_hint(
+            "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
+        )
+    }
+
+    /// The error of a result that is larger than allowed.
+    #[must_use]
+    pub fn too_large(used: u64, allowed: u64) -> Self {
+        Self::new(
+            ErrorCode::RESULT_TOO_LARGE,
+            ErrorClass::ResultTooLarge,
+            format!("the result is larger than the {allowed} bytes that are allowed"),
+        )
+        .with_limit((LimitName::Output, used, allowed))
+        .with_hint("ask for less, or raise the limit `output_bytes`")
+    }
+
+    /// A driver's own error, always marked as the driver's.
+    #[must_use]
+    pub fn of_driver(code: ErrorCode, message: String, cause: Option<Value>) -> Self {
+        Self {
+            origin: Origin::Driver,
+            cause,
+            ..Self::of(code, message)
+        }
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_cause(mut self, cause: Value) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
+    /// Adds the next step for the person who runs the host.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the limit that was hit.
+    #[must_use]
+    pub fn with_limit(mut self, limit: impl Into<Hit>) -> Self {
+        self.limit = Some(limit.into());
+        self
+    }
+
+    /// Makes it retryable, after this time.
+    #[must_use]
+    pub fn with_retry_after(mut self, after: Duration) -> Self {
+        self.retryable = true;
+        self.retry_after = Some(after);
+        self
+    }
+}
+
+impl From<EndsCall> for CallError {
+    fn from(ends: EndsCall) -> Self {
+        Self::violated(&ends.0)
+    }
+}
+
+/// The error when the text fits into the memory limit, and the values parsed from it do
+/// not.
+#[must_use]
+pub fn too_much_memory(allowed: u64) -> CallError {
+    CallError::of(
+        ErrorCode::MEMORY_EXCEEDED,
+        format!(
+            "the result would take more of the host's memory than the {allowed} bytes that are \
+             allowed (limit `memory_bytes`)"
+        ),
+    )
+    .with_limit((LimitName::Memory, allowed.saturating_add(1), allowed))
+    .with_hint(
+        "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
+         `memory_bytes`",
+    )
+}
+
+/// Shortens a path into a value: its keys are chosen by the sender, and may be long.
+#[must_use]
+pub fn shortened(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(1024));
+    path
+}

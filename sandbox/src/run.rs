@@ -1,0 +1,341 @@
+//! One attempt: a fresh store, armed, instantiated, called and read out. What happened
+//! comes back as a plain value, with the instance, which the caller drops.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use toolward_bundle::component::Function;
+use toolward_contract::driver::World as Target;
+use toolward_policy::{LimitName, own};
+use wasmtime::component::Component;
+use wasmtime::{Store, Trap, WasmBacktrace};
+
+use crate::call_hook::{HOST_CALL_BYTES, StoreHook};
+use crate::capture::Capture;
+use crate::compile::{CompileError, CompileReason};
+use crate::deadline;
+use crate::engine::{Ready, YIELD_INTERVAL};
+use crate::exceeded::{DeadlinePassed, Exceeded};
+use crate::invocation::{DriverEnd, Invocation};
+use crate::limiter::{MemoryLayout, ResultSize};
+use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
+use crate::result::Captured;
+pub use crate::state::CallGrant;
+use crate::state::State;
+use crate::turns::{Polls, Spender, Turn};
+use crate::violations::{EndsCall, Violation};
+use crate::world::{World, WorldCall};
+
+/// A driver that is ready to be instantiated. Shared by all its calls.
+pub struct Prepared {
+    /// The worlds that it is called in.
+    worlds: HashMap<Target, World>,
+    /// Bytes that the instances of core modules take in the host's memory.
+    instance_bytes: u64,
+    layout: MemoryLayout,
+}
+
+impl Prepared {
+    /// Links a component, and finds what it exports for each world that it is called in. `functions` are the functions
+    /// that are called in the world `wit`; `instance_bytes` is what the instances of its core modules take.
+    ///
+    /// # Errors
+    /// What it imports and the host does not have, or what it does not export.
+    pub fn link<'a>(
+        ready: &Ready,
+        component: &Component,
+        targets: impl IntoIterator<Item = &'a Target>,
+        functions: &BTreeMap<String, Arc<Function>>,
+        instance_bytes: u64,
+    ) -> Result<Self, CompileError> {
+        let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
+        let linked = ready.linker.instantiate_pre(component).map_err(|error| {
+            invalid(format!(
+                "it asks for what this host does not have: {error:#}"
+            ))
+        })?;
+        let mut worlds = HashMap::new();
+        for target in targets {
+            if worlds.contains_key(target) {
+                continue;
+            }
+            let world = World::new(linked.clone(), target, functions);
+            let world = world.map_err(|missing| {
+                let export = missing.export;
+                let source = missing.source.map(|source| format!(": {source:#}"));
+                let source = source.unwrap_or_default();
+                invalid(format!("it does not export `{export}`{source}"))
+            })?;
+            worlds.insert(target.clone(), world);
+        }
+        Ok(Self {
+            worlds,
+            instance_bytes,
+            layout: ready.profile.layout(),
+        })
+    }
+
+    /// A call of the driver in one of its worlds. It may take the texts of `invocation` until
+    /// [`PreparedCall::give_back`].
+    pub fn call<'a>(
+        &'a self,
+        target: &Target,
+        invocation: &'a mut Invocation,
+    ) -> Option<PreparedCall<'a>> {
+        Some(PreparedCall {
+            call: self.worlds.get(target)?.call(invocation),
+            instance_bytes: self.instance_bytes,
+            layout: self.layout,
+        })
+    }
+}
+
+/// A call of a driver that is ready to be instantiated.
+pub struct PreparedCall<'a> {
+    call: WorldCall<'a>,
+    instance_bytes: u64,
+    layout: MemoryLayout,
+}
+
+impl PreparedCall<'_> {
+    /// Gives the texts of the invocation back.
+    pub fn give_back(self) {
+        self.call.give_back();
+    }
+}
+
+/// What one attempt used and wrote, however it ended.
+#[derive(Debug, Default)]
+pub struct Usage {
+    /// Fuel consumed. Too low after a hardware trap: don't bill by it.
+    pub fuel: u64,
+    /// The most memory that it had, in bytes.
+    pub peak_memory: u64,
+    /// Memory or table space that the guest was refused. A guest may handle that and
+    /// continue.
+    pub refused: Option<Exceeded>,
+    /// What it logged and printed.
+    pub captured: Captured,
+}
+
+/// The store of an attempt that has ended, with all that was made in it.
+pub struct Instance {
+    _store: Store<State>,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub enum AttemptOutcome {
+    /// The driver returned.
+    Returned(DriverEnd),
+    /// The deadline passed.
+    Deadline,
+    /// The fuel is spent.
+    Fuel {
+        /// Units of all attempts together.
+        allowed: u64,
+    },
+    /// Another limit was exceeded.
+    Exceeded(Exceeded),
+    /// Policy ends the call at its first violation.
+    Violation(Violation),
+    /// The guest trapped; the text describes how.
+    Trapped(String),
+    /// The engine panicked; the text is the panic's.
+    Panicked(String),
+}
+
+/// Runs one attempt until `deadline` at the latest, within its `own` limits and those
+/// of the call. Takes turns with other calls; without a spender, it runs in its
+/// caller's turns. Returns the instance, too, unless the engine panicked.
+pub async fn attempt(
+    prepared: &PreparedCall<'_>,
+    grant: &CallGrant<'_>,
+    own: AttemptLimits,
+    (spender, memory): (Option<Spender<'_>>, Option<Arc<dyn MemoryBudget>>),
+    deadline: Instant,
+) -> (AttemptOutcome, Usage, Option<Instance>) {
+    let limits = grant.limits;
+    let engine = prepared.call.engine();
+    let result_size = prepared.call.result_size(limits);
+    let state = State::new(grant, &own, memory.clone());
+    let mut store = Store::new(engine, state);
+    store.data_mut().limiter.lay_out(prepared.layout);
+    let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
+
+    let polls = Arc::new(Polls::default());
+    let now = Instant::now();
+    let hook = StoreHook::new(deadline, polls.clone(), now, own.fuel, result_size);
+    let armed = arm(&mut store, limits, own.fuel, hook);
+    let result = match armed {
+        Err(error) => Ok(Ok(Err(error))),
+        Ok(()) => {
+            let mut guest = pin!(async {
+                // Counted before they are made.
+                store.data_mut().limiter.held.keep(prepared.instance_bytes);
+                store.data_mut().limiter.settle()?;
+                prepared.call.execute(&mut store, limits).await
+            });
+            let counted = poll_fn(|context| {
+                polls.counted();
+                let polled = guest.as_mut().poll(context);
+                // Others may need the memory of a call that waits or computes.
+                if polled.is_pending()
+                    && let Some(memory) = &memory
+                    && let Poll::Ready(exceeded) = memory.poll_ended(context)
+                {
+                    return Poll::Ready(Err(exceeded.into()));
+                }
+                polled
+            });
+            let run = async {
+                let Some(spender) = spender else {
+                    return deadline::before(deadline, counted).await;
+                };
+                let turn = Turn::new(spender);
+                deadline::in_turns(deadline, turn, now, polls.clone(), counted).await
+            };
+            AssertUnwindSafe(run).catch_unwind().await
+        }
+    };
+
+    let outcome = match result {
+        Err(panic) => {
+            // The store may be inconsistent: read only the captured text, which is
+            // outside of it, and expect that dropping it panics, too.
+            let usage = Usage {
+                captured: captured(&stdout, &stderr),
+                ..Usage::default()
+            };
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
+            let outcome = AttemptOutcome::Panicked(panic_text(panic.as_ref()));
+            return (outcome, usage, None);
+        }
+        Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
+        // The guest may never have asked for a refusal of a stream or of another task.
+        Ok(Ok(Ok(returned))) => match (grant.violations.ends(), store.data().files.exceeded()) {
+            (Some(violation), _) => AttemptOutcome::Violation(violation),
+            (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),
+            (None, None) => AttemptOutcome::Returned(returned),
+        },
+        Ok(Ok(Err(error))) => classify(&error, &store, (limits, result_size), own.fuel_total),
+    };
+    let usage = Usage {
+        // What a called tool spent is still owed where the guest ended before it got the answer.
+        fuel: (own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)))
+            .saturating_add(store.data().meter.owed),
+        peak_memory: store.data().limiter.peak_memory(),
+        refused: store.data().limiter.exceeded(),
+        captured: Captured {
+            logs: std::mem::take(&mut store.data_mut().logs),
+            ..captured(&stdout, &stderr)
+        },
+    };
+    (outcome, usage, Some(Instance { _store: store }))
+}
+
+/// Sets every limit that the store itself enforces.
+fn arm(
+    store: &mut Store<State>,
+    limits: &CallLimits,
+    fuel: u64,
+    mut hook: StoreHook,
+) -> wasmtime::Result<()> {
+    store.limiter(|state| &mut state.limiter);
+    store.call_hook(move |store, crossing| hook.pass(store, crossing));
+    store.set_max_component_handles(usize::try_from(limits.resources).unwrap_or(usize::MAX));
+    store.set_fuel(fuel)?;
+    store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+    Ok(())
+}
+
+fn captured(stdout: &Capture, stderr: &Capture) -> Captured {
+    Captured {
+        stdout: stdout.take(),
+        stderr: stderr.take(),
+        ..Captured::default()
+    }
+}
+
+/// Classifies an error of the guest by the limit that caused it, if any.
+fn classify(
+    error: &wasmtime::Error,
+    store: &Store<State>,
+    (limits, result_size): (&CallLimits, ResultSize),
+    fuel: u64,
+) -> AttemptOutcome {
+    if error.is::<DeadlinePassed>() {
+        return AttemptOutcome::Deadline;
+    }
+    if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+        return AttemptOutcome::Exceeded(*exceeded);
+    }
+    if let Some(ends) = error.downcast_ref::<EndsCall>() {
+        return AttemptOutcome::Violation(ends.0.clone());
+    }
+    // A guest that was refused memory or table space may abort in any way.
+    if let Some(exceeded) = store.data().limiter.exceeded() {
+        return AttemptOutcome::Exceeded(exceeded);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => {
+            return AttemptOutcome::Fuel { allowed: fuel };
+        }
+        Some(Trap::StackOverflow) => {
+            let allowed = own::STACK_BYTES;
+            return AttemptOutcome::Exceeded(Exceeded::new(LimitName::Stack, allowed, allowed));
+        }
+        _ => {}
+    }
+    // These error types of wasmtime are private; only their texts are public.
+    let text = error.root_cause().to_string();
+    if text.contains("fuel allocated for hostcalls has been exhausted") {
+        // Only an error inside the guest has a backtrace of the guest.
+        let limiter = &store.data().limiter;
+        let (limit, allowed, room, most) = match error.is::<WasmBacktrace>() {
+            true => {
+                let room = limiter.lifted(HOST_CALL_BYTES);
+                let allowed = HOST_CALL_BYTES as u64;
+                (LimitName::HostCall, allowed, room, HOST_CALL_BYTES)
+            }
+            false => (
+                LimitName::Output,
+                limits.output_bytes,
+                limiter.result(result_size),
+                result_size.most,
+            ),
+        };
+        if let Some(exceeded) = limiter.no_room(room, most) {
+            return AttemptOutcome::Exceeded(exceeded);
+        }
+        return AttemptOutcome::Exceeded(Exceeded::new(limit, allowed.saturating_add(1), allowed));
+    }
+    let resources = limits.resources;
+    if text.contains("store handle limit exceeded")
+        || matches!(
+            error.downcast_ref::<wasmtime::component::ResourceTableError>(),
+            Some(wasmtime::component::ResourceTableError::Full)
+        )
+    {
+        return AttemptOutcome::Exceeded(Exceeded::new(
+            LimitName::Resources,
+            resources.saturating_add(1),
+            resources,
+        ));
+    }
+    AttemptOutcome::Trapped(text)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}

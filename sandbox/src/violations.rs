@@ -1,0 +1,264 @@
+//! Records and counts what a driver tried beyond its grant, and ends the call if policy
+//! says so. The attempt itself was refused before it is recorded here.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde::Serialize;
+use toolward_policy::OnViolation;
+use toolward_support::helper::lock;
+
+/// Violations of one call that are kept; more are only counted.
+const MAX_KEPT: usize = 32;
+
+/// Violations of one driver that are logged, over all its calls: a driver must not be
+/// able to fill the disk.
+const MAX_REPORTED: u32 = 64;
+
+/// Bytes of a subject that are kept.
+const MAX_SUBJECT_BYTES: usize = 256;
+
+/// The kind of a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// A request that is not granted.
+    Network,
+    /// A raw socket or a name lookup, which can't be granted.
+    Socket,
+    /// A path that is not granted, or a change of one that is read-only.
+    Path,
+    /// A secret that is not granted, or its use in another place.
+    Secret,
+    /// A call of a tool that is not granted.
+    Tool,
+    /// A bucket that is not granted, or a change of one that is read-only.
+    Database,
+    /// A question of a kind that is not granted.
+    User,
+}
+
+/// An attempt of a driver that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Its kind.
+    pub kind: ViolationKind,
+    /// What it tried to use: a host, a path, a secret's name. Untrusted text,
+    /// truncated.
+    pub subject: String,
+}
+
+impl ViolationKind {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Socket => "socket",
+            Self::Path => "path",
+            Self::Secret => "secret",
+            Self::Tool => "tool",
+            Self::Database => "database",
+            Self::User => "user",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind.as_str(), self.subject)
+    }
+}
+
+/// Policy ends the call at its first violation. Raised as a host error, which ends the
+/// guest at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndsCall(pub Violation);
+
+impl fmt::Display for EndsCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "beyond its grant: {}", self.0)
+    }
+}
+
+impl std::error::Error for EndsCall {}
+
+/// Redacts secrets in a text.
+pub trait RedactText: fmt::Debug + Send + Sync {
+    /// The redacted text; `None` without secrets.
+    fn redacted(&self, text: &str) -> Option<String>;
+}
+
+/// The violations of one call, all attempts together. Clones share everything.
+#[derive(Debug, Clone, Default)]
+pub struct Violations(Arc<CallViolations>);
+
+#[derive(Debug, Default)]
+struct CallViolations {
+    found: Mutex<RecordedViolations>,
+    on_violation: OnViolation,
+    /// Redacts subjects.
+    secrets: Option<Arc<dyn RedactText>>,
+    reported: Reported,
+    /// Whether policy ends the call; checked at each entry into the guest.
+    ends: AtomicBool,
+}
+
+/// The number of logged violations of one driver.
+#[derive(Debug, Clone, Default)]
+pub struct Reported(Arc<AtomicU32>);
+
+impl Reported {
+    fn report(&self, violation: &Violation) {
+        let one_more = |count: u32| (count < MAX_REPORTED).then(|| count.saturating_add(1));
+        let count = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let Ok(before) = count else {
+            return;
+        };
+        tracing::warn!(%violation, "a driver tried what it was not granted");
+        if before.saturating_add(1) == MAX_REPORTED {
+            tracing::warn!(
+                "what else this driver tries is not reported here; its calls' results say it"
+            );
+        }
+    }
+}
+
+/// The violations so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedViolations {
+    /// Distinct violations, in order, the first 32.
+    pub first: Vec<Violation>,
+    /// The number of all violations.
+    pub total: u64,
+    /// The number of each kind, without nested calls.
+    pub own: BTreeMap<ViolationKind, u64>,
+}
+
+impl Violations {
+    /// The violations of a call, logged within the driver's bound (`reported`). Subjects
+    /// are redacted by `secrets`.
+    pub fn new(
+        on_violation: OnViolation,
+        reported: &Reported,
+        secrets: Option<Arc<dyn RedactText>>,
+    ) -> Self {
+        Self(Arc::new(CallViolations {
+            on_violation,
+            secrets,
+            reported: reported.clone(),
+            ..CallViolations::default()
+        }))
+    }
+
+    /// Records one. An error means that policy ends the call: raise it as a trap.
+    pub fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
+        let secrets = self.0.secrets.as_ref();
+        let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
+        let subject = redacted.map_or(Cow::Borrowed(subject), Cow::Owned);
+        let end = subject.floor_char_boundary(MAX_SUBJECT_BYTES);
+        let violation = Violation {
+            kind,
+            subject: subject.get(..end).unwrap_or_default().to_owned(),
+        };
+        let mut found = lock(&self.0.found);
+        found.total = found.total.saturating_add(1);
+        let of_kind = found.own.entry(kind).or_default();
+        *of_kind = of_kind.saturating_add(1);
+        if found.first.len() < MAX_KEPT && !found.first.contains(&violation) {
+            self.0.reported.report(&violation);
+            found.first.push(violation.clone());
+        }
+        match self.0.on_violation {
+            OnViolation::Record => Ok(()),
+            OnViolation::End => {
+                self.0.ends.store(true, Ordering::Release);
+                Err(EndsCall(violation))
+            }
+        }
+    }
+
+    /// The violation that ends the call, if there was one and policy ends calls for it:
+    /// what a guest does may be refused on another task.
+    pub fn ends(&self) -> Option<Violation> {
+        if !self.0.ends.load(Ordering::Acquire) {
+            return None;
+        }
+        let found = lock(&self.0.found);
+        found.first.first().cloned()
+    }
+
+    /// Adds the violations of a nested call.
+    pub fn absorb(&self, first: &[Violation], total: u64) {
+        let mut found = lock(&self.0.found);
+        found.total = found.total.saturating_add(total);
+        for violation in first {
+            if found.first.len() < MAX_KEPT && !found.first.contains(violation) {
+                found.first.push(violation.clone());
+            }
+        }
+    }
+
+    /// The violations so far.
+    pub fn found(&self) -> RecordedViolations {
+        lock(&self.0.found).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_violation_is_kept_once_and_all_are_counted() {
+        let violations = Violations::new(OnViolation::Record, &Reported::default(), None);
+        for _ in 0..3 {
+            violations
+                .record(ViolationKind::Path, "/etc/passwd")
+                .expect("goes on");
+        }
+        for n in 0..100 {
+            violations
+                .record(ViolationKind::Network, &format!("h{n}.example"))
+                .expect("goes on");
+        }
+        let found = violations.found();
+        assert_eq!((found.first.len(), found.total), (MAX_KEPT, 103));
+    }
+
+    #[test]
+    fn however_often_a_driver_is_called_so_many_violations_of_its_are_reported() {
+        let reported = Reported::default();
+        for call in 0..1000 {
+            let violations = Violations::new(OnViolation::Record, &reported, None);
+            let subject = format!("h{call}.example");
+            violations
+                .record(ViolationKind::Network, &subject)
+                .expect("goes on");
+            assert_eq!(violations.found().total, 1);
+        }
+        assert_eq!(reported.0.load(Ordering::Relaxed), MAX_REPORTED);
+    }
+
+    #[test]
+    fn policy_can_end_the_call_at_the_first() {
+        let violations = Violations::new(OnViolation::End, &Reported::default(), None);
+        assert!(violations.record(ViolationKind::Secret, "token").is_err());
+        assert_eq!(violations.found().total, 1);
+    }
+
+    #[test]
+    fn a_long_subject_is_shortened_at_a_character() {
+        let violations = Violations::default();
+        violations
+            .record(ViolationKind::Path, &"ä".repeat(10_000))
+            .expect("goes on");
+        assert!(violations.found().first[0].subject.len() <= MAX_SUBJECT_BYTES);
+    }
+}
