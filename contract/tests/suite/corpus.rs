@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, ForeignWorld};
 use toolward_contract::index::Index;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::Resource;
@@ -266,8 +266,21 @@ fn generated() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
+/// The world of another host that the cases name, as its adapter registers it.
+static WORLD: ForeignWorld = ForeignWorld {
+    name: "amplifier-tool",
+    interfaces: "amplifier:modules/",
+    functions: &[],
+    word: "amplifier",
+    component: "a module of Amplifier",
+    tool: "a tool of Amplifier",
+    unusable: "",
+    output: |_| unreachable!("nothing is called"),
+};
+
 #[test]
 fn every_case_gives_its_expected_diagnostics_and_every_code_has_a_case() {
+    WORLD.register();
     let (mut codes, mut wrong) = run("invalid");
     let (warned, differ) = run("valid");
     codes.extend(warned);
