@@ -30,7 +30,6 @@ pub const EXTENSION: &str = ".tool.md";
 /// let version = found.iter().find(|one| one.code == "aml-version-invalid").unwrap();
 /// assert_eq!((version.line, version.column), (3, 10));
 /// ```
-#[must_use]
 pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
     let Parsed {
         value,

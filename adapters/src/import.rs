@@ -166,7 +166,6 @@ fn first(findings: &[Diagnostic]) -> String {
 
 impl ImportError {
     /// All errors of the definitions, if they are the reason.
-    #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Definition(findings) => findings,

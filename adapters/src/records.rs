@@ -47,7 +47,6 @@ use self::surface::{tool_namespace, tool_surface};
 
 /// The records of a tool among all tools of its host, as a principal sees it at `at`. The declaration has its input and
 /// output contracts and its external mappings; the preferred one of its drivers comes first.
-#[must_use]
 pub fn tool_records(
     tool: &Described<'_>,
     all: &[Described<'_>],
@@ -69,7 +68,6 @@ pub fn tool_records(
 
 /// All records of one call: the call itself, what was decided about it if it did not end before, what the driver
 /// reported, its events if they were read, its result, and its error if it has no output.
-#[must_use]
 pub fn call_records(call: &EndedCall<'_>) -> Value {
     let id = &call.reply.metadata.invocation;
     let decision = permission::permission_decision(call);

@@ -48,7 +48,6 @@ impl Earlier {
     }
 
     /// The id of the bundle.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }

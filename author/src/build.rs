@@ -68,7 +68,6 @@ pub struct BuildOptions {
 }
 
 /// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
-#[must_use]
 pub fn can_confine() -> bool {
     confine::is_available()
 }
@@ -137,19 +136,16 @@ impl Plan {
     }
 
     /// The bundle's directory, absolute and without links.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The builds, in their order.
-    #[must_use]
     pub fn builds(&self) -> &[BuildEntry] {
         &self.builds
     }
 
     /// The programs that are started, by name, each once.
-    #[must_use]
     pub fn programs(&self) -> Vec<&'static str> {
         let mut names: Vec<&str> = self
             .builds

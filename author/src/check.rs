@@ -40,13 +40,11 @@ pub struct CheckReport {
 
 impl CheckReport {
     /// How many findings are errors.
-    #[must_use]
     pub fn errors(&self) -> usize {
         self.count(Severity::Error)
     }
 
     /// How many findings are warnings.
-    #[must_use]
     pub fn warnings(&self) -> usize {
         self.count(Severity::Warning)
     }
@@ -121,7 +119,6 @@ impl Findings {
 
 /// Checks what lies at `path`: a bundle under work, a packed directory, a
 /// directory with such in it, or one file of one.
-#[must_use]
 pub fn check_path(path: &Path) -> CheckReport {
     check_with(path, &CheckOptions::default())
 }
@@ -154,7 +151,6 @@ impl<'a> CheckOptions<'a> {
 }
 
 /// [`check_path`] with options.
-#[must_use]
 pub fn check_with(path: &Path, options: &CheckOptions<'_>) -> CheckReport {
     let mut report = CheckReport::default();
     if path.is_dir() {

@@ -40,7 +40,6 @@ impl Document {
 }
 
 /// The document that follows another one, so far with the same keys.
-#[must_use]
 pub fn next(current: PublisherDocument, created: Timestamp) -> PublisherDocument {
     PublisherDocument {
         version: current.version.saturating_add(1),
@@ -65,7 +64,6 @@ pub fn revoke_key(document: &mut PublisherDocument, key: KeyId, reason: &str) {
 }
 
 /// A key that is revoked for this reason.
-#[must_use]
 pub fn revoked(key_id: KeyId, reason: &str) -> RevokedKey {
     RevokedKey {
         key_id,

@@ -34,7 +34,6 @@ impl AuthorError {
     }
 
     /// Everything that is wrong with the documents, where that is the reason.
-    #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Read(error) => error.diagnostics(),
@@ -43,7 +42,6 @@ impl AuthorError {
     }
 
     /// The rule of the signed formats that is broken, where that is the reason.
-    #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused { source, .. } | Self::Read(ReadError::Refused { source, .. }) => {

@@ -80,7 +80,6 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
 
 /// How the tools of these builds name themselves, in the order of the builds and each
 /// once: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was used.
-#[must_use]
 pub fn compilers(built: &[Built]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in built.iter().flat_map(|one| &one.compilers) {

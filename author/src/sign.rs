@@ -75,19 +75,16 @@ impl Sealed {
     }
 
     /// The bytes of the manifest: what is signed.
-    #[must_use]
     pub fn manifest_bytes(&self) -> &[u8] {
         self.envelope.payload()
     }
 
     /// Every file but manifest, envelope and provenance, by name.
-    #[must_use]
     pub fn files(&self) -> &BTreeMap<String, Arc<[u8]>> {
         &self.files
     }
 
     /// How many signatures the envelope holds.
-    #[must_use]
     pub fn signatures(&self) -> usize {
         self.envelope.signatures().len()
     }

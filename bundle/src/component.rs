@@ -182,7 +182,6 @@ impl Surface {
     }
 
     /// The version of `toolward:driver/handler` that the component exports.
-    #[must_use]
     pub fn handler_version(&self) -> Option<&str> {
         self.exports
             .iter()
@@ -191,7 +190,6 @@ impl Surface {
     }
 
     /// Whether the component exports the world that this host knows.
-    #[must_use]
     pub fn exports_handler(&self) -> bool {
         self.exports
             .iter()
@@ -199,7 +197,6 @@ impl Surface {
     }
 
     /// Whether anything of a package, such as `wasi:http`, is imported.
-    #[must_use]
     pub fn imports_package(&self, package: &str) -> bool {
         self.imports.iter().any(|name| {
             name.strip_prefix(package)
@@ -208,7 +205,6 @@ impl Surface {
     }
 
     /// The imports that no host of this version provides.
-    #[must_use]
     pub fn unknown_imports(&self) -> Vec<&str> {
         self.imports
             .iter()

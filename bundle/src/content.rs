@@ -49,7 +49,6 @@ pub enum ContentOrigin {
 impl ContentOrigin {
     /// The publisher that policy and messages name: the trust store's name, or
     /// `dev:<dir>`.
-    #[must_use]
     pub fn publisher(&self) -> String {
         match self {
             Self::Signed { publisher, .. } => publisher.clone(),
@@ -58,7 +57,6 @@ impl ContentOrigin {
     }
 
     /// Whether the bundle is unsigned and under work.
-    #[must_use]
     pub fn is_dev(&self) -> bool {
         matches!(self, Self::Dev { .. })
     }
@@ -277,13 +275,11 @@ impl Content {
     }
 
     /// Whether a contract takes its action from another bundle, so that its demands depend on more than this bundle.
-    #[must_use]
     pub fn takes_actions(&self) -> bool {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
     }
 
     /// The contract with an `id@major`, or the newest with an id.
-    #[must_use]
     pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
         let mut tools = self.tools.iter().rev();
         tools.find(|entry| entry.tool.id.as_str() == name || entry.tool.major_id() == name)

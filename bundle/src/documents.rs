@@ -48,7 +48,6 @@ pub struct Unread {
 
 impl Unread {
     /// Whether it may be the document with an id.
-    #[must_use]
     pub fn may_be(&self, id: &str) -> bool {
         self.id.as_deref().is_none_or(|own| own == id)
     }
@@ -75,7 +74,6 @@ pub struct Documents {
 }
 
 /// The role that a file's name gives it.
-#[must_use]
 pub fn role_of(path: &str) -> FileRole {
     let (folder, _) = path.split_once('/').unwrap_or(("", path));
     match file_name(path) {
@@ -94,25 +92,21 @@ pub fn role_of(path: &str) -> FileRole {
 }
 
 /// Whether a file is a prompt.
-#[must_use]
 pub fn is_prompt(path: &str) -> bool {
     role_of(path) == FileRole::Prompt && path.ends_with(".md")
 }
 
 /// The last segment of a path.
-#[must_use]
 pub fn file_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// The folder of a path, without the final slash; empty at the root.
-#[must_use]
 pub fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// The path of a file that a document in `folder` names.
-#[must_use]
 pub fn beside(document: &str, name: &str) -> String {
     match folder(document) {
         "" => name.to_owned(),
@@ -287,7 +281,6 @@ impl Documents {
     }
 
     /// Whether a contract with an id is here, or may be: one could not be read.
-    #[must_use]
     pub fn may_have_tool(&self, id: &str) -> bool {
         let mut tools = self.tools.iter();
         let mut unread = self.unread_of(FileRole::Contract);
@@ -342,7 +335,6 @@ impl Documents {
     }
 
     /// Whether nothing among `files` can be used.
-    #[must_use]
     pub fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
         self.tools.is_empty()
             && self.drivers.is_empty()

@@ -60,7 +60,6 @@ fn first_hint(diagnostics: &[Diagnostic]) -> String {
 
 impl ContentError {
     /// All findings about the documents, if they are the reason.
-    #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Invalid(diagnostics) => diagnostics,
@@ -70,7 +69,6 @@ impl ContentError {
     }
 
     /// Whether a contract implements an action that is neither in its bundle nor in a library at hand.
-    #[must_use]
     pub fn lacks_action(&self) -> bool {
         let mut findings = self.diagnostics().iter();
         findings.any(|finding| finding.code == action::UNRESOLVED)
@@ -97,7 +95,6 @@ codes! {
 
 impl ReadError {
     /// All findings about the documents, if they are the reason.
-    #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Invalid(diagnostics) => diagnostics,
@@ -159,7 +156,6 @@ impl FilesError {
     }
 
     /// The file or directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. }

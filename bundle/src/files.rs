@@ -42,7 +42,6 @@ pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
 /// How large a file may be, in bytes: for a document the limit of its reader, otherwise [`MAX_TOTAL_BYTES`]. Compared
 /// before a file is read.
-#[must_use]
 pub fn limit_of(path: &str) -> u64 {
     let limit = match file_name(path) {
         "bundle.toml" => MAX_BUNDLE_TOML,
@@ -76,14 +75,12 @@ pub struct DirectoryFiles {
 
 impl DirectoryFiles {
     /// The path of a file of the bundle in the directory.
-    #[must_use]
     pub fn place(&self, path: &str) -> String {
         dotted(path, |folder| self.dotted.contains(&folder))
     }
 }
 
 /// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`, `.drivers`, `.tools`.
-#[must_use]
 pub fn is_workspace(directory: &Path) -> bool {
     workspace_folders(directory).next().is_some()
 }
@@ -97,7 +94,6 @@ pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The path of a file of the bundle in `directory`, even if it is not made yet.
-#[must_use]
 pub fn place(directory: &Path, path: &str) -> String {
     dotted(path, |folder| {
         DOTTED.contains(&folder)

@@ -10,7 +10,6 @@ use toolward_support::report::{Code, Coded};
 use crate::codes;
 
 /// A diagnostic about a file as a whole: line 1, column 1.
-#[must_use]
 pub fn about_file(
     file: &str,
     code: &Code,
@@ -21,7 +20,6 @@ pub fn about_file(
 }
 
 /// A diagnostic about a file as a whole with the text of an error.
-#[must_use]
 pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> Diagnostic {
     let hint = error.hint().map(Into::into);
     let found = Diagnostic::new(code, file, Position::START, error.to_string());

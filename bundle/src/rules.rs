@@ -23,13 +23,11 @@ pub(crate) use components::{component, readable, usable};
 /// Reads the documents among `files`, with findings about each and about all together, except components
 /// ([`components`](components())) and `tools.json` ([`index::check`](crate::index::check)). Registry references are not
 /// resolved.
-#[must_use]
 pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
 }
 
 /// [`read`] with the surroundings of the bundle.
-#[must_use]
 pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec<Diagnostic>) {
     let mut documents = Documents::read_in(files, surroundings);
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);
@@ -41,7 +39,6 @@ pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec
 }
 
 /// The findings of a host about the components of the drivers.
-#[must_use]
 pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let drivers = documents.drivers.iter();
     let problems = drivers.filter_map(|driver| component(driver, documents, files, None).err());
@@ -50,7 +47,6 @@ pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
 
 /// Whether the driver of the component at `path` may be given files: it or one of its contracts declares a workspace,
 /// or that is unknown, since a contract is in another bundle, or no readable DRIVER.md names the component.
-#[must_use]
 pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
     let named = documents.drivers.iter().filter(|driver| {
@@ -64,7 +60,6 @@ pub fn may_use_files(documents: &Documents, path: &str) -> bool {
 }
 
 /// Checks that a bundle under work is not empty.
-#[must_use]
 pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
     documents.is_empty(files).then(|| {
         about_file(

@@ -48,19 +48,16 @@ pub struct ResourceEntry {
 
 impl ResourceEntry {
     /// The path below `resources/`.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.path.strip_prefix(RESOURCES).unwrap_or(&self.path)
     }
 
     /// Whether it is small enough to be served.
-    #[must_use]
     pub fn is_servable(&self) -> bool {
         self.bytes.len() <= MAX_RESOURCE
     }
 
     /// Its text; `None` if it is not text, by its media type or its bytes.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         if !is_text(&self.media_type) {
             return None;

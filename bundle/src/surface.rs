@@ -42,7 +42,6 @@ impl Version {
     const ALL: [Self; 3] = [Self::V1, Self::V2, Self::V3];
 
     /// The start of the canonical bytes, so that they can't be the bytes of anything else.
-    #[must_use]
     pub fn header(self) -> &'static [u8] {
         match self {
             Self::V1 => b"toolward surface 1\n",
@@ -83,7 +82,6 @@ impl BundleSurface {
     }
 
     /// Whether `digest` is the digest of the contents' surface, in any version.
-    #[must_use]
     pub fn is_of(content: &Content, digest: &Digest) -> bool {
         let mut all = Version::ALL.into_iter().rev();
         all.any(|version| Self::of_version(content, version).digest() == *digest)
@@ -132,31 +130,26 @@ impl BundleSurface {
     }
 
     /// The version of the fields.
-    #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
     /// The canonical bytes: equal surfaces have equal ones, regardless of the order of keys in the documents.
-    #[must_use]
     pub fn to_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// BLAKE3 of the canonical bytes: the surface digest.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&self.bytes)
     }
 
     /// The surface as a JSON document.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// The tools in short, by id.
-    #[must_use]
     pub fn tools(&self) -> Vec<ToolSummary> {
         let tools = self.value.get("tools").and_then(Value::as_object);
         tools
@@ -167,7 +160,6 @@ impl BundleSurface {
     }
 
     /// Whether a contract takes its action from another bundle: the surface is then more than this bundle's own.
-    #[must_use]
     pub fn takes_actions(&self) -> bool {
         let tools = self.value.get("tools").and_then(Value::as_object);
         let mut tools = tools.into_iter().flatten();
@@ -181,7 +173,6 @@ impl BundleSurface {
     }
 
     /// How `new` differs from this surface.
-    #[must_use]
     pub fn difference(&self, new: &Self) -> SurfaceDifference {
         difference::between(&self.value, &new.value)
     }

@@ -11,7 +11,6 @@ pub use toolward_support::text::{is_hidden, is_plain, visible, visible_json, vis
 /// let names = ["text.stats", "notes.append"];
 /// assert_eq!(toolward_bundle::text::list(&names), "text.stats, notes.append");
 /// ```
-#[must_use]
 pub fn list(names: &[&str]) -> String {
     let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
     if let Some(more) = names.len().checked_sub(8).filter(|more| *more > 0) {
@@ -33,7 +32,6 @@ const TAB: &str = "    ";
 ///
 /// A line that is too long is cut around the column. Tabs are shown as spaces, and what
 /// [`visible_line`] replaces is replaced.
-#[must_use]
 pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     let excerpt = finding.excerpt.as_ref()?;
     let number = finding.line.to_string();

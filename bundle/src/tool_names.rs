@@ -16,7 +16,6 @@ const MAX_NAMED: usize = 10;
 /// assert_eq!(hint("weather", known).unwrap(), "the tools are: text.stats@1, notes.append@2");
 /// assert_eq!(hint("weather", []), None);
 /// ```
-#[must_use]
 pub fn hint<'i>(name: &str, major_ids: impl IntoIterator<Item = &'i str>) -> Option<String> {
     let ids: Vec<&str> = major_ids.into_iter().collect();
     if let Some(near) = near(name, ids.iter().copied()) {
@@ -31,7 +30,6 @@ pub fn hint<'i>(name: &str, major_ids: impl IntoIterator<Item = &'i str>) -> Opt
 }
 
 /// The name that a wrong one may mean.
-#[must_use]
 pub fn near<'i>(name: &str, known: impl IntoIterator<Item = &'i str>) -> Option<&'i str> {
     let plain = |id: &'i str| match name.contains('@') {
         true => id,

@@ -32,7 +32,6 @@ pub enum SystemCalls {
 
 impl SystemCalls {
     /// Its name in configuration and reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllowList => "allow-list",

@@ -48,14 +48,12 @@ impl fmt::Debug for Call {
 
 impl Egress {
     /// One call's access.
-    #[must_use]
     pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
         Call::new(self.clone(), CallState::new(limits, None, secrets))
     }
 
     /// The access of a call that is nested in another: its requests and bytes
     /// count against `outer`, too.
-    #[must_use]
     pub fn call_within(
         &self,
         outer: &Meter,
@@ -76,7 +74,6 @@ impl Call {
     /// The text that stands for a secret in this call; the same each time.
     /// `None`: the rules tie this secret to no place, or the system has no
     /// randomness.
-    #[must_use]
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
@@ -85,25 +82,21 @@ impl Call {
 
     /// The secret whose placeholder `text` holds: for data that leaves the guest by
     /// other ways, e.g. the input of a nested call.
-    #[must_use]
     pub fn placeholder_in(&self, text: &[u8]) -> Option<String> {
         self.state.placeholders.find(text).map(|(_, slug)| slug)
     }
 
     /// Bytes of memory that looking for secrets in responses takes, at most.
-    #[must_use]
     pub fn memory(&self) -> u64 {
         self.state.secrets.memory()
     }
 
     /// What was used so far.
-    #[must_use]
     pub fn usage(&self) -> Usage {
         self.state.meter.usage()
     }
 
     /// This call's meter, to count nested calls against.
-    #[must_use]
     pub fn meter(&self) -> Meter {
         self.state.meter.clone()
     }

@@ -82,7 +82,6 @@ pub struct CallLimits {
 
 impl CallLimits {
     /// The default limits, for a call that is over at `deadline`.
-    #[must_use]
     pub fn until(deadline: Instant) -> CallLimits {
         const MIB: u64 = 1 << 20;
         CallLimits {

@@ -99,7 +99,6 @@ codes! {
 
 impl Rule {
     /// Whether it protects a secret.
-    #[must_use]
     pub fn is_about_secret(self) -> bool {
         matches!(
             self,
@@ -116,7 +115,6 @@ impl Rule {
 
     /// Whether the request was well formed and asked for more than is granted;
     /// `false`: no grant allows it.
-    #[must_use]
     pub fn is_about_grant(self) -> bool {
         let granted = matches!(
             self,

@@ -25,7 +25,6 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 
 /// Whether a guest may never set this header.
-#[must_use]
 pub fn is_forbidden(name: &HeaderName) -> bool {
     header_rules::is_forbidden(name.as_str())
 }

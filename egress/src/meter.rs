@@ -63,7 +63,6 @@ pub struct Usage {
 impl Meter {
     /// A budget of requests and bytes that several calls share
     /// ([`crate::Egress::call_within`]).
-    #[must_use]
     pub fn budget(max_requests: u64, max_bytes: u64) -> Meter {
         Meter::new(max_requests, max_bytes, None)
     }
@@ -78,7 +77,6 @@ impl Meter {
     }
 
     /// What was used so far.
-    #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
             requests: self.0.requests.used(),

@@ -113,7 +113,6 @@ impl Default for TransportSettings {
 
 impl TransportSettings {
     /// The transport. Reads no files yet.
-    #[must_use]
     pub fn build(self) -> Transport {
         let permits = |most: usize| FairPermits::new(most.clamp(1, Semaphore::MAX_PERMITS));
         Transport(Arc::new(Inner {
@@ -131,7 +130,6 @@ impl TransportSettings {
 impl Transport {
     /// A transport with the system's resolver and roots; `None` where the crate is built
     /// without the feature `network`.
-    #[must_use]
     pub fn system() -> Option<Transport> {
         Some(TransportSettings::default().build())
     }
@@ -151,7 +149,6 @@ impl Transport {
     ///
     /// Of the connections and lookups that may be open at once, a quarter is for routes
     /// that have none open.
-    #[must_use]
     pub fn egress(&self, rules: Arc<Rules>) -> Egress {
         let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
         self.route(Holder::Route(number), rules)
@@ -159,7 +156,6 @@ impl Transport {
 
     /// [`Transport::egress`] for a route whose owner has others: what they have open
     /// counts together, so that more routes give no larger share.
-    #[must_use]
     pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         self.route(Holder::Owner(owner.into()), rules)
     }
@@ -219,7 +215,6 @@ impl Egress {
     /// The same route, for the calls of one principal: what its calls have open counts
     /// together, over all routes of the host, and no principal takes the last quarter of
     /// the connections and lookups of a route or of the host from a principal that has none.
-    #[must_use]
     pub fn on_behalf_of(&self, principal: &str) -> Egress {
         Egress {
             route: Arc::clone(&self.route),

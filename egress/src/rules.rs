@@ -103,13 +103,11 @@ impl Rules {
     }
 
     /// The rules for hosts.
-    #[must_use]
     pub fn hosts(&self) -> &[HostRule] {
         &self.hosts
     }
 
     /// Whether no request passes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
     }

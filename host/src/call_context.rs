@@ -47,19 +47,16 @@ pub struct CallContext {
 
 impl CallContext {
     /// The contract of the tool.
-    #[must_use]
     pub fn contract(&self) -> &Tool {
         &self.contract
     }
 
     /// The driver's entry for the contract.
-    #[must_use]
     pub fn implements(&self) -> &Implements {
         &self.implements
     }
 
     /// When the call ends.
-    #[must_use]
     pub fn deadline(&self) -> Instant {
         self.clock.deadline
     }
@@ -80,25 +77,21 @@ impl CallContext {
     }
 
     /// What answers the driver's requests.
-    #[must_use]
     pub fn imports(&self) -> &dyn Imports {
         &*self.imports
     }
 
     /// Who calls.
-    #[must_use]
     pub fn principal(&self) -> &str {
         &self.scope.principal
     }
 
     /// How much of what a driver prints is kept, in bytes.
-    #[must_use]
     pub fn stdio_bytes(&self) -> u64 {
         self.limits.stdio_bytes
     }
 
     /// What policy grants the driver.
-    #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.access.grant
     }

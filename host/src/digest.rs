@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 
 /// BLAKE3 of the members of an object.
-#[must_use]
 pub fn object(members: &Map<String, Value>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     add_object(&mut hasher, members);
@@ -21,7 +20,6 @@ pub(crate) fn value(value: &Value) -> blake3::Hash {
 
 /// BLAKE3 of any value under a random key of this process. Equal for equal values as long as the process runs; a short
 /// value can't be guessed from it.
-#[must_use]
 pub fn secret(value: &Value) -> [u8; 32] {
     static KEY: OnceLock<[u8; 32]> = OnceLock::new();
     let key = KEY.get_or_init(|| {

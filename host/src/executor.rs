@@ -151,7 +151,6 @@ pub struct Job {
 
 impl Job {
     /// What is left for the tools that an attempt without separate fuel calls.
-    #[must_use]
     pub fn left(&self, call: &CallContext) -> CallerBudget {
         CallerBudget {
             fuel: self.fuel.saturating_sub(self.spent_fuel),

@@ -101,7 +101,6 @@ impl Host {
     }
 
     /// What this host shares with the hosts that replace it.
-    #[must_use]
     pub fn shared_state(&self) -> &SharedState {
         &self.inner.shared_state
     }
@@ -177,7 +176,6 @@ impl Host {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn events(&self, filter: EventFilter) -> Events {
         self.inner.shared_state.events(filter)
     }

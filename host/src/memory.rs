@@ -51,7 +51,6 @@ fn trim() {
 
 /// Bytes of memory that this process can have: the machine's, or the limit of its control
 /// group if that is less. Read once, at the first call.
-#[must_use]
 pub fn machine_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| physical_bytes().min(control_group_bytes().unwrap_or(u64::MAX)))

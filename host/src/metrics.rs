@@ -141,7 +141,6 @@ impl CallMetrics {
     }
 
     /// A listener for one host, for [`HostBuilder::listener`](crate::HostBuilder::listener).
-    #[must_use]
     pub fn listener(&self) -> Arc<HostMetrics> {
         Arc::new(HostMetrics {
             counts: self.counts.clone(),
@@ -150,7 +149,6 @@ impl CallMetrics {
     }
 
     /// The counts as they are now.
-    #[must_use]
     pub fn page(&self) -> MetricsPage {
         let mut page = MetricsPage::default();
         page.calls(&self.counts);
@@ -250,7 +248,6 @@ pub enum Sample {
 
 impl MetricsPage {
     /// The page.
-    #[must_use]
     pub fn text(self) -> String {
         self.text
     }

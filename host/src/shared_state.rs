@@ -112,14 +112,12 @@ impl SharedState {
     /// What people are asked and what they decided, for whoever asks them: the clients of a server, or an
     /// [`Approver`](crate::Approver) of the application. [`ApprovalRequest::keys`](crate::ApprovalRequest::keys)
     /// identifies what a request is about.
-    #[must_use]
     pub fn approvals(&self) -> Arc<dyn Approvals> {
         self.shared.state.clone()
     }
 
     /// The keys of the hosts of this state. They seal texts in a build with the feature `sealing` of `toolward_state`, as
     /// servers of MCP have.
-    #[must_use]
     pub fn keys(&self) -> Arc<dyn Keys> {
         self.shared.state.clone()
     }
@@ -209,13 +207,11 @@ impl SharedState {
 
     /// Reads what happens to the calls of all hosts of this state from now on: see
     /// [`Host::events`](crate::Host::events).
-    #[must_use]
     pub fn events(&self, filter: EventFilter) -> Events {
         self.shared.events.events(filter)
     }
 
     /// How many events of all hosts of this state were lost to readers that lagged.
-    #[must_use]
     pub fn events_lost(&self) -> u64 {
         self.shared.events.lost()
     }

@@ -123,7 +123,6 @@ impl Tape {
     }
 
     /// How many calls it can still answer.
-    #[must_use]
     pub fn left(&self) -> usize {
         let calls = lock(&self.calls);
         let all = calls.values().flatten();
@@ -131,7 +130,6 @@ impl Tape {
     }
 
     /// Whether it has calls of this principal, used up or not.
-    #[must_use]
     pub fn answers(&self, principal: &str) -> bool {
         let calls = lock(&self.calls);
         calls.keys().any(|(name, _)| name == principal)

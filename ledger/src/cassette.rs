@@ -333,7 +333,6 @@ fn result(
 
 impl Cassette {
     /// The digits of the ledger's name, as records have them.
-    #[must_use]
     pub fn ledger(&self) -> Option<Hex<16>> {
         Hex::parse(self.origin.rsplit('/').next()?)
     }

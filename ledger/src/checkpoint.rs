@@ -71,7 +71,6 @@ impl Verifier {
     }
 
     /// The verifier key as signed-note writes it.
-    #[must_use]
     pub fn to_vkey(&self) -> String {
         let hash = Hex(self.key_hash());
         let key = STANDARD.encode([&[ED25519], self.key.as_bytes().as_slice()].concat());
@@ -79,13 +78,11 @@ impl Verifier {
     }
 
     /// The name of the ledger and its key: `toolward.ledger/…`.
-    #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
     /// The key.
-    #[must_use]
     pub fn key(&self) -> &PublicKey {
         &self.key
     }
@@ -152,7 +149,6 @@ impl Verifier {
 }
 
 /// Signs a checkpoint: the note, which ends in a line feed.
-#[must_use]
 pub fn sign(key: &SigningKey, checkpoint: &Checkpoint) -> String {
     let verifier = Verifier::new(key.public());
     let body = verifier.body(checkpoint);

@@ -40,7 +40,6 @@ impl PayloadKind {
     pub(crate) const ALL: [Self; 4] = [Self::Input, Self::Context, Self::Output, Self::Detail];
 
     /// Its name, in the file and in commitments.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -52,7 +51,6 @@ impl PayloadKind {
 }
 
 /// `SHA-256(0x02 ‖ salt ‖ len(kind) ‖ kind ‖ bytes)`, where `len` is one byte.
-#[must_use]
 pub fn commitment(salt: &[u8; 32], kind: &str, bytes: &[u8]) -> Hash {
     let mut hasher = Sha256::new();
     hasher.update([2]);
@@ -80,7 +78,6 @@ pub enum Keep {
 
 impl Keep {
     /// Whether a payload is kept. `matters`: the call changes something, or a person was asked.
-    #[must_use]
     pub fn keeps(self, kind: PayloadKind, matters: bool) -> bool {
         match self {
             Self::None => false,

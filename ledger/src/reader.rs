@@ -106,13 +106,11 @@ impl Reader {
     }
 
     /// Whose checkpoints count.
-    #[must_use]
     pub fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
     /// Whether the newest rows could not be read: on a disk that takes nothing.
-    #[must_use]
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }

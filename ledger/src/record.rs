@@ -109,7 +109,6 @@ macro_rules! events {
             pub const KINDS: &'static [&'static str] = &[$($kind),+];
 
             /// The kind of the record.
-            #[must_use]
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$name(_) => $kind,)+ }
             }
@@ -212,7 +211,6 @@ impl RecordRef<'_> {
 impl Record {
     /// The line, without a line feed. What makes it longer than [`MAX_RECORD_BYTES`] are lists: their ends are left
     /// out then, and counted.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         RecordRef::from(self).encode()
     }
@@ -247,7 +245,6 @@ impl Record {
     }
 
     /// The call that the record is about, if it is about one.
-    #[must_use]
     pub fn invocation(&self) -> Option<Invocation> {
         match &self.event {
             Event::Approval(body) => body.invocation,
@@ -289,19 +286,16 @@ impl Event {
     }
 
     /// What the record has of the call.
-    #[must_use]
     pub fn call(&self) -> Option<&Call> {
         self.parts().1
     }
 
     /// How the call ended, if it did.
-    #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.parts().2
     }
 
     /// Whom the record is about, by the id that stands for a principal.
-    #[must_use]
     pub fn person(&self) -> Option<Person> {
         match self {
             Self::RefusedMore(body) => body.person,
@@ -312,7 +306,6 @@ impl Event {
     }
 
     /// The tool that the record is about, with its version.
-    #[must_use]
     pub fn tool(&self) -> Option<&Tool> {
         match self {
             Self::Approval(body) => body.tool.as_ref(),

@@ -186,7 +186,6 @@ impl Entry {
     }
 
     /// What happened.
-    #[must_use]
     pub fn event(&self) -> &Event {
         &self.event
     }

@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 use crate::record::{Hash, Hex};
 
 /// The hash of a row's leaf.
-#[must_use]
 pub fn leaf_hash(record: &[u8]) -> Hash {
     let mut hasher = Sha256::new();
     hasher.update([0]);
@@ -20,7 +19,6 @@ pub fn leaf_hash(record: &[u8]) -> Hash {
 }
 
 /// The hash of an inner node.
-#[must_use]
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     let mut bytes = [1; 65];
     let (_, children) = bytes.split_at_mut(1);
@@ -62,13 +60,11 @@ impl Edge {
     }
 
     /// The roots, one behind the other.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.roots.iter().flat_map(|root| root.0).collect()
     }
 
     /// How many leaves the tree has.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -87,7 +83,6 @@ impl Edge {
     }
 
     /// The root of the tree.
-    #[must_use]
     pub fn root(&self) -> Hash {
         let mut roots = self.roots.iter().rev().copied();
         match roots.next() {
@@ -107,7 +102,6 @@ impl FromIterator<Hash> for Edge {
 
 /// The ranges of leaves whose roots prove that leaf `index` is in the tree of `size` leaves, in the order of the
 /// proof. Empty if it is not, or is the only one.
-#[must_use]
 pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     if index >= size {
@@ -130,7 +124,6 @@ pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
 
 /// The ranges of leaves whose roots prove that the tree of `size` leaves starts with the tree of `old` leaves, in
 /// the order of the proof. Empty if `old` is 0, `size` or more.
-#[must_use]
 pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     if old == 0 || old >= size {
@@ -166,7 +159,6 @@ pub(crate) fn split(size: u64) -> u64 {
 }
 
 /// Whether `proof` shows that the tree of `size` leaves with this root has `leaf` at `index`.
-#[must_use]
 pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Hash) -> bool {
     if index >= size {
         return false;
@@ -207,7 +199,6 @@ fn climb<'p>(
 
 /// Whether `proof` shows that the tree of `size` leaves with root `new_root` starts with the tree of `old` leaves
 /// with root `old_root`. That a tree starts with an empty one is never shown: it would prove nothing.
-#[must_use]
 pub fn verify_consistency(
     old: u64,
     size: u64,

@@ -115,7 +115,6 @@ impl Writer {
     }
 
     /// Whose checkpoints the ledger has.
-    #[must_use]
     pub fn verifier(&self) -> &Verifier {
         &self.verifier
     }

@@ -116,7 +116,6 @@ impl ClientFileForm {
 }
 
 /// Identifies an entry: BLAKE3 of its JSON with sorted keys, since each client formats its files in its own way.
-#[must_use]
 pub fn digest(entry: &Value) -> Digest {
     let mut sorted = entry.clone();
     sorted.sort_all_objects();

@@ -65,7 +65,6 @@ impl LastingChange {
     }
 
     /// Whether it wrote an entry of this name and digest to the file.
-    #[must_use]
     pub fn wrote(&self, file: &Path, name: &str, digest: &Digest) -> bool {
         let entry = (name.to_owned(), digest.to_string());
         self.file == file && self.entry.as_ref() == Some(&entry)

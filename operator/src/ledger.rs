@@ -40,7 +40,6 @@ pub enum WaitFor {
 }
 
 /// The value of `keep` for this.
-#[must_use]
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
     word.map_or("all", |(word, _)| word)

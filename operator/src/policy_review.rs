@@ -113,14 +113,12 @@ impl PolicyReview {
     }
 
     /// The decision on a route, and why, with the secrets that have no value here.
-    #[must_use]
     pub fn explain(&self, route: &Route<'_>) -> Explanation {
         let explanation = route.explain(&self.granted.policy, &self.machine);
         explanation.without_secrets(self.secrets_missing(route))
     }
 
     /// The `[[grant]]`s that are about no tool of the bundles, in words.
-    #[must_use]
     pub fn unmatched_grants(&self) -> Vec<String> {
         let contracts = self.contracts();
         let unmatched = self.granted.policy.unmatched_grants(&contracts);
@@ -130,7 +128,6 @@ impl PolicyReview {
     }
 
     /// The `[[context]]`s that no tool of the bundles gets a value from, in words.
-    #[must_use]
     pub fn unused_contexts(&self) -> Vec<String> {
         let contracts = self.contracts();
         let unused = self.granted.policy.unused_contexts(&contracts);
@@ -138,7 +135,6 @@ impl PolicyReview {
     }
 
     /// All rules without effect on the bundles, in words.
-    #[must_use]
     pub fn unused_rules(&self) -> Vec<String> {
         let mut unused = self.unmatched_grants();
         unused.extend(self.unused_contexts());
@@ -271,7 +267,6 @@ pub struct InternalAddress {
 
 impl InternalAddress {
     /// The key for the tool's `[[grant]]`.
-    #[must_use]
     pub fn line(&self) -> String {
         let addresses = self.addresses.iter();
         let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();

@@ -217,7 +217,6 @@ impl CallRecorder {
     }
 
     /// How the recorder does now.
-    #[must_use]
     pub fn counts(&self) -> RecorderCounts {
         self.inner.remote.counts()
     }
@@ -229,7 +228,6 @@ impl CallRecorder {
 
     /// The origin of the ledger, and its rows about one of the last 32 calls that no tool made: the recorder reports them
     /// when it is [closed](CallRecorder::close), so that this process need not read the ledger.
-    #[must_use]
     pub fn rows_of(&self, invocation: Invocation) -> Option<(String, Vec<u64>)> {
         let written = self.inner.remote.written()?;
         let rows = written.of(invocation).collect();

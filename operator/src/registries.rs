@@ -75,7 +75,6 @@ pub enum PasswordSource {
 impl Registries {
     /// The table for a repository, else for its registry. `plain`: whether plain http is used for this machine in any
     /// case.
-    #[must_use]
     pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
         let plain = |one: &RegistrySettings| plain || one.plain_http;
@@ -84,7 +83,6 @@ impl Registries {
     }
 
     /// The table for a source: none for a file, the table of its host for an `https` address.
-    #[must_use]
     pub fn of_source(&self, source: &Source, plain: bool) -> Option<&RegistrySettings> {
         match source {
             Source::Registry(reference) => self.of(reference, plain),

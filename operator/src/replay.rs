@@ -171,7 +171,6 @@ impl<'r> Replay<'r> {
     }
 
     /// Why a payload is missing, and how to keep later ones.
-    #[must_use]
     pub fn explain(&self, missing: MissingPayload) -> String {
         explain(missing, self.settings)
     }
@@ -221,7 +220,6 @@ pub fn missing_json(missing: MissingPayload, settings: &LedgerSettings) -> Value
 
 impl Replay<'_> {
     /// The JSON form.
-    #[must_use]
     pub fn to_json(&self, replayed: &ReplayedCall) -> Value {
         let call = &replayed.call;
         let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
@@ -283,7 +281,6 @@ fn major_id(tool: &str) -> String {
 
 impl ReplayedCall {
     /// Whether there is a result, and all of it.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         matches!(
             &self.result,
@@ -294,7 +291,6 @@ impl ReplayedCall {
 
 impl ToolNow {
     /// In one word, for programs.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Same => "same",

@@ -26,7 +26,6 @@ pub enum ApprovalClass {
 
 impl ApprovalClass {
     /// The word in a policy.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

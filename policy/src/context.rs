@@ -98,7 +98,6 @@ impl Contexts {
     }
 
     /// Why no call has a context, if that is so: the tool is blocked.
-    #[must_use]
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;
         let named = self.by_principal.iter().map(|(_, given)| given.as_ref());
@@ -245,7 +244,6 @@ impl ContextLack {
     /// The lines to add to the policy's file, as TOML that can be appended. They
     /// give nothing until the operator has replaced what is marked: where a value
     /// comes from is never the bundle's to say.
-    #[must_use]
     pub fn lines_to_add(&self) -> String {
         if self.why != ContextWhy::NoRule {
             return format!("{}\n", comment(&self.to_string()));

@@ -21,7 +21,6 @@ use crate::rule::{Placed, Rule, RuleId};
 /// both declare and the policy gives, in full, or the tool is blocked; hosts and workspaces
 /// may be left out if a rule has `partial`. Nothing declared is dropped silently, and
 /// nothing undeclared is given.
-#[must_use]
 pub fn decide(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,

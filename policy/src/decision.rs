@@ -53,7 +53,6 @@ pub enum Decision {
 
 impl Decision {
     /// The grant, unless the tool is blocked.
-    #[must_use]
     pub fn grant(&self) -> Option<&Grant> {
         match self {
             Self::Allow(allowed) | Self::Ask(allowed, _) => Some(&allowed.grant),
@@ -127,7 +126,6 @@ pub enum AskReason {
 impl AskReason {
     /// Whether a rule with `preapproved` can replace the person: for changes, up to
     /// risk level 2.
-    #[must_use]
     pub fn can_be_preapproved(&self) -> bool {
         match self {
             Self::Mutates | Self::ReachesMutation => true,

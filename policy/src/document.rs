@@ -42,7 +42,6 @@ impl DocumentRule {
     }
 
     /// The table as TOML that can be appended to a policy's file.
-    #[must_use]
     pub fn to_toml(&self) -> String {
         let mut lines = vec![
             "[[document]]".to_owned(),
@@ -95,7 +94,6 @@ impl FilePattern {
     }
 
     /// Whether a path below `resources/` falls under it.
-    #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         matches_segments(self.0.split('/'), path.split('/'))
     }
@@ -116,32 +114,27 @@ pub struct DocumentAccess<'p> {
 
 impl DocumentAccess<'_> {
     /// Whether a `[[deny]]` hides all of them, even if a `[[document]]` shows them.
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         self.denied
     }
 
     /// Whether the prompt with this id may be shown.
-    #[must_use]
     pub fn prompt(&self, id: &str) -> bool {
         self.rules.iter().any(|rule| rule.covers_prompt(id))
     }
 
     /// Whether it may have this name instead of its id.
-    #[must_use]
     pub fn prompt_name(&self, id: &str, name: &str) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
         rules.any(|rule| rule.names.iter().any(|own| own == name))
     }
 
     /// Whether the file at this path below `resources/` may be shown.
-    #[must_use]
     pub fn resource(&self, path: &str) -> bool {
         self.rules.iter().any(|rule| rule.covers_resource(path))
     }
 
     /// Whether it may have this URI or template instead of the host's.
-    #[must_use]
     pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
         rules.any(|rule| rule.uris.iter().any(|own| own == uri))

@@ -81,31 +81,26 @@ impl PolicyError {
     }
 
     /// Stable kebab-case code, one of [`CODES`].
-    #[must_use]
     pub fn code(&self) -> &'static str {
         self.code
     }
 
     /// What was expected and what was found.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
     /// What to do about it, where that is known.
-    #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
     /// Line, from 1; `None` for a policy that was built in code.
-    #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 
     /// Column in characters, from 1.
-    #[must_use]
     pub fn column(&self) -> Option<usize> {
         self.column
     }

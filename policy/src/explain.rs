@@ -158,7 +158,6 @@ fn given(rule: &ExecRule) -> Vec<String> {
 }
 
 /// [`decide`](crate::decide()), with the reasons.
-#[must_use]
 pub fn explain(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,

@@ -49,37 +49,31 @@ impl Grant {
     }
 
     /// Hosts that outgoing HTTP may reach.
-    #[must_use]
     pub fn network(&self) -> &[HostGrant] {
         &self.network
     }
 
     /// Directories, or parts of them, that are opened.
-    #[must_use]
     pub fn workspaces(&self) -> &[WorkspaceGrant] {
         &self.workspaces
     }
 
     /// Key-value buckets.
-    #[must_use]
     pub fn buckets(&self) -> &[BucketGrant] {
         &self.buckets
     }
 
     /// Secrets.
-    #[must_use]
     pub fn secrets(&self) -> &[SecretGrant] {
         &self.secrets
     }
 
     /// Ids of the tools that may be called.
-    #[must_use]
     pub fn tools(&self) -> &[String] {
         &self.tools
     }
 
     /// What may be asked of the person or client behind the caller.
-    #[must_use]
     pub fn user(&self) -> UserGrant {
         self.user
     }
@@ -93,13 +87,11 @@ impl Grant {
 
     /// The program that runs outside the sandbox, with all that it gets. A grant with one gives
     /// the host itself neither hosts nor directories.
-    #[must_use]
     pub fn program(&self) -> Option<&Arc<ExecRule>> {
         self.program.as_ref()
     }
 
     /// What happens at the first attempt to go beyond this grant.
-    #[must_use]
     pub fn on_violation(&self) -> OnViolation {
         self.on_violation
     }

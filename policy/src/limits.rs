@@ -107,7 +107,6 @@ pub struct LimitSettings {
 
 impl LimitSettings {
     /// The numbers for a limit.
-    #[must_use]
     pub fn get(&self, name: LimitName) -> LimitSetting {
         self.set.get(&name).copied().unwrap_or_default()
     }
@@ -162,7 +161,6 @@ impl LimitSettings {
 const FUEL_PER_SECOND: u64 = 20_000_000_000;
 
 /// More fuel than an interpreter spends in this time.
-#[must_use]
 pub fn fuel_for(timeout: Duration) -> u64 {
     let fuel = timeout.as_millis() * u128::from(FUEL_PER_SECOND / 1000);
     u64::try_from(fuel).unwrap_or(u64::MAX)

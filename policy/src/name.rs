@@ -51,7 +51,6 @@ impl Publisher {
     }
 
     /// The name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -161,7 +160,6 @@ impl ToolPattern {
     }
 
     /// Whether a tool falls under it.
-    #[must_use]
     pub fn matches(&self, id: &str, major: u64) -> bool {
         if self.major.is_some_and(|own| own != major) {
             return false;

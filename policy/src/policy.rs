@@ -55,7 +55,6 @@ impl Policy {
     }
 
     /// Everything but the rules.
-    #[must_use]
     pub fn tables(&self) -> &PolicyTables {
         &self.tables
     }
@@ -82,7 +81,6 @@ impl Policy {
     }
 
     /// Whether a grant lets this tool be shown by a name that it asks for.
-    #[must_use]
     pub fn names_tool(&self, publisher: &str, id: &str, major: u64, name: &str) -> bool {
         let mut grants = self.grants_about(publisher, id, major);
         grants.any(|rule| rule.names.iter().any(|own| own == name))
@@ -137,21 +135,18 @@ impl Policy {
 
     /// When a person is asked about a tool of a publisher, by the tool's own `approval` and
     /// what it refers to.
-    #[must_use]
     pub fn approval_of(&self, tool: &Tool, publisher: &str) -> ApprovalClass {
         let reference = self.approval_reference(tool, publisher);
         reference.map_or_else(|| (&tool.approval).into(), |found| found.approval)
     }
 
     /// The approval policy that a tool of a publisher refers to.
-    #[must_use]
     pub fn approval_reference(&self, tool: &Tool, publisher: &str) -> Option<PolicyReference> {
         PolicyReference::of(&self.tables.approvals, tool, publisher)
     }
 
     /// What is shown of a bundle's prompts and resources. Nothing where a `[[deny]]` is about all tools
     /// of its publisher and everything that they declare.
-    #[must_use]
     pub fn documents_of(&self, publisher: &str, bundle: &str) -> DocumentAccess<'_> {
         let denied = self.denies().any(|deny| {
             let of = deny.publisher.as_ref();

@@ -36,25 +36,21 @@ pub struct ResolveTable {
 
 impl ResolveTable {
     /// The regions of which a driver must claim one; empty if it need not.
-    #[must_use]
     pub fn regions(&self) -> &[String] {
         self.region.as_deref().unwrap_or_default()
     }
 
     /// The tags of which one is asked for; empty if none is.
-    #[must_use]
     pub fn allowed_tags(&self) -> &[String] {
         self.allowed_tags.as_deref().unwrap_or_default()
     }
 
     /// Whose claims are believed.
-    #[must_use]
     pub fn publishers(&self) -> &[Publisher] {
         self.publishers.as_deref().unwrap_or_default()
     }
 
     /// Whether the next driver serves a call whose driver failed.
-    #[must_use]
     pub fn fallback(&self) -> bool {
         self.fallback.unwrap_or_default()
     }

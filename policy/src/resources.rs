@@ -47,7 +47,6 @@ impl Workspace {
 
     /// Whether [`crate::suggest`] wrote the directory for the
     /// operator to replace.
-    #[must_use]
     pub fn is_placeholder(&self) -> bool {
         self.directory.starts_with(PLACEHOLDER_DIRECTORY)
     }
@@ -94,7 +93,6 @@ impl Secret {
 
     /// Whether the operator still has to choose where its value comes from or
     /// where it goes out. Until then it is not granted.
-    #[must_use]
     pub fn is_placeholder(&self) -> bool {
         let variable =
             matches!(&self.source, SecretSource::Env(name) if name == PLACEHOLDER_VARIABLE);
@@ -115,7 +113,6 @@ pub struct ServiceRule {
 impl ServiceRule {
     /// Whether the operator still has to choose its hosts. Until then it is
     /// not granted.
-    #[must_use]
     pub fn is_placeholder(&self) -> bool {
         self.hosts
             .iter()

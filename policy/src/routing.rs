@@ -35,7 +35,6 @@ pub struct ToolRoutes<'a> {
 impl ToolRoutes<'_> {
     /// Whether no driver serves the contract, and nothing but the region that the policy asks for is in the way of any
     /// that is its own publisher's, or bound to it.
-    #[must_use]
     pub fn lacks_only_region(&self) -> bool {
         let mut candidates = self
             .rejected
@@ -192,7 +191,6 @@ fn unique(
 
 impl Route<'_> {
     /// The decision with the reasons for it. `policy` and `machine` must be the ones used to make the route.
-    #[must_use]
     pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
         let request = DecisionContext {
             reachable: self.reach.effects,
@@ -202,13 +200,11 @@ impl Route<'_> {
     }
 
     /// Whether the driver is another publisher's than the contract.
-    #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.contract.publisher != self.implementation.publisher
     }
 
     /// Whether calls may run by it, asked about or not.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.decision.grant().is_some()
     }

@@ -106,7 +106,6 @@ impl Rule {
     }
 
     /// Whether the rule is about a contract, whichever driver carries it out.
-    #[must_use]
     pub fn is_about(&self, contract: &Contract<'_>) -> bool {
         let tool = contract.tool;
         self.publisher.as_str() == contract.publisher

@@ -29,7 +29,6 @@ use crate::toml_text::comment;
 /// `preapproved` each `[[grant]]` of the lines has it.
 /// `policy` and `machine` must be the ones used to make the routes. `choices` fills in what the
 /// operator has chosen already.
-#[must_use]
 pub fn suggest<'r, 'a: 'r>(
     tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
     driver: Option<&str>,
@@ -188,14 +187,12 @@ impl Denial {
     /// appended. Where the operator has to choose a directory, a host or a
     /// variable, the lines have a value that gives nothing, and a comment on it.
     /// What no line can grant is a comment, too.
-    #[must_use]
     pub fn lines_to_add(&self) -> String {
         SuggestedLines::of(self).write().lines
     }
 
     /// Fewer lines than [`Denial::lines_to_add`], as an example: they give only the first of the hosts and workspaces, with
     /// `partial`. Empty if it lacks at most one.
-    #[must_use]
     pub fn narrower_lines(&self) -> String {
         let mut lines = SuggestedLines::of(self);
         match lines.narrow() {

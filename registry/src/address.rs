@@ -32,7 +32,6 @@ pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
 /// assert_eq!(bare_registry("127.0.0.1:443", true), "127.0.0.1:443");
 /// assert_eq!(bare_registry("127.0.0.1:80", true), "127.0.0.1");
 /// ```
-#[must_use]
 pub fn bare_registry(registry: &str, plain: bool) -> &str {
     registry
         .strip_suffix(default_port(registry, plain))
@@ -152,7 +151,6 @@ impl Source {
     }
 
     /// Whether the bytes come over the network, where newer ones may be withheld.
-    #[must_use]
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Path(_))
     }

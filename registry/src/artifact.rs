@@ -86,13 +86,11 @@ impl OutgoingBundle {
     }
 
     /// The OCI manifest's bytes.
-    #[must_use]
     pub fn manifest(&self) -> &[u8] {
         &self.manifest
     }
 
     /// The OCI manifest's digest, by which it can be pulled.
-    #[must_use]
     pub fn digest(&self) -> BlobDigest {
         BlobDigest::of(&self.manifest)
     }

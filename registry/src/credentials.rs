@@ -80,7 +80,6 @@ impl RegistryCredentials {
 
     /// Whether there is a login for a registry, `host[:port]`, with its default port or without. `plain`: whether
     /// plain http is used with this machine.
-    #[must_use]
     pub fn has(&self, registry: &str, plain: bool) -> bool {
         self.known(registry, plain).is_some()
     }
@@ -202,7 +201,6 @@ impl Login {
     }
 
     /// The user name.
-    #[must_use]
     pub fn username(&self) -> &str {
         &self.username
     }

@@ -22,7 +22,6 @@ impl BlobDigest {
     }
 
     /// The 64 hexadecimal digits without a prefix.
-    #[must_use]
     pub fn hex(&self) -> String {
         digest::hex(self.0)
     }

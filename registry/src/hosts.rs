@@ -229,7 +229,6 @@ impl UnknownHost {
     }
 
     /// Whether the name encodes a name with letters beyond ASCII (RFC 5890).
-    #[must_use]
     pub fn is_encoded(&self) -> bool {
         let name = self.origin.trim_start_matches("https://");
         name.split('.').any(|label| label.starts_with("xn--"))

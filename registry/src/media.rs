@@ -69,7 +69,6 @@ impl DocumentArtifact {
     ];
 
     /// The `artifactType`.
-    #[must_use]
     pub fn artifact_type(self) -> &'static str {
         match self {
             Self::Signatures => "application/vnd.toolward.bundle.signatures.v1",
@@ -80,7 +79,6 @@ impl DocumentArtifact {
     }
 
     /// The payload type of its envelope.
-    #[must_use]
     pub fn payload_type(self) -> &'static str {
         match self {
             Self::Signatures => toolward_signing::MANIFEST_TYPE,
@@ -91,7 +89,6 @@ impl DocumentArtifact {
     }
 
     /// How large its envelope may be, in bytes.
-    #[must_use]
     pub fn max_bytes(self) -> u64 {
         match self {
             Self::Channel => toolward_signing::channel::MAX_ENVELOPE_BYTES as u64,
@@ -101,7 +98,6 @@ impl DocumentArtifact {
 
     /// The last segment of the repository for documents of this kind, by convention; `None` for documents that are only
     /// attached.
-    #[must_use]
     pub fn repository(self) -> Option<&'static str> {
         match self {
             Self::Signatures => None,

@@ -83,7 +83,6 @@ impl Proxy {
     }
 
     /// Whether a request to this address goes through the proxy.
-    #[must_use]
     pub fn covers(&self, url: &Url) -> bool {
         let loopback = url.host_str().is_some_and(is_loopback);
         url.scheme() == "https" && !loopback && !self.exceptions.iter().any(|one| one.is(url))

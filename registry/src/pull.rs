@@ -85,7 +85,6 @@ impl<T> PulledBundle<T> {
     }
 
     /// The reference with the digest of the pulled bundle.
-    #[must_use]
     pub fn reference(&self, pulled: &Reference) -> Reference {
         pulled.with_digest(self.artifact.digest)
     }

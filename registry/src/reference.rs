@@ -33,19 +33,16 @@ pub struct Reference {
 
 impl Reference {
     /// The host: a name in lower case, an IPv4 address, or an IPv6 address in brackets.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
     /// The port, if the reference has one.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
     /// Host and port as written, as credential files name a registry.
-    #[must_use]
     pub fn registry(&self) -> String {
         match self.port {
             Some(port) => format!("{}:{port}", self.host),
@@ -54,19 +51,16 @@ impl Reference {
     }
 
     /// The repository, without a leading slash.
-    #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
     /// The tag.
-    #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
     /// The digest of the OCI manifest. With one, the tag is not requested.
-    #[must_use]
     pub fn digest(&self) -> Option<BlobDigest> {
         self.digest
     }
@@ -115,7 +109,6 @@ impl Reference {
     }
 
     /// Whether the host is this machine: `localhost`, or an address of the loopback range.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }

@@ -52,7 +52,6 @@ impl TagPattern {
     }
 
     /// The version in a tag that follows the pattern.
-    #[must_use]
     pub fn version(&self, tag: &str) -> Option<Version> {
         Version::parse(tag.strip_prefix(&self.prefix)?).ok()
     }

@@ -69,7 +69,6 @@ impl EngineProfile {
     }
 
     /// Whether both serve hosts with the same limits.
-    #[must_use]
     pub fn has_limits_of(&self, other: &Self) -> bool {
         let layout = other.layout;
         Self {

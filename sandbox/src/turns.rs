@@ -28,7 +28,6 @@ pub(super) const STALLED_TURN_INTERVAL: Duration = Duration::from_millis(100);
 const UNBOOKED: Duration = Duration::from_millis(1);
 
 /// The processors that this process may use. Cached, since finding out reads files.
-#[must_use]
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))

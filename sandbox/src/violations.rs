@@ -54,7 +54,6 @@ pub struct Violation {
 
 impl ViolationKind {
     /// Its name.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Network => "network",

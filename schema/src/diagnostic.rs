@@ -59,7 +59,6 @@ impl Diagnostic {
     }
 
     /// Where it points.
-    #[must_use]
     pub fn position(&self) -> Position {
         Position {
             line: self.line,
@@ -68,7 +67,6 @@ impl Diagnostic {
     }
 
     /// Whether the file is refused because of it.
-    #[must_use]
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -100,7 +98,6 @@ pub struct Parsed<T> {
 
 impl<T> Parsed<T> {
     /// Whether the document was refused.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         self.value.is_none()
     }
@@ -114,7 +111,6 @@ impl<T> Parsed<T> {
     }
 
     /// The same diagnostics around another value.
-    #[must_use]
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Parsed<U> {
         Parsed {
             value: self.value.map(change),

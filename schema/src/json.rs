@@ -87,13 +87,11 @@ pub struct JsonError {
 
 impl JsonError {
     /// Stable kebab-case code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         self.info().code
     }
 
     /// The finding in the file that the text comes from. Its column counts characters.
-    #[must_use]
     pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));
@@ -104,7 +102,6 @@ impl JsonError {
     }
 
     /// The row of its code.
-    #[must_use]
     pub fn info(&self) -> &'static Code {
         use crate::codes as c;
         match self.kind {
@@ -210,7 +207,6 @@ pub fn parts(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The name of a value's type for messages, with its article.
-#[must_use]
 pub fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -223,7 +219,6 @@ pub fn kind_name(value: &Value) -> &'static str {
 }
 
 /// Whether a number is a float, or an integer that a double holds exactly.
-#[must_use]
 pub fn number_in_range(number: &Number) -> bool {
     match (number.as_u64(), number.as_i64()) {
         (Some(positive), _) => positive <= MAX_SAFE_INTEGER,
@@ -293,7 +288,6 @@ impl io::Write for Counter {
 }
 
 /// The texts and numbers within a value, each once; no names of members.
-#[must_use]
 pub fn texts(value: &Value) -> BTreeSet<String> {
     fn add(value: &Value, all: &mut BTreeSet<String>) {
         match value {

@@ -94,7 +94,6 @@ fn place(document: Option<&str>, path: &str) -> String {
 
 impl SchemaError {
     /// Stable kebab-case code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         self.info.code
     }
@@ -149,7 +148,6 @@ impl Schema {
 
     /// What compiling and keeping it costs, in units of one small keyword: its values, and its
     /// patterns many times over. For a budget over all schemas of a bundle.
-    #[must_use]
     pub fn weight(&self) -> usize {
         self.inner.weight
     }
@@ -172,7 +170,6 @@ impl Schema {
     }
 
     /// All violations, at most `max`; empty for a valid value.
-    #[must_use]
     pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
         if let Some(violation) = self.unexplained(instance) {
             let valid = self.inner.validator.is_valid(instance);
@@ -185,19 +182,16 @@ impl Schema {
     }
 
     /// The document as written.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.inner.value
     }
 
     /// The document with every `schema:` reference taken in below `$defs`: it stands alone.
-    #[must_use]
     pub fn closed(&self) -> &Value {
         &self.inner.closed
     }
 
     /// The property names that the schema shows.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         Shape::of(&self.inner.closed)
     }

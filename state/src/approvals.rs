@@ -147,7 +147,6 @@ impl QuestionWatch {
     }
 
     /// Whether another question about the tool was denied.
-    #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         *self.0.borrow()
     }

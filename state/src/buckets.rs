@@ -121,7 +121,6 @@ pub enum BucketOperation {
 
 impl BucketOperation {
     /// Whether it changes the bucket.
-    #[must_use]
     pub fn writes(&self) -> bool {
         match self {
             Self::Open | Self::Get(_) | Self::Exists(_) | Self::Keys { .. } | Self::GetMany(_) => {
@@ -136,7 +135,6 @@ impl BucketOperation {
     }
 
     /// Bytes of keys and values that it moves to the store.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Open | Self::Keys { .. } => 0,
@@ -179,7 +177,6 @@ pub enum BucketReply {
 
 impl BucketReply {
     /// Bytes of keys and values that it moves from the store.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Done | Self::Exists(_) | Self::Number(_) => 0,

@@ -96,7 +96,6 @@ pub struct StoredReply {
 
 impl StoredReply {
     /// Whether a bundle that it came from was withdrawn.
-    #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         let mut all = self.bundles.iter();
         all.any(|bundle| bundle.withdrawn().is_some())

@@ -60,7 +60,6 @@ pub struct Binding<'a> {
 
 impl Binding<'_> {
     /// The binding as bytes: equal for equal bindings only.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"toolward state 1".to_vec();
         let [kind, name] = self.subject;

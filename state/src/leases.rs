@@ -141,7 +141,6 @@ impl Withdrawal {
     }
 
     /// The digest of the bundle's manifest.
-    #[must_use]
     pub fn bundle(&self) -> &str {
         &self.bundle
     }
@@ -152,7 +151,6 @@ impl Withdrawal {
     }
 
     /// Why the bundle was withdrawn, if it was.
-    #[must_use]
     pub fn withdrawn(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
     }

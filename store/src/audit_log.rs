@@ -29,7 +29,6 @@ pub enum TrustVerdict {
 
 impl TrustVerdict {
     /// The name in the state and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",

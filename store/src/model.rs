@@ -106,7 +106,6 @@ pub enum Acceptance {
 
 impl Acceptance {
     /// The name in the state and in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::First => "first",

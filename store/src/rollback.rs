@@ -53,7 +53,6 @@ pub enum VersionedDocument {
 
 impl VersionedDocument {
     /// The name in the state.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Publisher => "publisher",

@@ -31,7 +31,6 @@ pub struct SearchEntry {
 
 /// The positions of the entries that fit a query, the best first, as [`SearchIndex`] ranks them; equals by id. A query
 /// without letters and digits fits everything.
-#[must_use]
 pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
     let mut entries: Vec<(usize, &SearchEntry)> = entries.into_iter().enumerate().collect();
     // Of equal matches, the index returns the first one first.

@@ -125,13 +125,11 @@ impl Store {
 
     /// Whether the newest changes could not be read: bundles may have been revoked, replaced or removed since. For
     /// display only.
-    #[must_use]
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
 
     /// The code of the error that prevented recording decisions, if any.
-    #[must_use]
     pub fn unrecorded(&self) -> Option<&'static str> {
         self.unrecorded.get().copied()
     }

@@ -43,7 +43,6 @@ pub enum Spelling {
 
 impl Spelling {
     /// A name of lower-case words and underscores in this spelling.
-    #[must_use]
     pub fn of(self, name: &str) -> String {
         match self {
             Spelling::Snake => name.to_owned(),
@@ -231,13 +230,11 @@ impl<'n, P: Clone> Fields<'n, P> {
     }
 
     /// How the keys are spelled.
-    #[must_use]
     pub fn spelling(&self) -> Spelling {
         self.spelling
     }
 
     /// The name of a field.
-    #[must_use]
     pub fn name_of(&self, key: &str) -> String {
         format!("{}{}", self.prefix, self.spelling.of(key))
     }

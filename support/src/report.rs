@@ -87,7 +87,6 @@ impl<C: Kind> Report<C> {
     }
 
     /// The same report under a kind of another table. This one becomes its source.
-    #[must_use]
     pub fn under<D: Kind>(self, kind: impl Into<D>) -> Report<D> {
         let parts = &*self.0;
         Report(Box::new(Parts {
@@ -101,43 +100,36 @@ impl<C: Kind> Report<C> {
     }
 
     /// Why, as a value to match on.
-    #[must_use]
     pub fn kind(&self) -> C {
         self.0.kind
     }
 
     /// The stable code, e.g. `digest-mismatch`.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         self.0.kind.row().code
     }
 
     /// One sentence, the same for each report with this code.
-    #[must_use]
     pub fn message(&self) -> &'static str {
         self.0.kind.row().meaning
     }
 
     /// Where: a file, `file:line:column`, the name of a key, an address without its query.
-    #[must_use]
     pub fn place(&self) -> Option<&str> {
         self.0.place.as_deref()
     }
 
     /// What was expected.
-    #[must_use]
     pub fn expected_text(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
     /// What was found instead.
-    #[must_use]
     pub fn found_text(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
 
     /// What to do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<&str> {
         let advice = Some(self.0.kind.row().advice).filter(|advice| !advice.is_empty());
         self.0.hint.as_deref().or(advice)

@@ -10,7 +10,6 @@ const MAX_MARKS: usize = 8;
 
 /// Whether a character may mislead a person who reads the text: it is invisible, or changes how
 /// its neighbours look. No signed text may hold one, but for line feeds.
-#[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -47,7 +46,6 @@ pub fn is_hidden(character: char) -> bool {
 /// assert_eq!(visible_json("\"\u{202e}\""), "\"\\u202e\"");
 /// assert!(is_hidden('\u{202e}') && !is_plain(text, 100));
 /// ```
-#[must_use]
 pub fn visible(text: &str, limit: usize) -> String {
     show(text, limit, true)
 }
@@ -60,7 +58,6 @@ pub fn visible(text: &str, limit: usize) -> String {
 /// emoji style after a symbol, combining marks from the ninth on one character,
 /// and private-use characters: all that moves the cursor, hides text or
 /// makes it read otherwise than it is stored.
-#[must_use]
 pub fn visible_line(text: &str, limit: usize) -> String {
     show(text, limit, false)
 }
@@ -68,7 +65,6 @@ pub fn visible_line(text: &str, limit: usize) -> String {
 /// JSON text in which the characters that [`visible_line`] replaces are written
 /// as `\uXXXX`: the same value, safe to show. Such characters stand only
 /// within JSON strings, where the escape means the character.
-#[must_use]
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];
@@ -87,7 +83,6 @@ pub fn visible_json(json: &str) -> String {
 
 /// Shows `text` within one line between quotation marks, at most `limit` characters of it: as [`visible_line`]
 /// does, with quotation marks and backslashes escaped, so that the end of it can't be feigned.
-#[must_use]
 pub fn quoted(text: &str, limit: usize) -> String {
     let mut out = String::from("\"");
     let mut cluster = Cluster::default();
@@ -107,7 +102,6 @@ pub fn quoted(text: &str, limit: usize) -> String {
 }
 
 /// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers that own it.
-#[must_use]
 pub fn is_plain(text: &str, limit: usize) -> bool {
     // Without an early end, many bytes are compared at a time.
     let plain = |all, byte| all & matches!(byte, b' '..=b'~');

@@ -15,7 +15,6 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 
 /// A reply as Amplifier's `ToolResult`: the value, or the text of the content blocks if it is null. A model reads it:
 /// what the schema of the tool's outputs marks `x-internal` is left out.
-#[must_use]
 pub fn amplifier_result(reply: &Reply, outputs: Option<&Schema>) -> Value {
     let value = reply.result.as_ref().ok();
     json!({

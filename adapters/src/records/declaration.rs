@@ -59,7 +59,6 @@ fn is_deprecated(info: &ToolFacts) -> bool {
 }
 
 /// The declaration of a tool of a host.
-#[must_use]
 pub fn tool_declaration(tool: &Described<'_>) -> Value {
     let Described { info, name } = *tool;
     let contract = &info.contract;
@@ -141,7 +140,6 @@ pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
 
 /// The definition of a function for models, in the form of OpenAI's chat completions.
 /// `definition` is the tool as MCP lists it.
-#[must_use]
 pub fn function_definition(definition: &Value) -> Value {
     let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
     json!({
@@ -157,7 +155,6 @@ pub fn function_definition(definition: &Value) -> Value {
 }
 
 /// Amplifier's specification of a tool. `definition` is the tool as MCP lists it.
-#[must_use]
 pub fn amplifier_spec(definition: &Value) -> Value {
     let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
     json!({

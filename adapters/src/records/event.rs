@@ -12,7 +12,6 @@ use super::references::{object, record, timestamp};
 
 /// The record of an event. It has ids, codes and numbers, and nothing of what the call
 /// was made with or returned.
-#[must_use]
 pub fn event_record(event: &CallEvent) -> Value {
     let tool = event.tool.as_deref();
     let tool = tool.map(|tool| tool.split('@').next().unwrap_or_default());

@@ -73,7 +73,6 @@ impl Recorder {
     }
 
     /// An approver that asks `inner`, and records what the person answered.
-    #[must_use]
     pub fn approver<A: Approver>(&self, inner: A) -> impl Approver + use<A> {
         Asking {
             inner,

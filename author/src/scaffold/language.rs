@@ -40,7 +40,6 @@ impl Language {
     ];
 
     /// Its word on the command line.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         self.row().word
     }

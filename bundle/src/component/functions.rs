@@ -90,13 +90,11 @@ pub enum Type {
 
 impl Type {
     /// Whether this is `list<u8>`.
-    #[must_use]
     pub fn is_bytes(&self) -> bool {
         matches!(self, Self::List(element) if **element == Self::Unsigned(8))
     }
 
     /// The types directly inside.
-    #[must_use]
     pub fn inner(&self) -> Vec<&Arc<Type>> {
         match self {
             Self::List(inner) | Self::Option(inner) => vec![inner],

@@ -64,7 +64,6 @@ impl MadeFor {
     }
 
     /// The name in JSON.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Toolward => "toolward",
@@ -79,7 +78,6 @@ impl MadeFor {
     }
 
     /// The description for people.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::Toolward => "a driver",

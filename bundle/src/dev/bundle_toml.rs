@@ -83,7 +83,6 @@ fn near_key(message: &str) -> Option<&str> {
 }
 
 /// Reads a `bundle.toml` whose encoding must be checked.
-#[must_use]
 pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
     match std::str::from_utf8(bytes) {
         Ok(source) => BundleToml::parse(file, source),

@@ -163,7 +163,6 @@ impl Reading {
     }
 
     /// Whether it takes actions from libraries.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }

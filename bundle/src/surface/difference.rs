@@ -43,7 +43,6 @@ pub struct SurfaceChange {
 
 impl SurfaceDifference {
     /// Whether the surfaces are equal.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

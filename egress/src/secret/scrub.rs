@@ -34,7 +34,6 @@ impl Patterns {
     }
 
     /// `text` without values; `None`: there were none.
-    #[must_use]
     pub fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut matches = Matches::default();
         let mut scan = PatternScan::default();
@@ -156,7 +155,6 @@ impl Held {
 
 impl Scrubber {
     /// One that replaces what `patterns` find.
-    #[must_use]
     pub fn new(patterns: Arc<Patterns>) -> Scrubber {
         Scrubber {
             patterns,

@@ -117,7 +117,6 @@ pub enum CallEventKind {
 
 impl CallEventKind {
     /// Its event class of Agent Tool 0.2.0.
-    #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
             Self::Planned => "tool.invocation.planned",
@@ -156,7 +155,6 @@ pub enum CallDecision {
 
 impl CallDecision {
     /// Its name, for records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",

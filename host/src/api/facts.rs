@@ -117,13 +117,11 @@ pub struct CallFacts {
 
 impl CallFacts {
     /// How many calls led to this one; 0 for a call by a caller of the host.
-    #[must_use]
     pub fn depth(&self) -> usize {
         self.called_by.len()
     }
 
     /// From request to result.
-    #[must_use]
     pub fn duration(&self) -> Duration {
         Duration::try_from_secs_f64(self.milliseconds / 1e3).unwrap_or_default()
     }
@@ -171,7 +169,6 @@ pub enum CallStage {
 
 impl CallStage {
     /// Its name, for records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -202,7 +199,6 @@ pub enum Cancellation {
 
 impl Cancellation {
     /// Its name, for records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",

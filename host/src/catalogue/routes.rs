@@ -161,7 +161,6 @@ pub(super) fn asks_each_time(contract: &Contract<'_>, policy: &Policy) -> bool {
 
 impl DriverFacts {
     /// Whether policy lets it run, with or without approval.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.access.is_some()
     }
@@ -175,7 +174,6 @@ impl DriverFacts {
     }
 
     /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
-    #[must_use]
     pub fn without(&self) -> &[Withheld] {
         let partial = self.allowed().and_then(|allowed| allowed.partial.as_ref());
         partial.map_or(&[], |partial| &partial.withheld)

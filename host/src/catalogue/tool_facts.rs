@@ -70,7 +70,6 @@ pub struct ToolFacts {
 impl ToolFacts {
     /// The effects of a call by any driver that policy lets run, nested calls included;
     /// `None` without such a driver, so that no call can run.
-    #[must_use]
     pub fn effects(&self) -> Option<Effects> {
         let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
         allowed.map(|one| one.effects).reduce(Effects::join)
@@ -78,7 +77,6 @@ impl ToolFacts {
 
     /// Why calls without a context can't run, if the contract requires one
     /// and the operator gives none.
-    #[must_use]
     pub fn context(&self) -> Option<&ContextLack> {
         let mut first = None;
         for driver in self.open_drivers() {
@@ -89,7 +87,6 @@ impl ToolFacts {
     }
 
     /// Which claims of the contract the operator confirms, for all of its drivers.
-    #[must_use]
     pub fn confirmed(&self) -> Confirmed {
         let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
         let confirmed = allowed.map(|one| one.confirmed).reduce(Confirmed::and);
@@ -142,7 +139,6 @@ impl ToolFacts {
 
     /// The lines of a policy that would let a call pass which the policy blocked. For
     /// people, and no part of a reply: its reader may be an agent.
-    #[must_use]
     pub fn lines_to_add(&self, reply: &Reply) -> Option<String> {
         let error = reply.result.as_ref().err()?;
         if !error.is_denial() {
@@ -156,7 +152,6 @@ impl ToolFacts {
     }
 
     /// Fewer lines than [`ToolFacts::lines_to_add`], as an example: they give some of the hosts and workspaces only.
-    #[must_use]
     pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
         let driver = reply.metadata.driver.as_ref()?;
         self.denial(driver).map(Denial::narrower_lines)
@@ -171,7 +166,6 @@ impl ToolFacts {
 
     /// The hosts and workspaces that it declares and is served without, because a rule has `partial`: of every
     /// driver that policy lets run.
-    #[must_use]
     pub fn without(&self) -> Vec<&Withheld> {
         let mut all: Vec<&Withheld> = Vec::new();
         for driver in &self.drivers {
@@ -344,13 +338,11 @@ impl WithheldTool {
     }
 
     /// `id@major`.
-    #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.major)
     }
 
     /// The error with which calls end. The text is for callers: it does not state who withdrew what, or what changed.
-    #[must_use]
     pub fn refusal(&self) -> CallError {
         let tool = self.major_id();
         match self.reason {

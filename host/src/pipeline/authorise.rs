@@ -59,7 +59,6 @@ impl ToolFacts {
     /// policy blocks all of its drivers, it has none, or the operator gives no context
     /// that it requires. The text is for callers: it names what is missing, but no line
     /// of a policy.
-    #[must_use]
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
         let mut denials = self.drivers.iter().map(|driver| match &driver.decision {

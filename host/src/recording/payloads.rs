@@ -91,7 +91,6 @@ impl Keeping<'_> {
 
 /// Whether values were replaced in a recorded input: sensitive ones, or bytes of secrets. A caller's own text that reads
 /// like the replacement counts, too.
-#[must_use]
 pub fn has_hidden(recorded: &Value) -> bool {
     match recorded {
         Value::String(text) => text == HIDDEN || text.contains(REDACTED),

@@ -57,7 +57,6 @@ pub enum EndRow {
 
 impl EndRow {
     /// The row.
-    #[must_use]
     pub fn row(&self) -> Option<u64> {
         match self {
             Self::Ended(row, _) | Self::Refused(row, _) | Self::Replayed(row, _) => Some(*row),
@@ -73,7 +72,6 @@ impl EndRow {
     }
 
     /// How the call ended, by the row.
-    #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Ended(_, outcome) | Self::Refused(_, outcome) | Self::Replayed(_, outcome) => {
@@ -92,13 +90,11 @@ impl RecordedCall {
 
     /// Whether payloads of it are kept that are not kept of other calls: it was recorded that it starts. What a
     /// person was asked about is not in these rows.
-    #[must_use]
     pub fn matters(&self) -> bool {
         self.started.is_some()
     }
 
     /// What the rows say of a payload.
-    #[must_use]
     pub fn content(&self, kind: PayloadKind) -> Option<&Content> {
         crate::recorder::content(self.call.as_ref(), self.end.outcome(), kind)
     }

@@ -44,7 +44,6 @@ pub enum MissingPayload {
 
 impl MissingPayload {
     /// Its name, for programs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotRecorded => "not-recorded",

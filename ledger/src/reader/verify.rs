@@ -100,7 +100,6 @@ pub struct VerifiedLedger {
 
 impl VerifiedLedger {
     /// Whether all of it holds.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.findings.is_empty()
     }

@@ -347,7 +347,6 @@ words! {
 
 impl Native {
     /// Whether nothing is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

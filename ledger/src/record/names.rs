@@ -33,7 +33,6 @@ macro_rules! names {
             }
 
             /// The name as text: ASCII, without quotes, spaces and control characters.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -98,13 +97,11 @@ impl TraceParent {
     }
 
     /// The id of the trace.
-    #[must_use]
     pub fn trace_id(&self) -> &str {
         self.0.get(3..35).unwrap_or_default()
     }
 
     /// The id of the caller's span.
-    #[must_use]
     pub fn span_id(&self) -> &str {
         self.0.get(36..52).unwrap_or_default()
     }
@@ -279,7 +276,6 @@ pub struct Number(u64);
 
 impl Number {
     /// The integer.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }

@@ -90,13 +90,11 @@ impl Remote {
     }
 
     /// Why nothing can be recorded any more, if that is so.
-    #[must_use]
     pub fn problem(&self) -> Option<Error> {
         self.shared.problem()
     }
 
     /// How the recorder does now.
-    #[must_use]
     pub fn counts(&self) -> RecorderCounts {
         let (sent, lost) = self.shared.rows();
         RecorderCounts {
@@ -123,7 +121,6 @@ impl Remote {
     }
 
     /// The rows of the latest calls, as the recorder reports them when it has closed the ledger.
-    #[must_use]
     pub fn written(&self) -> Option<WrittenRows> {
         self.shared.written()
     }

@@ -66,7 +66,6 @@ impl RecorderConnection {
     }
 
     /// Where the ledger is, and what else may be opened.
-    #[must_use]
     pub fn options(&self) -> &LedgerOptions {
         &self.start.options
     }

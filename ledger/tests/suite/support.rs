@@ -7,7 +7,9 @@ use toolward_ledger::record::{
     Action, Approval, ApprovalEvent, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation,
     Native, Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, Finding, LedgerOptions, Reader, Recorder, VerifiedLedger, Writer};
+use toolward_ledger::{
+    Durability, Entry, Finding, LedgerOptions, Reader, Recorder, VerifiedLedger, Writer,
+};
 
 /// Whether tests run at their full size, as `cargo xtask long` has them.
 pub(crate) fn long() -> bool {
@@ -48,11 +50,7 @@ impl Place {
 
     /// Findings as text.
     pub(crate) fn findings(&self) -> Vec<String> {
-        self.verify()
-            .findings
-            .iter()
-            .map(short)
-            .collect()
+        self.verify().findings.iter().map(short).collect()
     }
 
     /// The file of records, as somebody else writes it.

@@ -58,14 +58,12 @@ pub struct KeyCandidate {
 
 impl KeyCandidate {
     /// Whether nothing changes.
-    #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.before.as_ref() == Some(&self.after)
     }
 
     /// Whether this is the key's fingerprint: 64 hexadecimal digits in either case, possibly with spaces, dashes or colons
     /// between them.
-    #[must_use]
     pub fn is_fingerprint(&self, typed: &str) -> bool {
         let digits = typed.chars().filter(|c| !" -:\t".contains(*c));
         let digits: String = digits.map(|c| c.to_ascii_lowercase()).collect();

@@ -72,7 +72,6 @@ impl ContextRule {
 
     /// Whether the operator still has to choose something. Until then it gives
     /// nothing.
-    #[must_use]
     pub fn is_placeholder(&self) -> bool {
         let chosen = |value: &ContextValue| !matches!(value.source(), ContextSource::Env(name) if name == PLACEHOLDER_VARIABLE);
         self.principal.as_deref() == Some(PLACEHOLDER_VARIABLE) || !self.values.values().all(chosen)
@@ -198,7 +197,6 @@ pub struct ContextText(String);
 
 impl ContextText {
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -235,7 +233,6 @@ impl ContextValue {
     }
 
     /// Where it comes from.
-    #[must_use]
     pub fn source(&self) -> &ContextSource {
         &self.source
     }
@@ -304,7 +301,6 @@ impl<'p> UnusedContext<'p> {
     }
 
     /// Its stable code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self.is_installed {
             true => "context-without-schema",

@@ -72,7 +72,6 @@ impl ExecRule {
     }
 
     /// Whether the operator still has to choose something. Until then nothing runs.
-    #[must_use]
     pub fn is_placeholder(&self) -> bool {
         let interpreter = self.interpreter.as_ref();
         let digests = interpreter.map(|interpreter| &interpreter.digest);
@@ -153,7 +152,6 @@ pub enum ExecDigest {
 
 impl ExecDigest {
     /// The bytes, once they are chosen.
-    #[must_use]
     pub fn bytes(&self) -> Option<[u8; 32]> {
         match self {
             Self::Blake3(bytes) => Some(*bytes),
@@ -222,7 +220,6 @@ impl WorkspaceAccess {
     }
 
     /// The word in a policy.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -273,7 +270,6 @@ impl ExecLimits {
     }
 
     /// The wall clock.
-    #[must_use]
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }

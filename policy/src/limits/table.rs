@@ -41,7 +41,6 @@ macro_rules! limits {
             ];
 
             /// As policy files and errors spell it.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => $name,)+
@@ -50,7 +49,6 @@ macro_rules! limits {
             }
 
             /// What it counts, in the plural.
-            #[must_use]
             pub const fn unit(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => $unit,)+
@@ -59,7 +57,6 @@ macro_rules! limits {
             }
 
             /// What it bounds, and who may ask for another value: Markdown, for the book.
-            #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => concat!($($doc),+),)+
@@ -91,7 +88,6 @@ macro_rules! limits {
         impl Limits {
             /// What a call gets by default, and the most that it can ask for, in the unit of
             /// the limit. `None` for a limit of the host's own.
-            #[must_use]
             pub fn get(&self, name: LimitName) -> Option<Limit<u64>> {
                 match name {
                     $(LimitName::$variant => Some(self.$field.range()),)+
@@ -112,7 +108,6 @@ macro_rules! limits {
 
         impl LimitName {
             /// The value of a limit that is the host's own.
-            #[must_use]
             pub const fn own(self) -> Option<u64> {
                 match self {
                     $(LimitName::$own => Some(own::$constant),)+

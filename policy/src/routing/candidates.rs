@@ -243,7 +243,6 @@ codes! {
 
 impl Rejection {
     /// Whether it is about the region alone.
-    #[must_use]
     pub fn is_regional(&self) -> bool {
         matches!(self, Self::Region { .. } | Self::RegionNotBelieved { .. })
     }

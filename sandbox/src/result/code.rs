@@ -91,7 +91,6 @@ impl ErrorCode {
 
     /// The code as events, log lines and metrics name it: one of the host's own table, or
     /// `driver` for each code that a driver made up. So there are only so many.
-    #[must_use]
     pub fn known(&self) -> &'static str {
         let own = Self::CODES.iter().find(|row| row.code == self.as_str());
         own.map_or("driver", |row| row.code)
@@ -105,7 +104,6 @@ impl ErrorCode {
 
     /// What a caller is advised to do about this code that may be an agent, or a person without access to the host: who
     /// can change it. Commands and files of the operator are for the operator's own surfaces to name.
-    #[must_use]
     pub fn ask_the_operator(&self, to: &str) -> String {
         format!("ask the operator of this host to {to} (code `{self}`)")
     }

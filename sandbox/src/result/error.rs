@@ -193,7 +193,6 @@ impl CallError {
 
     /// Whether the policy, or a person whom it has asked, denied the call. What a driver
     /// calls its own errors does not count.
-    #[must_use]
     pub fn is_denial(&self) -> bool {
         self.origin == Origin::Host
             && (self.code == ErrorCode::APPROVAL_DENIED
@@ -315,7 +314,6 @@ impl From<EndsCall> for CallError {
 
 /// The error when the text fits into the memory limit, and the values parsed from it do
 /// not.
-#[must_use]
 pub fn too_much_memory(allowed: u64) -> CallError {
     CallError::of(
         ErrorCode::MEMORY_EXCEEDED,
@@ -332,7 +330,6 @@ pub fn too_much_memory(allowed: u64) -> CallError {
 }
 
 /// Shortens a path into a value: its keys are chosen by the sender, and may be long.
-#[must_use]
 pub fn shortened(mut path: String) -> String {
     path.truncate(path.floor_char_boundary(1024));
     path

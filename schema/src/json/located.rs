@@ -8,7 +8,6 @@ type Node = toolward_support::fields::Node<Position>;
 type Entry = MappingEntry<Position>;
 
 /// The value of a JSON text that the strict parser has accepted, with places; `None` if it has not.
-#[must_use]
 pub fn located(text: &str) -> Option<Node> {
     let mut reader = JsonReader {
         rest: text,

@@ -18,7 +18,6 @@ pub const ITEM: u64 = size_of::<Value>() as u64;
 const ENTRY: u64 = ITEM + size_of::<String>() as u64 + 24;
 
 /// Bytes behind a value; its own place is counted by its container.
-#[must_use]
 pub fn value(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -39,7 +38,6 @@ pub fn value(value: &Value) -> u64 {
 }
 
 /// A text that is held by itself.
-#[must_use]
 pub fn string(text: &str) -> u64 {
     (text.len() as u64).saturating_add(ALLOCATION)
 }

@@ -15,7 +15,6 @@ impl Schema {
     /// `instance` without the properties that are null although the schema does not accept null for them and does not
     /// require them, at every depth of objects and lists. `None` if it has no such property, which a valid value never
     /// has. What is left may still be invalid.
-    #[must_use]
     pub fn without_absent(&self, instance: &Value) -> Option<Value> {
         let validator = &self.inner.validator;
         if validator.is_valid(instance) || self.unexplained(instance).is_some() {

@@ -17,20 +17,17 @@ pub const HIDDEN: &str = "[hidden]";
 
 impl Schema {
     /// Whether some property is marked `x-internal`.
-    #[must_use]
     pub fn has_internal(&self) -> bool {
         self.inner.has_internal
     }
 
     /// Whether some value is marked `writeOnly` or `x-sensitive`.
-    #[must_use]
     pub fn has_sensitive(&self) -> bool {
         self.inner.has_sensitive
     }
 
     /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
     /// in any of its branches. They belong in no ledger, log or trace.
-    #[must_use]
     pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_sensitive() {
             true => self.marked(instance, SchemaMark::Sensitive),
@@ -40,7 +37,6 @@ impl Schema {
 
     /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model should
     /// not send them.
-    #[must_use]
     pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_internal() {
             true => self.marked(instance, SchemaMark::Internal),
@@ -64,14 +60,12 @@ impl Schema {
     }
 
     /// JSON pointers of the subschemas of [`Schema::closed`] that are marked `x-internal`.
-    #[must_use]
     pub fn internal_fields(&self) -> Vec<String> {
         self.marked_fields(SchemaMark::Internal)
     }
 
     /// JSON pointers of the subschemas of [`Schema::closed`] that are marked `writeOnly` or
     /// `x-sensitive`.
-    #[must_use]
     pub fn sensitive_fields(&self) -> Vec<String> {
         self.marked_fields(SchemaMark::Sensitive)
     }
@@ -84,7 +78,6 @@ impl Schema {
 
     /// `instance` as a model may see it: without the values marked `x-internal`. Items of a list
     /// become `null`, so that the others keep their positions.
-    #[must_use]
     pub fn outward_value(&self, mut instance: Value) -> Value {
         for path in self.internal_paths(&instance) {
             remove(&mut instance, &path);
@@ -94,7 +87,6 @@ impl Schema {
 
     /// `instance` as people, records and logs may see it (the observable input of Agent Tool): with
     /// [`HIDDEN`] for each sensitive value.
-    #[must_use]
     pub fn observable(&self, instance: &Value) -> Value {
         let mut copy = instance.clone();
         for path in self.sensitive_paths(instance) {

@@ -55,13 +55,11 @@ impl Shape {
     }
 
     /// Whether the schema names other properties, and not this one.
-    #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         !self.open && !self.names.contains(name)
     }
 
     /// What is expected of a name that can't be dropped.
-    #[must_use]
     pub fn refuses_drop(&self, name: &str) -> Option<&'static str> {
         if self.required.contains(name) {
             Some("optional")
@@ -96,7 +94,6 @@ pub fn in_words<'v>(violations: impl IntoIterator<Item = (&'v str, &'v str)>) ->
 
 impl Schema {
     /// The properties that a caller may set, each with its type, as one line; `None` where the schema names none.
-    #[must_use]
     pub fn takes(&self) -> Option<String> {
         let shown = self.model_view();
         let properties = shown.get("properties")?.as_object()?;

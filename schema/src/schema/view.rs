@@ -17,7 +17,6 @@ const HEADER: &str = "x-mcp-header";
 
 impl Schema {
     /// What a model may see: [`Schema::closed`] without the properties marked `x-internal`.
-    #[must_use]
     pub fn model_view(&self) -> Value {
         without_internal(&self.inner.closed)
     }
@@ -25,14 +24,12 @@ impl Schema {
     /// [`Schema::model_view`] for a protocol that shows it to a model: titles,
     /// descriptions and comments as `show` gives them, and references moved below the JSON pointer
     /// `at`, the place of the schema in another one; empty: it stands alone.
-    #[must_use]
     pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(self.model_view(), at, show)
     }
 
     /// [`Schema::outward_view`] with each reference replaced by what it refers to, since many clients follow none. A
     /// recursive reference stays, and so do all if the view would be much larger.
-    #[must_use]
     pub fn inlined_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(inline(&self.model_view()), at, show)
     }
@@ -59,7 +56,6 @@ impl Schema {
     /// })));
     /// # Ok::<(), toolward_schema::schema::SchemaError>(())
     /// ```
-    #[must_use]
     pub fn plain_view(&self, show: &dyn Fn(&str) -> String) -> Option<Map<String, Value>> {
         let plain = plain::plain(&inline(&self.model_view()))?;
         match placed(plain.into(), "", show) {
@@ -109,7 +105,6 @@ fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
 /// let schema = json!({ "items": { "type": "string", "title": "Name" }, "x-note": 1 });
 /// assert_eq!(without_annotations(&schema), json!({ "items": { "type": "string" } }));
 /// ```
-#[must_use]
 pub fn without_annotations(schema: &Value) -> Value {
     let mut copy = schema.clone();
     remove_annotations(&mut copy);

@@ -40,7 +40,6 @@ impl Child<'_> {
 /// ```
 /// assert_eq!(toolward_schema::schema::escape("a/b~c"), "a~1b~0c");
 /// ```
-#[must_use]
 pub fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

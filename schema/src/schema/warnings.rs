@@ -61,7 +61,6 @@ pub struct SchemaWarning {
 
 impl Schema {
     /// What is valid and probably not meant, in the order of the schema. Skips schemas of the bundle that it refers to. Compiles a part of the schema for each `default`.
-    #[must_use]
     pub fn warnings(&self) -> Vec<SchemaWarning> {
         let mut found = Vec::new();
         search(&self.inner.closed, "", &self.inner.closed, &mut found);
@@ -69,7 +68,6 @@ impl Schema {
     }
 
     /// What MCP clients are not shown unchanged, or can't use, in the schema of an input: see [`Schema::plain_view`].
-    #[must_use]
     pub fn input_warnings(&self) -> Vec<SchemaWarning> {
         let closed = &self.inner.closed;
         let shown = self.model_view();

@@ -21,7 +21,6 @@ const RUNNING: u64 = 0;
 const WAITING: u64 = 1;
 
 /// Places of this process alone: for what other processes have separately.
-#[must_use]
 pub fn places_of_process(limits: PlaceLimits) -> Arc<dyn Places> {
     Arc::new(LocalPlaces {
         running: Semaphore::new(limits.running.max(1) as usize),

@@ -23,7 +23,6 @@ impl Position {
     pub const START: Position = Position { line: 1, column: 1 };
 
     /// The place of a byte offset in `text`. An offset beyond the end is the end.
-    #[must_use]
     pub fn of_offset(text: impl AsRef<[u8]>, offset: usize) -> Position {
         let text = text.as_ref();
         let before = text.get(..offset).unwrap_or(text);
@@ -38,7 +37,6 @@ impl Position {
     }
 
     /// The place after a character at this place.
-    #[must_use]
     pub fn after(self, character: char) -> Position {
         let (line, column) = match character {
             '\n' => (self.line.saturating_add(1), 1),
@@ -66,13 +64,11 @@ impl fmt::Display for Position {
 /// ```
 /// assert_eq!(toolward_support::fields::without_mark("\u{feff}---\n"), "---\n");
 /// ```
-#[must_use]
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// [`without_mark`], of bytes that need not be UTF-8.
-#[must_use]
 pub fn without_mark_bytes(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
@@ -154,7 +150,6 @@ impl fmt::Display for Kind {
 
 impl Kind {
     /// In TOML's words, with an article.
-    #[must_use]
     pub fn in_toml(self) -> &'static str {
         match self {
             Kind::Null => "nothing",
@@ -171,7 +166,6 @@ impl Kind {
 
 impl<P> Node<P> {
     /// What the value is.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match &self.content {
             Content::Null => Kind::Null,
@@ -186,13 +180,11 @@ impl<P> Node<P> {
     }
 
     /// Whether it is `null`.
-    #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self.content, Content::Null)
     }
 
     /// The value of a key; `None` if there is none, or this is not a mapping.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node<P>> {
         match &self.content {
             Content::Mapping(entries) => {
@@ -204,7 +196,6 @@ impl<P> Node<P> {
     }
 
     /// The value without its places; what JSON does not have is text. The parser that made the node bounds the depth.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -223,7 +214,6 @@ impl<P> Node<P> {
 
 impl<P: Copy + Default> Node<P> {
     /// A node for a value that never was text: every part has the first place.
-    #[must_use]
     pub fn from_value(value: &Value) -> Node<P> {
         let at = P::default();
         let content = match value {
@@ -246,7 +236,6 @@ impl<P: Copy + Default> Node<P> {
 
     /// Where a JSON pointer leads: the key of a member, the item of a list; the nearest part that
     /// exists if the last does not.
-    #[must_use]
     pub fn place(&self, pointer: &str) -> P {
         let mut node = self;
         let mut at = self.at;

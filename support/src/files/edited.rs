@@ -96,26 +96,22 @@ impl EditedFile {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Its contents; `None` if it does not exist.
-    #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.before.as_ref().map(|before| before.bytes.as_slice())
     }
 
     /// The path of the backup of its earlier contents, if it has any.
-    #[must_use]
     pub fn backup(&self) -> Option<PathBuf> {
         self.before.as_ref()?;
         Some(self.path.with_file_name(self.backup_name()))
     }
 
     /// Whether the backup exists already. It has the contents before the first change, and is kept.
-    #[must_use]
     pub fn has_backup(&self) -> bool {
         is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
     }

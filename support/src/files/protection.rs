@@ -96,7 +96,6 @@ impl Error {
     }
 
     /// Whether the file or folder does not exist.
-    #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(&self.problem, Problem::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -104,7 +103,6 @@ impl Error {
 
 impl Problem {
     /// The problem of a private file, for a message in which its path comes first.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Owner { owner, user } => {

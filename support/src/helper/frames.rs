@@ -84,7 +84,6 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
 }
 
 /// Whether a buffer starts with a complete frame, so that reading it does not wait.
-#[must_use]
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())

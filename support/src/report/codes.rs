@@ -174,7 +174,6 @@ macro_rules! codes {
                 &[$($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?])),+];
 
             /// The row of the table.
-            #[must_use]
             pub const fn row(self) -> &'static $crate::report::Code {
                 match self {
                     $(Self::$variant =>
@@ -183,13 +182,11 @@ macro_rules! codes {
             }
 
             /// The stable code.
-            #[must_use]
             pub const fn code(self) -> &'static str {
                 self.row().code
             }
 
             /// What is wrong, without a final stop.
-            #[must_use]
             pub const fn message(self) -> &'static str {
                 self.row().meaning
             }
@@ -238,7 +235,6 @@ macro_rules! codes {
             )?)+];
 
             /// The stable code, as the book lists it.
-            #[must_use]
             pub fn code(&self) -> &'static str {
                 use $crate::report::Coded as _;
                 match self {
@@ -248,7 +244,6 @@ macro_rules! codes {
             }
 
             /// What to do about it, where that is known.
-            #[must_use]
             pub fn hint(&self) -> Option<::std::borrow::Cow<'_, str>> {
                 use $crate::report::Coded as _;
                 match self {

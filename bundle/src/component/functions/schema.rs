@@ -17,7 +17,6 @@ const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 impl Function {
     /// The JSON Schema of the input of this call.
-    #[must_use]
     pub fn inputs(&self, call: &WitCall) -> Value {
         let parameters = self.parameters.iter().map(|(_, ty)| ty);
         let mut schemas = Schemas::of(parameters, call.bytes, Direction::Input);
@@ -29,7 +28,6 @@ impl Function {
     }
 
     /// The JSON Schema of the output of this call.
-    #[must_use]
     pub fn outputs(&self, call: &WitCall) -> Value {
         let ty = match (call.result, self.result.as_deref()) {
             (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),

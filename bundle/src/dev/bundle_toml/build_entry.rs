@@ -37,7 +37,6 @@ macro_rules! words {
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The name in `bundle.toml`.
-            #[must_use]
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
@@ -83,14 +82,12 @@ words! {
 
 impl BuildKind {
     /// Whether its `[[build]]` names a world.
-    #[must_use]
     pub const fn has_world(self) -> bool {
         matches!(self, Self::Js | Self::Python)
     }
 
     /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers
     /// in Rust and C start too fast to need one.
-    #[must_use]
     pub const fn may_snapshot(self) -> bool {
         matches!(self, Self::Go)
     }
@@ -98,7 +95,6 @@ impl BuildKind {
 
 impl World {
     /// Whether a driver of this world may make requests.
-    #[must_use]
     pub const fn has_http(self) -> bool {
         matches!(self, Self::Http | Self::All)
     }

@@ -76,7 +76,6 @@ pub enum ApprovalScope {
 
 impl ApprovalScope {
     /// Its name, for records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -137,7 +136,6 @@ pub struct ApprovalKeys {
 
 impl ApprovalRequest {
     /// The keys under which decisions about it are kept ([`Approvals`](toolward_state::Approvals)).
-    #[must_use]
     pub fn keys(&self) -> ApprovalKeys {
         let request = self;
         let tool = (

@@ -109,7 +109,6 @@ impl Denials {
     }
 
     /// The directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.path
     }

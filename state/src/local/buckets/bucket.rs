@@ -71,7 +71,6 @@ pub struct Page {
 impl Store {
     /// The bucket `name` of `owner` and `principal`. Nothing is read or made:
     /// a bucket comes into being with its first key.
-    #[must_use]
     pub fn bucket(
         &self,
         owner: &str,
