@@ -44,7 +44,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("", "/tmp", EVERYWHERE),
     ("author/tests/suite/building.rs", "/bin", EVERYWHERE),
     ("author/tests/suite/building.rs", "/usr/bin", EVERYWHERE),
-    ("tests/src/languages/installing.rs", "/bin/", EVERYWHERE),
     ("tests/src/support/varying.rs", "/tmp/.tmp", PARSED),
     (
         "host/tests/suite/confine/",
