@@ -5,11 +5,11 @@
 use std::fmt;
 
 use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData, Extensions};
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
 use crate::messages;
+use crate::strict::{self, Checked};
 
 /// The stable code of a request whose parameters have the wrong form.
 const CODE: &str = "params-invalid";
@@ -75,7 +75,7 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
         ],
         other => [other, Place::Absent, Place::Absent],
     };
-    let is_json = || serde_json::from_slice::<IgnoredAny>(message).is_ok();
+    let is_json = || strict::check(message) == Ok(Checked::Json);
     let path = match (params, arguments, meta) {
         (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
         (_, _, Place::Other | Place::EmptyList) if is_json() => {

@@ -2,7 +2,7 @@
 //! The library that parses messages takes the last of two equal keys and rounds large integers without a
 //! word: once it has parsed a message, the difference is lost.
 
-use rmcp::model::{ErrorCode, ErrorData, Extensions};
+use rmcp::model::{ErrorCode, ErrorData, Extensions, RequestId};
 use serde::de::{Deserializer, Error};
 use serde_json::{Map, Value, json};
 use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect, read_part};
@@ -29,6 +29,12 @@ const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     ),
     ("result", JsonRules::Strict("result")),
 ]);
+
+/// Reads the id of a request by the rules.
+pub(crate) fn id<'de, D: Deserializer<'de>>(reader: D) -> Result<RequestId, D::Error> {
+    let id = read_part(reader, &JsonRules::Keys)?;
+    serde_json::from_value(id).map_err(D::Error::custom)
+}
 
 /// Reads the arguments of a call by the rules.
 pub(crate) fn arguments<'de, D>(reader: D) -> Result<Option<Map<String, Value>>, D::Error>

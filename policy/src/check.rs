@@ -104,7 +104,7 @@ fn at_most(table: &'static str, found: usize, most: usize) -> Checked {
     if found <= most {
         return Ok(());
     }
-    let message = format!("expected at most {most} tables of its kind, found {found}");
+    let message = format!("expected at most {most} tables `{table}`, found {found}");
     Err((
         TablePlace::new(table, most),
         error::TOO_LARGE.error(message),

@@ -22,7 +22,7 @@ mod signers;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Seek as _};
+use std::io::{BufReader, Read as _, Seek as _, Take};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -142,7 +142,9 @@ pub fn open(
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
     match open_source(path)? {
-        BundleSource::Archive(mut file) => archive_file(&mut file, trust, options),
+        BundleSource::Archive(mut file) => {
+            archive_file(&mut file, trust, options).map_err(|refusal| read_from(path, refusal))
+        }
         BundleSource::Directory(root) => {
             let (head, files) = directory::read(&root, verified(trust, options))?;
             head.with_files(files)
@@ -179,11 +181,26 @@ pub fn archive_bytes(
 }
 
 /// The bytes of a file from its first on, and how many there are.
-fn from_start(file: &mut File) -> Result<(BufReader<&File>, u64), Refusal> {
+fn from_start(file: &mut File) -> Result<(BufReader<Take<&File>>, u64), Refusal> {
     let io = |error: std::io::Error| io_failed("the archive", error);
     let size = file.metadata().map_err(io)?.len();
+    if size > MAX_BYTES {
+        return Err(too_large(MAX_BYTES)
+            .at("the archive")
+            .found(text::bytes(size)));
+    }
     file.rewind().map_err(io)?;
-    Ok((BufReader::with_capacity(READ_BUFFER_BYTES, &*file), size))
+    // Whoever appends to it makes it no longer.
+    let file = (&*file).take(size);
+    Ok((BufReader::with_capacity(READ_BUFFER_BYTES, file), size))
+}
+
+/// What the system refused to read, placed at the archive's path.
+fn read_from(path: &Path, refusal: Refusal) -> Refusal {
+    match refusal.kind() {
+        ErrorKind::Io => refusal.at(path.display().to_string()),
+        _ => refusal,
+    }
 }
 
 /// Verifies envelope and manifest.
@@ -274,8 +291,9 @@ pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
     let (head, files) = match open_source(path)? {
         BundleSource::Directory(root) => directory::read(&root, UnsignedHead::new)?,
         BundleSource::Archive(mut file) => {
-            let (archive, size) = from_start(&mut file)?;
-            archive::read(archive, size, UnsignedHead::new)?
+            let read = from_start(&mut file)
+                .and_then(|(archive, size)| archive::read(archive, size, UnsignedHead::new));
+            read.map_err(|refusal| read_from(path, refusal))?
         }
     };
     if head.manifest.provenance && head.provenance.is_none() {

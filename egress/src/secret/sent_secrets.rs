@@ -29,6 +29,12 @@ struct Known {
 }
 
 impl Known {
+    fn secret(&self, slug: &str, origin: &Origin) -> Option<Arc<LoadedSecret>> {
+        let mut all = self.secrets.iter();
+        let known = all.find(|(own, secret)| own == origin && secret.slug == slug);
+        known.map(|(_, secret)| Arc::clone(secret))
+    }
+
     /// What the present patterns of an origin take on when others come in their place: a
     /// response that is not read holds the patterns that it started with.
     fn superseded(&self, origin: &Origin) -> u64 {
@@ -76,15 +82,15 @@ impl SentSecrets {
         slug: &str,
         origin: &Origin,
     ) -> Result<Arc<LoadedSecret>, SecretError> {
-        let mut all = self.known();
-        let known = all
-            .secrets
-            .iter()
-            .find(|(own, secret)| own == origin && secret.slug == slug);
-        if let Some((_, secret)) = known {
-            return Ok(Arc::clone(secret));
+        if let Some(secret) = self.known().secret(slug, origin) {
+            return Ok(secret);
         }
+        // Without the lock: a store may take long.
         let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
+        let mut all = self.known();
+        if let Some(secret) = all.secret(slug, origin) {
+            return Ok(secret);
+        }
         all.take(&secret, origin)?;
         all.secrets.push((origin.clone(), Arc::clone(&secret)));
         all.patterns.retain(|(own, _)| own != origin);

@@ -96,6 +96,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 #[serde(deny_unknown_fields)]
 struct Message {
     jsonrpc: JsonRpcVersion2_0,
+    #[serde(deserialize_with = "strict::id")]
     id: RequestId,
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
@@ -261,6 +262,9 @@ mod tests {
             let text = text.replace(once, &once.replace("1}", "1,\"x\":2}"));
             assert!(read_call(text.as_bytes()).is_none(), "{twice_in}: {text}");
         }
+        let reserved = json!({"$serde_json::private::RawValue": "7"});
+        let line = json!({"jsonrpc": "2.0", "id": reserved, "method": "tools/call", "params": {"name": "a"}});
+        assert!(here(&line).is_none());
         assert!(read_call(b"{\"jsonrpc\":\"2.0\"").is_none());
     }
 }
