@@ -1,5 +1,5 @@
-//! A new bundle: a contract, a driver that carries it out, and a test, all of
-//! which pass as they are, and the guest library of its language. A starting point,
+//! A new bundle: a contract, a driver that carries it out, a test that
+//! passes unchanged, and the guest library of the driver's language. A starting point,
 //! not a library of templates.
 
 mod language;
@@ -14,7 +14,7 @@ pub use self::language::Language;
 use crate::error::AuthorError;
 use crate::output;
 
-/// What the new bundle is called, by whom, and in which language its driver is.
+/// The id, publisher, time and driver's language of a new bundle.
 #[derive(Debug, Clone)]
 pub struct ScaffoldOptions {
     /// The id of the bundle and of its tool, such as `text.greet`.

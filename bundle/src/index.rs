@@ -22,8 +22,8 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The `tools.json` of an authoring directory, if its author wrote it: one of version 1, or, in a directory
-/// without contracts, any without version 2. `pack` replaces all others.
+/// The `tools.json` of an authoring directory, if its author wrote it: a document of version 1, or, in a directory
+/// without contracts, a document of any version but 2. `pack` replaces all other documents.
 ///
 /// # Errors
 /// When it exists and can't be read.
@@ -56,7 +56,7 @@ pub(crate) struct IndexContents {
     pub(crate) denied: Vec<Arc<Driver>>,
 }
 
-/// Adds the findings about `tools.json`, and its disagreements with the documents, to those so far. Returns the index,
+/// Adds the findings about `tools.json` and its disagreements with the documents to `found`. Returns the index,
 /// if it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
@@ -97,7 +97,7 @@ pub(crate) fn read(
     if documents.tools.is_empty() && index.version == 1 {
         contracts.extend(index.contracts().into_iter().map(Arc::new));
     } else {
-        // A document that doesn't parse would count as a disagreement.
+        // Compared only without errors: a document that doesn't parse would look like a disagreement.
         let readable = !diagnostics.iter().any(Diagnostic::is_error);
         let implementing = documents.implementing();
         if readable && let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {

@@ -1,6 +1,6 @@
-//! The example drivers in other languages, built by `toolward build`. Beside such a
-//! driver lie links to its guest library, which a build does not follow out of the
-//! bundle: it gets a copy with the files themselves.
+//! The example drivers in other languages, built by `toolward build`. The folder of such
+//! a driver has links to its guest library. A build follows no link out of the
+//! bundle, so it gets a copy of the bundle with files in place of the links.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::{Outcome, process, program, repository};
 
-/// Builds those whose driver is older than what it is made of, and by: not all of them give
-/// the same bytes again.
+/// Builds each driver that is older than its sources or its builder. The others stay: a
+/// second build does not always give the same bytes.
 pub(crate) fn build(root: &Path) -> Outcome {
     let toolchain = toolchain(root)?;
     let mut command = None;
@@ -63,7 +63,7 @@ pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     Ok(PathBuf::from(folder.trim()))
 }
 
-/// Where the component of a bundle goes that is not in Rust.
+/// The path of a bundle's component, if the driver is not in Rust.
 fn output(bundle: &Path) -> Outcome<Option<String>> {
     let manifest = bundle.join("bundle.toml");
     if !manifest.is_file() {
@@ -77,7 +77,7 @@ fn output(bundle: &Path) -> Outcome<Option<String>> {
     Ok(value("kind = ").and_then(|_| value("output = ")))
 }
 
-/// A copy of the bundle's own files, those behind links included.
+/// Copies the bundle, with files in place of links, and returns the copy's folder.
 fn copied(bundle: &Path) -> Outcome<PathBuf> {
     let name = bundle.file_name().ok_or("a bundle without a name")?;
     let place = repository::target()?.join("example-drivers").join(name);
@@ -108,7 +108,7 @@ fn move_file(from: &Path, to: &Path) -> Outcome {
     std::fs::remove_file(from).map_err(|error| describe(from, &error))
 }
 
-/// When the last of all files below these was changed.
+/// The latest change of any file below these paths.
 fn newest(paths: &[PathBuf]) -> Outcome<SystemTime> {
     let mut last = SystemTime::UNIX_EPOCH;
     for path in paths {

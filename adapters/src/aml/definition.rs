@@ -8,7 +8,7 @@ use toolward_support::fields::Content;
 use super::fields::{Node, meaning};
 use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
-/// A definition that breaks no hard rule. Its text is its author's, as it stands there.
+/// A definition that breaks no hard rule. Its texts are as the author wrote them.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) spec_version: String,
@@ -27,7 +27,7 @@ pub(crate) struct Definition {
     pub(crate) avoid_when: Vec<String>,
     pub(crate) side_effects: Vec<String>,
     pub(crate) transport: Option<Transport>,
-    /// Keys, which need not be statuses, and what they mean.
+    /// Each key and what it means. A key need not be an HTTP status.
     pub(crate) error_codes: Vec<(String, StatusMeaning)>,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Transport {
     pub(crate) block: Value,
     pub(crate) base_url: String,
     pub(crate) endpoint: String,
-    /// As it stands there, right or wrong.
+    /// As written, valid or not.
     pub(crate) timeout_ms: Option<Value>,
-    /// As it stands there, right or wrong.
+    /// As written, valid or not.
     pub(crate) max_attempts: Option<Value>,
     /// Statuses that trigger a retry; `None` if it lists none.
     pub(crate) on_status: Option<Vec<String>>,
@@ -60,9 +60,9 @@ pub(crate) struct Transport {
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     pub(crate) scheme: String,
-    /// What the secret is called where it comes from.
+    /// The secret's name at its source.
     pub(crate) name: Option<String>,
-    /// The header that it is sent in, if it is given.
+    /// The header for the secret, if the definition names one.
     pub(crate) header: Option<String>,
 }
 
@@ -70,14 +70,14 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// All that AML has to say about it, where one of that is an error.
+    /// All findings about the definition, if at least one of them is an error.
     pub(crate) fn read(file: &str, source: &str) -> Result<Self, Vec<Diagnostic>> {
         let found = super::check(file, source);
         if found.iter().any(Diagnostic::is_error) {
             return Err(found);
         }
         let Parsed { value, diagnostics } = front_matter::read(file, source);
-        // What is missing was found above.
+        // Doesn't fail: `check` above reports a source that can't be read.
         let node = value.as_ref().ok_or(diagnostics)?;
         Self::of(node).ok_or(found)
     }
@@ -161,7 +161,7 @@ fn text(node: &Node, key: &str) -> Option<String> {
     }
 }
 
-/// One text or a list of them; numbers as they stand there.
+/// One text or a list of texts; a number becomes its digits.
 fn texts(node: &Node) -> Vec<String> {
     let one = |node: &Node| match &node.content {
         Content::Text(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),

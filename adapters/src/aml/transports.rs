@@ -1,4 +1,4 @@
-//! The tables of AML's transports but `rest-api`: which fields each requires, and which values it lists.
+//! The tables of AML's transports, without `rest-api`: which fields each requires, and which values it lists.
 
 use toolward_contract::diagnostic::Position;
 
@@ -54,7 +54,7 @@ const DATABASE: &[Row] = &[
     row("query_method", YES, &["parameterised-sql", "orm"]),
 ];
 
-/// Holds a transport to the table of its protocol; `at` is where it stands.
+/// Checks a transport against the table of its protocol; `at` is the transport's position.
 pub(super) fn check(
     protocol: &str,
     transport: &mut Fields<'_>,

@@ -1,4 +1,4 @@
-//! A bundle of AML's tool definitions. What a contract declares is what its definition says the tool does; it gives
+//! A bundle of AML's tool definitions. A contract declares what its definition states about the tool, and gives
 //! nothing until a policy grants it.
 
 use serde_json::{Value, json};
@@ -31,11 +31,11 @@ pub struct AmlOptions {
     pub bundle: NewBundle,
     /// Whether tools are made of drafts.
     pub allow_draft: bool,
-    /// The one `spec_version` that definitions may have, instead of the version of these rules.
+    /// The `spec_version` that every definition must have. `None`: the version of these rules.
     pub spec_version: Option<String>,
 }
 
-/// Definitions, as `check` finds them.
+/// The format of definitions, for `check`.
 #[derive(Debug)]
 pub struct Aml;
 
@@ -76,7 +76,7 @@ enum Carrier {
     Missing,
 }
 
-/// Makes a bundle of definitions: a contract for each, and a driver for each that the host can run: by a request, or
+/// Makes a bundle of definitions: a contract for each, and a driver if the host can call the tool by a request, or
 /// by a form that a person fills in.
 ///
 /// # Errors
@@ -121,15 +121,15 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
     Ok(imported)
 }
 
-/// What `check` reports of a definition: all that AML has to say and, if that has no error, why no tool is made of it.
-/// States that are meant to be left out (`draft`, `disabled`) give no finding.
+/// What `check` reports of a definition: AML's findings and, if none is an error, why no tool is made of it.
+/// The states `draft` and `disabled` give no finding: `import` leaves them out on purpose.
 fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     let mut found = crate::aml::check_bytes(file, bytes);
     let source = std::str::from_utf8(bytes).unwrap_or_default();
     let Ok(definition) = Definition::read(file, source) else {
         return found;
     };
-    // A warning about the same part states it already.
+    // These warnings already give the reason.
     let stated = ["aml-request-incomplete", "aml-spec-version-unknown"];
     if found.iter().any(|one| stated.contains(&one.code)) {
         return found;
@@ -247,13 +247,13 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
     })
 }
 
-/// Why no person can be asked for what a contract returns.
+/// Why a form can't ask a person for the contract's outputs; `None` if it can.
 fn unaskable(driver: &Driver, contract: &Tool) -> Option<String> {
     let mut entries = driver.implements.iter();
     entries.find_map(|entry| driver.form(contract, entry).err())
 }
 
-/// The driver of a tool, where something carries it out.
+/// The fields of the tool's DRIVER.md; `None` if nothing carries the tool out.
 fn driver(definition: &Definition, id: &str, carrier: &Carrier) -> Option<Value> {
     let mut entry = json!({ "tool": id, "version": format!("^{}", definition.version) });
     let fields = match carrier {
@@ -295,7 +295,7 @@ codes! {
             "a definition of AML has a `spec_version` that is not approved",
             ("expected `spec_version` to be {expected:?}, found {found:?}")
             => "`--spec-version` names the version that your platform approves";
-        NoId(prefix: String) = "import-name-unusable", ("its id makes no id of ours with {prefix:?} before it");
+        NoId(prefix: String) = "import-name-unusable", ("{prefix:?} and its id together are not a valid id");
         Taken(id: String) = "import-name-taken", ("its tool would have the id {id}, which another definition has");
         Insecure = "aml-url-insecure" ["1 or –"], "the `base_url` of a definition of AML is not https",
             ("its `base_url` is not https: requests would go out in the clear");

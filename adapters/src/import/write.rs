@@ -153,7 +153,7 @@ fn driver(tools: &[Called<'_>], surface: &Surface, options: &ImportOptions) -> V
         "component": "driver.wasm",
         "implements": entries.collect::<Vec<_>>(),
     });
-    // Without a host it grants nothing, and the import is declared.
+    // An empty list declares the import of `wasi:http`, and allows no host.
     let egress = !options.network.is_empty() || surface.imports_package("wasi:http");
     let network = egress.then(|| json!({ "egress": options.network }));
     with(driver, [("network", network)])
@@ -161,7 +161,7 @@ fn driver(tools: &[Called<'_>], surface: &Surface, options: &ImportOptions) -> V
 
 fn body(called: &Described<'_>) -> String {
     format!(
-        "Made by `toolward import` of `{}`. What it declares was said by the person who imported it.\n",
+        "Made by `toolward import` of `{}`. The person who imported it chose what it declares.\n",
         visible_line(called.function, 200)
     )
 }

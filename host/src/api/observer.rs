@@ -11,7 +11,7 @@ use crate::imports::Progress;
 pub struct Compiling {
     /// The driver's id.
     pub driver: String,
-    /// How long it has been compiling; `None` while it waits for others.
+    /// How long it has been compiling; `None` while it waits for other drivers.
     pub elapsed: Option<Duration>,
     /// The most that it may take, if that is bounded.
     pub longest: Option<Duration>,
@@ -50,14 +50,14 @@ pub struct Compiling {
 /// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
 /// ```
 pub trait Observer: Send + Sync {
-    /// The driver reported progress. Reports that do not rise are dropped.
+    /// The driver reported progress. A report that is not higher than the last one is dropped.
     fn progress(&self, _progress: &Progress) {}
 
     /// The call waits for the driver to be compiled. Repeated while it waits.
     fn compiling(&self, _compiling: &Compiling) {}
 
-    /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Of several calls, nested
-    /// ones come before their callers. Runs while the future is dropped: don't panic.
+    /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Nested calls
+    /// are reported before their callers. Runs while the future is dropped: don't panic.
     fn canceled(&self, _call: &CallFacts) {}
 
     /// The driver logged a record.

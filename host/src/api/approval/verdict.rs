@@ -1,4 +1,4 @@
-//! The answer of an approver: that a person is being asked, and what came of it; the keys under which it is kept.
+//! The verdict of an approver, what it reports before the verdict, and the keys under which decisions are kept.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -31,7 +31,7 @@ pub enum Verdict {
     Denied(Option<String>),
     /// A person was asked now, and did not answer in time.
     Unanswered,
-    /// A person was asked now, and the question was taken back: they denied another one about the same tool.
+    /// A person was asked now, and the question was taken back: they denied another question about the same tool.
     Withdrawn,
     /// No person could be asked.
     Unavailable,
@@ -41,7 +41,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it states that a person was asked about the call that it is for, and while that was made.
+    /// Whether a person was asked during the call that the verdict is for.
     pub(crate) fn is_asked_now(&self) -> bool {
         match self {
             Self::Approved
@@ -60,7 +60,7 @@ impl Verdict {
 pub struct Remembered {
     /// What it covers.
     pub scope: ApprovalScope,
-    /// When it ends, by the system's clock; `None`: with what it covers.
+    /// When it ends, by the system's clock. `None`: it ends with the call or session that it covers.
     pub until: Option<SystemTime>,
 }
 
@@ -103,7 +103,7 @@ impl Marks {
 
     /// Waits until a person is asked.
     pub(crate) async fn asked(&self) {
-        // The sender lives as long as this.
+        // The wait can't fail: `self` holds the sender.
         let _ = self.asked.subscribe().wait_for(|asked| *asked).await;
     }
 
@@ -128,7 +128,7 @@ pub struct ApprovalKeys {
     pub call: ApprovalKey,
     /// The tool with any arguments.
     pub tool: ApprovalKey,
-    /// The tool's name, called by these tools.
+    /// The tool's name together with its callers (`called_by`).
     pub named: ApprovalKey,
     /// The tool's name alone: its denial applies to every caller.
     pub any_caller: ApprovalKey,
@@ -158,7 +158,7 @@ impl ApprovalRequest {
             (&request.called_by, &request.called_by_bundles),
         );
         let call = (&tool, &request.tool, request.input_digest);
-        // Without the version: a denial covers all of them.
+        // Without the version: a denial covers all versions.
         let id = request.tool_id.split('@').next().unwrap_or_default();
         let named = |called_by: &[String]| key(b"named", &(&request.publisher, id, called_by));
         ApprovalKeys {
