@@ -215,22 +215,47 @@ fn is_about_the_same(one: &Rule, other: &Rule) -> bool {
 /// Whether a rule gives a part of what another one gives.
 fn part_of(rule: &Rule, of: &Rule) -> bool {
     let address = |net: &IpNet| of.addresses.iter().any(|known| known.contains(net));
+    // All keys are named here, so that a new one does not compile until it is compared.
+    let Rule {
+        publisher: _,
+        tool: _,
+        action: _,
+        driver_publisher: _,
+        driver: _,
+        names: _,
+        mcp_result: _,
+        requires,
+        mutates,
+        accepts,
+        reveal,
+        plain_http,
+        addresses,
+        guest_headers,
+        approval,
+        preapproved,
+        confirms,
+        on_violation,
+        prefer,
+        fallback,
+        repeats,
+        partial,
+    } = rule;
     is_about_the_same(rule, of)
-        && capabilities(&rule.requires, &of.requires, rule.plain_http)
-        && capabilities(&rule.mutates, &of.mutates, rule.plain_http)
-        && rule.accepts.is_subset(&of.accepts)
-        && rule.reveal.iter().all(|slug| of.reveal.contains(slug))
-        && (!rule.plain_http || of.plain_http)
-        && rule.addresses.iter().all(address)
-        && (rule.guest_headers.iter()).all(|name| of.guest_headers.contains(name))
-        && (!rule.preapproved || of.preapproved)
-        && rule.confirms.and(of.confirms) == rule.confirms
-        && rule.approval >= of.approval
-        && rule.on_violation >= of.on_violation
-        && (!rule.prefer || of.prefer)
-        && (!rule.fallback || of.fallback)
-        && (!rule.repeats || of.repeats)
-        && (!rule.partial || of.partial)
+        && capabilities(requires, &of.requires, *plain_http)
+        && capabilities(mutates, &of.mutates, *plain_http)
+        && accepts.is_subset(&of.accepts)
+        && reveal.iter().all(|slug| of.reveal.contains(slug))
+        && (!plain_http || of.plain_http)
+        && addresses.iter().all(address)
+        && (guest_headers.iter()).all(|name| of.guest_headers.contains(name))
+        && (!preapproved || of.preapproved)
+        && confirms.and(of.confirms) == *confirms
+        && *approval >= of.approval
+        && *on_violation >= of.on_violation
+        && (!prefer || of.prefer)
+        && (!fallback || of.fallback)
+        && (!repeats || of.repeats)
+        && (!partial || of.partial)
 }
 
 /// Whether each capability is one of others, or a part of one. A host with a port is no
