@@ -130,7 +130,7 @@ mod tests {
     fn of_amplifiers_modules_only_tools_can_be_used() {
         use toolward_bundle::component::{MadeFor, Surface, Usability};
 
-        WORLD.register();
+        WORLD.register().unwrap();
         let exports = |name: &str| {
             let text = format!("(component (instance $i) (export \"{name}\" (instance $i)))");
             let wasm = wat::parse_str(text).unwrap();

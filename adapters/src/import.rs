@@ -14,7 +14,7 @@ use toolward_bundle::component::{
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::{WitArguments, WitCall};
+use toolward_contract::driver::{ForeignWorldError, WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_signing::id::Id;
@@ -355,7 +355,11 @@ pub fn amplifier(
     spec: &str,
     options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
-    AMPLIFIER.register();
+    let refused = |error: ForeignWorldError| ImportError::NothingOffered {
+        what: AMPLIFIER.tool,
+        reason: error.to_string(),
+    };
+    AMPLIFIER.register().map_err(refused)?;
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, AMPLIFIER.word)?;
     let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;

@@ -47,7 +47,10 @@ fn main() -> ExitCode {
 /// What a person or a client asks for.
 fn command() -> Exit {
     #[cfg(feature = "adapters")]
-    toolward_adapters::amplifier::WORLD.register();
+    if let Err(error) = toolward_adapters::amplifier::WORLD.register() {
+        stderr::write(format!("{error}\n"));
+        return Exit::Failed;
+    }
     let cli = Cli::of_process();
     let environment = Environment::read();
     let colour = cli.style.color.unwrap_or_default();

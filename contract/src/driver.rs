@@ -26,7 +26,7 @@ pub(crate) use check::unplaced;
 pub use component::{BytesForm, ResultForm, WitArguments, WitCall, World};
 pub use exec::Program;
 pub(crate) use exec::is_absolute;
-pub use foreign::{ForeignError, ForeignResult, ForeignWorld, domain_code};
+pub use foreign::{ForeignError, ForeignResult, ForeignWorld, ForeignWorldError, domain_code};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
 pub use mapping::{InputMapping, MappedInput, MappingError, Transform};

@@ -43,7 +43,7 @@ struct Loaded {
 
 struct LoadedBundle {
     withdrawal: Arc<Withdrawal>,
-    /// Its name, for messages.
+    /// Its id and version, for messages.
     label: String,
     /// The digest of its surface, where calls are recorded.
     surface: Option<Digest>,
@@ -63,10 +63,7 @@ impl Loaded {
         let loaded = self.bundles.entry(bundle.clone());
         let loaded = loaded.or_insert_with(|| LoadedBundle {
             withdrawal: shared_state.withdrawal(&bundle),
-            label: format!(
-                "{} {} by {publisher}",
-                content.manifest.id, content.manifest.version
-            ),
+            label: format!("{} {}", content.manifest.id, content.manifest.version),
             surface: recorded.then(|| BundleSurface::of(&content).digest()),
         });
         let withdrawal = loaded.withdrawal.clone();
@@ -118,17 +115,20 @@ impl Loaded {
     /// The error that names the two bundles that have the same id.
     fn duplicate(&self, duplicate: &DuplicateId) -> HostError {
         let named = |at: usize| {
-            let (id, bundle) = match duplicate.kind {
+            let (id, bundle, publisher) = match duplicate.kind {
                 "tool" => {
                     let tool = self.tools.get(at)?;
-                    (tool.contract.major_id(), &tool.bundle)
+                    (tool.contract.major_id(), &tool.bundle, &tool.publisher)
                 }
                 _ => {
                     let driver = self.drivers.get(at)?;
-                    (driver.declaration.major_id(), &driver.bundle)
+                    let id = driver.declaration.major_id();
+                    (id, &driver.bundle, &driver.publisher)
                 }
             };
-            Some((id, self.bundles.get(bundle)?.label.clone()))
+            // Directories under work with equal manifests have one digest.
+            let label = &self.bundles.get(bundle)?.label;
+            Some((id, format!("{label} by {publisher}")))
         };
         let named = |at| named(at).unwrap_or_default();
         let ((id, first), (_, second)) = (named(duplicate.first), named(duplicate.second));

@@ -34,6 +34,13 @@ mod builder;
 mod call_context;
 mod call_scope;
 mod catalogue;
+/// From component bytes to something that can be instantiated.
+pub mod compile {
+    pub use toolward_sandbox::compile::{
+        Ahead, Broker, BrokerBuilder, BrokerCommand, Cache, CompileCost, CompileError,
+        CompileLimits, CompileReason, Compiler, InProcess, broker,
+    };
+}
 /// Confines a process that runs guests, so that a guest that escapes the engine reaches little. What a host needs of
 /// the profiles of `toolward-confine`.
 pub mod confine {
@@ -86,6 +93,10 @@ pub use catalogue::{
     DriverFacts, Icon, LoadedDriver, ToolFacts, Unserved, UnservedDriver, WithheldReason,
     WithheldTool,
 };
+pub use compile::{
+    Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
+    Compiler, InProcess,
+};
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
 pub use executor::{AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
@@ -101,10 +112,6 @@ pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
-pub use toolward_sandbox::compile::{
-    self, Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits,
-    CompileReason, Compiler, InProcess,
-};
 pub use toolward_sandbox::engine::EngineProfile;
 pub use toolward_sandbox::error::HostError;
 pub use toolward_sandbox::exceeded::{DeadlinePassed, Exceeded};

@@ -1,7 +1,8 @@
 //! How a component carries a contract out (`metadata.component` of an entry): in which world, and
 //! by which export. Not whether the component has that export.
 
-use super::{DriverKind, ForeignWorld};
+use super::DriverKind;
+use super::foreign::{self, ForeignWorld};
 use crate::codes;
 use crate::source::{FieldReader, MappingReader};
 
@@ -86,11 +87,11 @@ impl World {
         }
         let mut fields = field.fields()?;
         let mut words = vec![
-            ("toolward", World::Toolward),
-            ("wit", World::Wit(WitCall::new(""))),
+            (foreign::TOOLWARD, World::Toolward),
+            (foreign::WIT, World::Wit(WitCall::new(""))),
         ];
-        let foreign = ForeignWorld::registered().into_iter();
-        words.extend(foreign.map(|world| (world.name, World::Foreign(world))));
+        let others = ForeignWorld::registered().into_iter();
+        words.extend(others.map(|world| (world.name, World::Foreign(world))));
         let world = match fields.take("world") {
             Some(field) => field.word(&words, &codes::COMPONENT_WORLD_UNKNOWN)?,
             None => World::default(),

@@ -270,7 +270,7 @@ fn generated() -> Vec<(&'static str, &'static str, String)> {
 static WORLD: ForeignWorld = ForeignWorld {
     name: "amplifier-tool",
     interfaces: "amplifier:modules/",
-    functions: &[],
+    functions: &["amplifier:modules/tool@1.0.0#execute"],
     word: "amplifier",
     component: "a module of Amplifier",
     tool: "a tool of Amplifier",
@@ -280,7 +280,7 @@ static WORLD: ForeignWorld = ForeignWorld {
 
 #[test]
 fn every_case_gives_its_expected_diagnostics_and_every_code_has_a_case() {
-    WORLD.register();
+    WORLD.register().unwrap();
     let (mut codes, mut wrong) = run("invalid");
     let (warned, differ) = run("valid");
     codes.extend(warned);

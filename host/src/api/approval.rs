@@ -6,7 +6,6 @@ mod verdict;
 use std::future::Future;
 use std::pin::Pin;
 
-use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use verdict::Marks;
@@ -107,7 +106,7 @@ pub struct ShownRequest {
 }
 
 /// A driver that serves an approved call where the one before it fails.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedDriver {
     /// Its id.
@@ -141,7 +140,7 @@ impl NamedDriver {
 }
 
 /// A tool that is covered by the approval of a call of another tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chained {
     /// The tool as `id@major`.

@@ -310,7 +310,14 @@ async fn two_bundles_with_one_tool_don_t_load_together() {
         .bundle(first.content())
         .bundle(second.content())
         .build();
-    assert_eq!(error.unwrap_err().code(), "duplicate-id");
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), "duplicate-id");
+    // Both are named, although their manifests are equal.
+    let text = error.to_string();
+    for fixture in [&first, &second] {
+        let publisher = fixture.content().origin.publisher();
+        assert!(text.contains(&publisher), "{publisher}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Why a component was not compiled: a verdict on the component, which is final for
 //! these bytes, or a failure of this host, which may be temporary.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use toolward_support::report::codes;
 
 codes! {
@@ -33,17 +33,27 @@ impl CompileReason {
 #[error("{message}")]
 pub struct CompileError {
     reason: CompileReason,
+    #[serde(deserialize_with = "cut_message")]
     message: String,
 }
 
 /// The longest message, in bytes: a compiler quotes its input.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
+fn cut(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+    message
+}
+
+/// Reads a message of another process, which may not have cut it.
+pub(super) fn cut_message<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(cut)
+}
+
 impl CompileError {
     /// An error with this reason; `message` describes what happened, for people.
     pub fn new(reason: CompileReason, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        let message = cut(message.into());
         Self { reason, message }
     }
 
@@ -59,5 +69,22 @@ impl CompileError {
     /// What kind of failure it is.
     pub fn reason(&self) -> CompileReason {
         self.reason
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_another_process_is_cut() {
+        let sent = CompileError {
+            reason: CompileReason::Crashed,
+            message: "ü".repeat(MAX_MESSAGE_BYTES),
+        };
+        let sent = serde_json::to_vec(&sent).unwrap();
+        let read: CompileError = serde_json::from_slice(&sent).unwrap();
+        assert_eq!(read.reason(), CompileReason::Crashed);
+        assert_eq!(read.message.len(), MAX_MESSAGE_BYTES);
     }
 }

@@ -13,9 +13,7 @@ use serde::de::DeserializeOwned;
 /// # Errors
 /// The errors of the writer; a body whose length does not fit into 32 bits.
 pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
-    let length = u32::try_from(length).map_err(io::Error::other)?;
-    let [a, b, c, d] = length.to_le_bytes();
+    let [a, b, c, d] = length(parts)?.to_le_bytes();
     to.write_all(&[kind, a, b, c, d])?;
     for part in parts {
         to.write_all(part)?;
@@ -23,12 +21,20 @@ pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
+/// The length of a body, as its frame has it.
+fn length(parts: &[&[u8]]) -> io::Result<u32> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    u32::try_from(length).map_err(io::Error::other)
+}
+
 /// Writes a message: a value, and bytes that belong to it. It is read by [`receive`].
 ///
 /// # Errors
-/// The errors of the writer; a length that does not fit into 32 bits.
+/// The errors of the writer; a length that does not fit into 32 bits: then nothing is written.
 pub fn send(to: &mut impl Write, value: &impl Serialize, bytes: &[&[u8]]) -> io::Result<()> {
-    frame(to, VALUE, &[&serde_json::to_vec(value)?])?;
+    let value = serde_json::to_vec(value)?;
+    length(bytes)?;
+    frame(to, VALUE, &[&value])?;
     frame(to, BYTES, bytes)
 }
 
@@ -83,7 +89,8 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer starts with a complete frame, so that reading it does not wait.
+/// Whether a buffer starts with a complete frame, so that reading it does not wait. Not for messages of [`send`], which
+/// are two frames each.
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())

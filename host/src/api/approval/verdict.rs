@@ -138,6 +138,26 @@ impl ApprovalRequest {
     /// The keys under which decisions about it are kept ([`Approvals`](toolward_state::Approvals)).
     pub fn keys(&self) -> ApprovalKeys {
         let request = self;
+        let chain: Vec<_> = request
+            .chain
+            .iter()
+            .map(|chained| {
+                let from = (
+                    &chained.publisher,
+                    &chained.driver_publishers,
+                    &chained.bundles,
+                );
+                (&chained.tool, from, &chained.effects, chained.risk)
+            })
+            .collect();
+        let fallbacks: Vec<_> = request
+            .fallbacks
+            .iter()
+            .map(|next| {
+                let reach = (&next.hosts, &next.regions);
+                (&next.id, &next.publisher, &next.bundle, reach)
+            })
+            .collect();
         let tool = (
             (&request.principal, &request.tool_id, &request.name),
             (&request.publisher, &request.bundle),
@@ -146,7 +166,7 @@ impl ApprovalRequest {
                 &request.driver_publisher,
                 &request.driver_bundle,
                 (&request.driver_hosts, &request.driver_regions),
-                &request.fallbacks,
+                fallbacks,
             ),
             (
                 &request.effects,
@@ -154,7 +174,7 @@ impl ApprovalRequest {
                 &request.reasons,
                 &request.cost,
             ),
-            (&request.chain, &request.apart),
+            (chain, &request.apart),
             (&request.called_by, &request.called_by_bundles),
         );
         let call = (&tool, &request.tool, request.input_digest);

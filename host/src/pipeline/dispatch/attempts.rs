@@ -72,6 +72,8 @@ pub(super) struct Attempts {
     claimed: bool,
     /// Whether anything of an attempt may have left the host.
     dispatched: bool,
+    /// Whether an attempt did not end: it has the texts of the call, so that no other can follow.
+    lost: bool,
 }
 
 impl Attempts {
@@ -116,6 +118,7 @@ impl Attempts {
             context,
             claimed: false,
             dispatched: false,
+            lost: false,
         };
         (attempts, imports)
     }
@@ -131,7 +134,12 @@ impl Attempts {
         self.job.spent_fuel = facts.fuel;
         let (executor, job, context) = (&*self.executor, &mut self.job, &self.context);
         let report = match executor.features().ends_in_time {
-            true => or_stops(executor.attempt(job, context), context.clock).await,
+            true => {
+                let fuel = job.fuel.saturating_sub(job.spent_fuel);
+                let report = or_stops(executor.attempt(job, context), context.clock).await;
+                self.lost = report.is_none();
+                report.unwrap_or_else(|| lost(context.clock, fuel))
+            }
             // No part of the future of a component's call.
             false => Box::pin(in_time(executor, job, context)).await,
         };
@@ -165,7 +173,7 @@ impl Attempts {
 
     /// The driver's part in the call fails with this error.
     pub(super) fn failure(&self, error: CallError) -> DriverFailure {
-        match self.executor.features().replays {
+        match self.executor.features().replays || self.lost {
             true => error.into(),
             false => DriverFailure::of_driver(error, self.dispatched),
         }
@@ -182,6 +190,7 @@ impl Attempts {
         let contract = &context.contract;
         let repeats = contract.idempotent && (contract.mutates.is_empty() || !self.claimed);
         let retry = call.route.retry.as_ref().filter(|_| repeats);
+        let retry = retry.filter(|_| !self.lost);
         let attempt = self.job.invocation.attempt;
         let Some(pause) = retry.and_then(|retry| pause(retry, attempt, &error)) else {
             return Err(self.failure(error));
@@ -226,22 +235,34 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
 /// How long after the deadline an attempt that ends by itself may take to report.
 const REPORT_TIME: Duration = Duration::from_secs(1);
 
-/// An attempt that ends by itself. If it does not, the host stops waiting.
-async fn or_stops(mut attempt: BoxFuture<'_, AttemptReport>, clock: Clock) -> AttemptReport {
+/// An attempt that ends by itself. `None` if it does not, and the host stops waiting.
+async fn or_stops(
+    mut attempt: BoxFuture<'_, AttemptReport>,
+    clock: Clock,
+) -> Option<AttemptReport> {
     // Most calls need no timer.
     let mut stops: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|context| {
         if let Poll::Ready(report) = attempt.as_mut().poll(context) {
-            return Poll::Ready(report);
+            return Poll::Ready(Some(report));
         }
         let stops = stops.get_or_insert_with(|| {
             let ends = clock.deadline.checked_add(REPORT_TIME);
             Box::pin(sleep_until(ends.unwrap_or(clock.deadline).into()))
         });
-        let stopped = stops.as_mut().poll(context);
-        stopped.map(|()| AttemptReport::failed(clock.late()))
+        stops.as_mut().poll(context).map(|()| None)
     })
     .await
+}
+
+/// The report of an attempt that did not end. How much of the fuel that was left it consumed is not known: all counts.
+fn lost(clock: Clock, fuel: u64) -> AttemptReport {
+    tracing::error!("an attempt did not end at its deadline; its call is given up");
+    AttemptReport {
+        failing: true,
+        fuel,
+        ..AttemptReport::failed(clock.late())
+    }
 }
 
 /// How long to wait before the next attempt; `None` if there is none.
@@ -373,7 +394,15 @@ mod tests {
         let clock = Clock::start(Duration::from_millis(10), None);
         let started = Instant::now();
         let report = or_stops(Box::pin(std::future::pending()), clock).await;
-        assert!(matches!(report.end, CallEnd::Failed(error) if error.code == ErrorCode::TIMEOUT));
+        assert!(report.is_none());
         assert!(started.elapsed() < REPORT_TIME * 5);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_does_not_end_is_a_failure_with_all_of_its_fuel() {
+        let report = lost(Clock::start(Duration::from_millis(10), None), 7);
+        assert!(matches!(report.end, CallEnd::Failed(error) if error.code == ErrorCode::TIMEOUT));
+        assert!(report.failing && report.dispatched);
+        assert_eq!(report.fuel, 7);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 use toolward_support::helper::frames::receive;
 
-use super::super::error::CompileError;
+use super::super::error::{CompileError, cut_message};
 use super::super::limits::{CompileCost, CompileLimits};
 use crate::engine::EngineHash;
 
@@ -64,9 +64,9 @@ pub(super) enum Answer {
         engines: [EngineHash; 2],
     },
     /// The broker can't start.
-    Unusable(String),
+    Unusable(#[serde(deserialize_with = "cut_message")] String),
     /// The cache takes no artifact, and why: hosts get them all the same.
-    NotKept(String),
+    NotKept(#[serde(deserialize_with = "cut_message")] String),
     /// A worker compiles it now.
     Begun { id: u64 },
     /// A request has ended.
@@ -114,5 +114,25 @@ impl Answer {
             } => artifact_bytes,
             _ => 0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolward_support::helper::frames::send;
+
+    #[test]
+    fn what_the_broker_reports_is_cut() {
+        let text = "x".repeat(SMALL / 2);
+        for answer in [Answer::Unusable(text.clone()), Answer::NotKept(text)] {
+            let mut frames = Vec::new();
+            send(&mut frames, &answer, &[]).unwrap();
+            let read = Answer::read(&mut frames.as_slice(), 0).unwrap();
+            let Some((Answer::Unusable(text) | Answer::NotKept(text), _)) = read else {
+                panic!("another answer");
+            };
+            assert_eq!(text.len(), 4096);
+        }
     }
 }
