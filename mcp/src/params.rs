@@ -75,7 +75,7 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
         ],
         other => [other, Place::Absent, Place::Absent],
     };
-    let is_json = || strict::check(message) == Ok(Checked::Json);
+    let is_json = || strict::check(message) != Ok(Checked::NotJson);
     let path = match (params, arguments, meta) {
         (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
         (_, _, Place::Other | Place::EmptyList) if is_json() => {

@@ -176,7 +176,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             Some(call) => Ok(Some(call)),
             None => {
                 malformed = strict::check(&line).err();
-                if id.is_some() && malformed.is_none() {
+                if id.is_some() {
                     match params::mended(&line) {
                         Ok(None) => {}
                         Ok(Some(mended)) => line = mended.as_slice().into(),

@@ -14,7 +14,7 @@ use crate::server::{self, Server};
 /// development build was measured to take, and some 2 % more.
 const MOST: Allocated = Allocated {
     count: 156,
-    bytes: 54_700,
+    bytes: 54_800,
 };
 
 /// Calls before the first that counts: pools and caches are full then.
