@@ -18,13 +18,9 @@ use toolward_signing::verify::{self, VerifyOptions};
 use super::Scene;
 use crate::support::machine::toolward;
 
-/// Kinds of frames.
-const START: u8 = 1;
-const RUN: u8 = 2;
-const CANCEL: u8 = 3;
-const GO: u8 = 5;
-const ENDED: u8 = 11;
-const TAKEN: u8 = 12;
+/// Kinds of frames: a message is one of each.
+const VALUE: u8 = 1;
+const BYTES: u8 = 2;
 
 /// The largest input that the broker is told to take.
 const INPUT_BYTES: usize = 64;
@@ -51,25 +47,28 @@ impl Broker {
             .spawn()
             .unwrap();
         let mut broker = Self { child, socket };
-        broker.say(START, start(scene).to_string().as_bytes());
+        broker.say(&json!({ "Start": start(scene) }), b"");
         broker
     }
 
-    fn say(&mut self, kind: u8, body: &[u8]) {
-        self.say_long(kind, u32::try_from(body.len()).unwrap(), body);
+    /// A message.
+    fn say(&mut self, value: &Value, bytes: &[u8]) {
+        let value = value.to_string();
+        self.frame(VALUE, value.len(), value.as_bytes());
+        self.frame(BYTES, bytes.len(), bytes);
     }
 
     /// A frame that claims this length.
-    fn say_long(&mut self, kind: u8, length: u32, body: &[u8]) {
+    fn frame(&mut self, kind: u8, length: usize, body: &[u8]) {
         let mut frame = vec![kind];
-        frame.extend(length.to_le_bytes());
+        frame.extend(u32::try_from(length).unwrap().to_le_bytes());
         frame.extend(body);
         // A broker that has gone already does not read the rest.
         let _ = self.socket.write_all(&frame);
     }
 
-    fn run(&mut self, id: u64, line: u32, input: &[u8]) {
-        self.say(RUN, &run(id, line, input));
+    fn run(&mut self, id: u64, input: &[u8]) {
+        self.say(&run(id, 0), input);
     }
 
     /// The next frame of this kind.
@@ -83,19 +82,24 @@ impl Broker {
         body
     }
 
+    /// The next message.
+    fn message(&mut self) -> (Value, Vec<u8>) {
+        let value = serde_json::from_slice(&self.next(VALUE)).unwrap();
+        (value, self.next(BYTES))
+    }
+
     /// That the next answer is that a run was taken.
     fn takes(&mut self, id: u64) {
-        assert_eq!(self.next(TAKEN), id.to_le_bytes());
+        assert_eq!(self.message().0, json!({ "Taken": { "id": id } }));
     }
 
     /// The next answer: its id, how the run ended, and what the program wrote.
     fn answer(&mut self) -> (u64, Value, Vec<u8>) {
-        let body = self.next(ENDED);
-        let number = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
-        let id = u64::from_le_bytes(body[..8].try_into().unwrap());
-        let (ending, stdout) = (16 + number(8), 16 + number(8) + number(12));
-        let how = serde_json::from_slice(&body[16..ending]).unwrap();
-        (id, how, body[ending..stdout].to_vec())
+        let (value, mut bytes) = self.message();
+        let ended = &value["Ended"];
+        bytes.truncate(usize::try_from(ended["stdout"].as_u64().unwrap()).unwrap());
+        let id = ended["id"].as_u64().unwrap();
+        (id, ended["ending"].clone(), bytes)
     }
 
     /// That it ends with an error, and has run nothing.
@@ -109,11 +113,16 @@ impl Broker {
     }
 }
 
-fn run(id: u64, line: u32, input: &[u8]) -> Vec<u8> {
-    let mut body = id.to_le_bytes().to_vec();
-    body.extend(line.to_le_bytes());
-    body.extend(input);
-    body
+fn run(id: u64, line: u64) -> Value {
+    json!({ "Run": { "id": id, "line": line, "is_trial": false } })
+}
+
+fn cancel(id: u64) -> Value {
+    json!({ "Cancel": { "id": id } })
+}
+
+fn go(id: u64) -> Value {
+    json!({ "Go": { "id": id } })
 }
 
 /// The first frame of a host whose policy has one line.
@@ -122,7 +131,7 @@ fn start(scene: &Scene) -> Value {
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect();
     json!({
-        "protocol": 2,
+        "protocol": 3,
         "program": { "Unix": toolward().as_os_str().as_encoded_bytes() },
         "arguments": [{ "Unix": b"internal-exec-runner" }],
         "input_bytes": INPUT_BYTES,
@@ -140,59 +149,69 @@ fn start(scene: &Scene) -> Value {
 #[test]
 fn a_forged_frame_ends_the_broker_and_starts_nothing() {
     let scene = Scene::new(&["echo"]);
-    let another = start(&scene).to_string();
+    let trial = json!({ "Run": { "id": 1, "line": 0, "is_trial": true } });
     let large = vec![b' '; INPUT_BYTES + 1];
-    for (what, kind, length, body) in [
-        ("a kind that there is not", 9, 0, vec![]),
-        ("an answer", ENDED, 8, vec![0; 8]),
+    let path = json!({ "Run": { "id": 1, "line": 0, "is_trial": false, "path": "/bin/sh" } });
+    for (what, value, bytes) in [
+        ("an unknown kind", json!({ "Exec": { "id": 1 } }), &b""[..]),
+        ("an answer", json!({ "Taken": { "id": 1 } }), b""),
+        ("a second start", json!({ "Start": start(&scene) }), b""),
+        ("an unknown line", run(1, 1), b"{}"),
+        ("the last line of all", run(1, u64::MAX), b"{}"),
+        ("a further member", path, b"{}"),
+        ("too large an input", run(1, 0), &large),
+        ("a trial with an input", trial, b"{}"),
         (
-            "a second start",
-            START,
-            u32::try_from(another.len()).unwrap(),
-            another.into_bytes(),
+            "a run without a line",
+            json!({ "Run": { "id": 1, "is_trial": false } }),
+            b"{}",
         ),
-        ("a line that is not there", RUN, 14, run(1, 1, b"{}")),
-        ("the last line of all", RUN, 14, run(1, u32::MAX, b"{}")),
-        (
-            "too large an input",
-            RUN,
-            12 + u32::try_from(large.len()).unwrap(),
-            run(1, 0, &large),
-        ),
-        ("a length that nothing has", RUN, u32::MAX, vec![]),
-        ("a run without a line", RUN, 8, vec![0; 8]),
-        ("a long cancellation", CANCEL, 9, vec![0; 9]),
-        ("a short start of a run", GO, 7, vec![0; 7]),
+        ("a cancellation with bytes", cancel(1), b"1"),
+        ("a negative id", json!({ "Go": { "id": -1 } }), b""),
     ] {
         let mut broker = Broker::of(&scene);
-        broker.say_long(kind, length, &body);
+        broker.say(&value, bytes);
+        broker.gives_up(what);
+        scene.is_alone();
+    }
+    let whole = run(1, 0).to_string();
+    for (what, kind, length, body) in [
+        ("a kind that does not exist", 9, 0, ""),
+        ("bytes without a value", BYTES, 0, ""),
+        ("an impossible length", VALUE, u32::MAX as usize, ""),
+        ("a value that is not JSON", VALUE, 4, "{\"a\""),
+    ] {
+        let mut broker = Broker::of(&scene);
+        broker.frame(kind, length, body.as_bytes());
         broker.gives_up(what);
         scene.is_alone();
     }
 
-    // A frame that is cut off.
-    let mut broker = Broker::of(&scene);
-    broker.say_long(RUN, 100, b"{}");
-    broker.socket.shutdown(std::net::Shutdown::Write).unwrap();
-    broker.gives_up("half a frame");
+    // A message that is cut off: in a frame, and between its frames.
+    for length in [whole.len() + 1, whole.len()] {
+        let mut broker = Broker::of(&scene);
+        broker.frame(VALUE, length, whole.as_bytes());
+        broker.socket.shutdown(std::net::Shutdown::Write).unwrap();
+        broker.gives_up("half a message");
+    }
 }
 
 #[test]
 fn a_broker_takes_no_input_that_is_not_json_and_goes_on() {
     let scene = Scene::new(&["echo"]);
     let mut broker = Broker::of(&scene);
-    broker.run(7, 0, b"--flag");
+    broker.run(7, b"--flag");
     let (id, how, stdout) = broker.answer();
     assert_eq!(id, 7);
     assert!(how["Refused"].is_object(), "{how}");
     assert!(stdout.is_empty());
     // Nothing is cancelled that does not run.
-    broker.say(CANCEL, &99_u64.to_le_bytes());
-    broker.run(8, 0, b"{\"a\":1}");
+    broker.say(&cancel(99), b"");
+    broker.run(8, b"{\"a\":1}");
     broker.takes(8);
-    broker.say(GO, &8_u64.to_le_bytes());
+    broker.say(&go(8), b"");
     // The second says nothing new.
-    broker.say(GO, &8_u64.to_le_bytes());
+    broker.say(&go(8), b"");
     let (id, how, stdout) = broker.answer();
     assert_eq!((id, how), (8, json!({ "Exited": 0 })));
     let did: Value = serde_json::from_slice(&stdout).unwrap();
@@ -206,9 +225,9 @@ fn a_broker_takes_no_input_that_is_not_json_and_goes_on() {
 fn a_run_that_is_cancelled_before_it_starts_does_not_start() {
     let scene = Scene::new(&["echo"]);
     let mut broker = Broker::of(&scene);
-    broker.run(7, 0, b"{}");
-    broker.say(CANCEL, &7_u64.to_le_bytes());
-    broker.say(GO, &7_u64.to_le_bytes());
+    broker.run(7, b"{}");
+    broker.say(&cancel(7), b"");
+    broker.say(&go(7), b"");
     broker.takes(7);
     let (id, how, _) = broker.answer();
     assert_eq!((id, how), (7, json!("Cancelled")));
