@@ -71,7 +71,7 @@ fn name(principal: &str, tool: &str, session: Option<&str>, id: &str) -> CallNam
     };
     let input = json!({"n": 1});
     let checked = named.check(principal, tool, (&input, None), None);
-    checked.ok().expect("checked")
+    checked.expect("checked")
 }
 
 /// The idempotency key of a driver.
