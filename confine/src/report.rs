@@ -94,7 +94,7 @@ pub fn outlook() -> Confined {
     outlook_with(SystemCalls::default())
 }
 
-/// [`outlook`] of a confinement with [`Confinement::system_calls`].
+/// [`outlook`] of a confinement with [`crate::Confinement::system_calls`].
 pub fn outlook_with(calls: SystemCalls) -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();

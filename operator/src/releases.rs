@@ -151,7 +151,7 @@ fn channel_for<'a>(
 /// # Errors
 /// If it can't be fetched or is refused.
 ///
-/// Blocks, see [`network`](crate::network).
+/// Blocks, see [`crate::network`].
 pub fn fetch_index(
     channel: &Channel,
     network: &Fetcher,

@@ -1,4 +1,4 @@
-//! Why a host could not be built. Errors of a call are part of its result ([`crate::CallError`]).
+//! Why a host could not be built. Errors of a call are part of its result ([`crate::result::CallError`]).
 
 use std::path::PathBuf;
 

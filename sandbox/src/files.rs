@@ -1,8 +1,8 @@
 //! Files: what a guest sees of the workspaces it was granted.
 //!
 //! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as
-//! text ([`path`]), compared with the grant ([`plan`]), and opened beneath
-//! the workspace's directory and through no link ([`resolve_beneath`]). Only files and
+//! text (`path`), compared with the grant (`plan`), and opened beneath
+//! the workspace's directory and through no link (`resolve_beneath`). Only files and
 //! directories exist: no links, devices, FIFOs or sockets. A descriptor of a directory
 //! is a path and not an inode: access is decided by the path at each step, so that
 //! renaming a directory does not move a grant with it.

@@ -1,5 +1,5 @@
 //! What a driver gets and returns, in the host's own types. Each version of the driver
-//! world converts to and from them ([`crate::world`]); a driver without code
+//! world converts to and from them (`world`); a driver without code
 //! uses them, too.
 
 use serde::{Deserialize, Serialize};
