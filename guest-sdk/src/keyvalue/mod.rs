@@ -2,9 +2,9 @@
 //! (reading) or `mutates: database:<name>`, and granted. What a driver writes
 //! stays for the later calls of the same publisher and principal.
 //!
-//! Needs the feature `keyvalue`. A component that uses this module imports
-//! `wasi:keyvalue`, and a host refuses that import if no contract declares a database.
-//! Outside a component (in a driver's tests) the only buckets come from
+//! Only with the feature `keyvalue`, as a component that uses it imports
+//! `wasi:keyvalue`, and one that does so without declaring a database is refused.
+//! Outside a component (a driver's own tests) there are no buckets but those of
 //! [`testing::Grants`](crate::testing::Grants).
 
 #[rustfmt::skip]
@@ -45,8 +45,8 @@ use bindings::wasi::keyvalue::{atomics, store};
 /// ```
 ///
 /// # Errors
-/// Of every operation: `unauthorised` where the bucket is not declared or not granted,
-/// or where a driver writes to a bucket that it may only read; `upstream_error` where the store fails.
+/// Of every operation: `unauthorised` where the bucket is not declared or granted,
+/// or is written and may only be read; `upstream_error` where the store fails.
 #[derive(Debug)]
 pub struct Bucket {
     name: String,
@@ -104,7 +104,7 @@ impl Bucket {
             .transpose()
     }
 
-    /// Sets the key's value, and replaces an earlier value.
+    /// Gives the key a value, in place of the one that it may have.
     ///
     /// # Errors
     /// See [`Bucket`].
@@ -115,7 +115,7 @@ impl Bucket {
         })
     }
 
-    /// Sets the key's value to the JSON of `value`.
+    /// The same with a value's JSON.
     ///
     /// # Errors
     /// `upstream_error` where the value has no JSON form; see [`Bucket`].
@@ -123,7 +123,7 @@ impl Bucket {
         self.set(key, &serde_json::to_vec(value)?)
     }
 
-    /// Removes the key; a missing key is no error.
+    /// Removes the key; one that is missing is no error.
     ///
     /// # Errors
     /// See [`Bucket`].
@@ -145,12 +145,12 @@ impl Bucket {
         })
     }
 
-    /// Adds to the number under the key (0 if the key is missing), and returns
-    /// the sum, in one step: calls at the same time lose no addition. The number is
+    /// Adds to the number under the key, from 0 where there is none, and returns
+    /// the sum: one step, whatever other calls do at the same time. The number is
     /// kept as decimal digits.
     ///
     /// # Errors
-    /// `upstream_error` where the value is not such a number, or the sum has more than 64
+    /// `upstream_error` where the value is no such number or the sum none of 64
     /// bits; see [`Bucket`].
     pub fn increment(&self, key: &str, delta: u64) -> Result<u64, Error> {
         self.explained(match &self.inner {
