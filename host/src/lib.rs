@@ -106,7 +106,6 @@ pub use imports::{
     HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, SecretReply,
     SecretRequest, ToolReply,
 };
-pub use recording::has_hidden;
 pub use requirements::Requirements;
 pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};

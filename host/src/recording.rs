@@ -23,7 +23,6 @@ use toolward_signing::Digest;
 use crate::api::approval::{ApprovalScope, Remembered, Verdict};
 use crate::api::result::ErrorCode;
 pub(crate) use payloads::Keeping;
-pub use payloads::has_hidden;
 use rows::entry;
 pub(crate) use rows::{CallRows, Parties, RecordedEnd, micros, recorded_id};
 

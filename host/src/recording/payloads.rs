@@ -14,7 +14,7 @@ use super::Recording;
 use crate::api::result::{CallError, Output};
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::executor::RecordedInput;
-use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};
+use crate::redact::{MIN_VALUE_BYTES, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
 
 /// A valid call, of which something may be kept.
@@ -86,20 +86,6 @@ impl Keeping<'_> {
             tool_call_id: native.tool_call_id.filter(is_shown),
             traceparent: native.traceparent,
         }
-    }
-}
-
-/// Whether values were replaced in a recorded input: sensitive ones, or bytes of secrets. A caller's own text that reads
-/// like the replacement counts, too.
-pub fn has_hidden(recorded: &Value) -> bool {
-    match recorded {
-        Value::String(text) => text == HIDDEN || text.contains(REDACTED),
-        Value::Array(items) => items.iter().any(has_hidden),
-        Value::Object(members) => {
-            let mut members = members.iter();
-            members.any(|(name, item)| name.contains(REDACTED) || has_hidden(item))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
