@@ -34,9 +34,9 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
     if text.len() > limits.bytes {
         return Err(too_large(text.len(), limits));
     }
-    let state = State::new(*limits, *memory, true);
+    let state = State::new(*limits, *memory);
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let seed = state.seed(JsonRules::Strict(""), limits.depth);
+    let seed = state.seed::<true>(&JsonRules::Strict(""), limits.depth);
     let value = seed.deserialize(&mut reader);
     let value = value.map_err(|error| state.explain(&error))?;
     reader.end().map_err(|error| {
@@ -82,9 +82,10 @@ pub struct Breach {
 /// # Errors
 /// The first rule broken, with its place.
 pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
-    let state = State::new(UNLIMITED, u64::MAX, false);
+    let state = State::new(UNLIMITED, u64::MAX);
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let walked = state.seed(*rules, usize::MAX).deserialize(&mut reader);
+    let seed = state.seed::<false>(rules, usize::MAX);
+    let walked = seed.deserialize(&mut reader);
     walked.and_then(|_| reader.end()).map_err(|error| Breach {
         part: state.part.get(),
         error: state.explain(&error),
@@ -107,8 +108,9 @@ pub fn read_part<'de, D: Deserializer<'de>>(
     reader: D,
     rules: &JsonRules<'_>,
 ) -> Result<Value, D::Error> {
-    let state = State::new(UNLIMITED, u64::MAX, true);
-    let value = state.seed(*rules, usize::MAX).deserialize(reader)?;
+    let state = State::new(UNLIMITED, u64::MAX);
+    let seed = state.seed::<true>(rules, usize::MAX);
+    let value = seed.deserialize(reader)?;
     match state.huge.get() {
         true => Err(D::Error::custom("a number beyond 64 bits")),
         false => Ok(value),
@@ -124,7 +126,6 @@ const UNLIMITED: Limits = Limits {
 
 /// What the visitors note on the side: serde's error type carries only a text.
 struct State {
-    builds: bool,
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.
     part: Cell<Option<&'static str>>,
@@ -139,9 +140,8 @@ struct State {
 }
 
 impl State {
-    fn new(limits: Limits, memory: u64, builds: bool) -> Self {
+    fn new(limits: Limits, memory: u64) -> Self {
         State {
-            builds,
             broken: Cell::new(None),
             part: Cell::new(None),
             huge: Cell::new(false),
@@ -152,7 +152,11 @@ impl State {
         }
     }
 
-    fn seed<'s>(&'s self, rules: JsonRules<'s>, left: usize) -> Seed<'s> {
+    fn seed<'s, const BUILDS: bool>(
+        &'s self,
+        rules: &'s JsonRules<'s>,
+        left: usize,
+    ) -> Seed<'s, BUILDS> {
         Seed {
             state: self,
             rules,
@@ -181,16 +185,17 @@ impl State {
     }
 }
 
+/// Reads a value, and builds it if `BUILDS`.
 #[derive(Clone, Copy)]
-struct Seed<'s> {
+struct Seed<'s, const BUILDS: bool> {
     state: &'s State,
-    rules: JsonRules<'s>,
+    rules: &'s JsonRules<'s>,
     left: usize,
 }
 
-impl Seed<'_> {
+impl<const BUILDS: bool> Seed<'_, BUILDS> {
     fn refuse<E: Error>(&self, kind: JsonErrorKind, message: impl fmt::Display) -> E {
-        if let JsonRules::Strict(part) = self.rules {
+        if let JsonRules::Strict(part) = *self.rules {
             self.state.part.set(Some(part));
         }
         self.state.broken.set(Some(kind));
@@ -216,17 +221,17 @@ impl Seed<'_> {
         let rules = match self.rules {
             JsonRules::Members(members) => {
                 let named = members.iter().find(|(member, _)| *member == name);
-                named.map_or(JsonRules::Keys, |(_, rules)| *rules)
+                named.map_or(&JsonRules::Keys, |(_, rules)| rules)
             }
-            rules => rules,
+            _ => self.rules,
         };
         Self { rules, ..self }
     }
 
     fn of_item(self) -> Self {
         let rules = match self.rules {
-            JsonRules::Members(_) => JsonRules::Keys,
-            rules => rules,
+            JsonRules::Members(_) => &JsonRules::Keys,
+            _ => self.rules,
         };
         Self { rules, ..self }
     }
@@ -241,7 +246,7 @@ impl Seed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de, const BUILDS: bool> DeserializeSeed<'de> for Seed<'_, BUILDS> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -252,7 +257,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de, const BUILDS: bool> Visitor<'de> for Seed<'_, BUILDS> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,7 +285,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         if value.abs() >= 9.0e18 {
             self.state.huge.set(true);
-            if let JsonRules::Strict(part) = self.rules {
+            if let JsonRules::Strict(part) = *self.rules {
                 self.state.huge_in.set(Some(part));
             }
         }
@@ -289,7 +294,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        if !self.state.builds {
+        if !BUILDS {
             return Ok(Value::Null);
         }
         self.take(weight::string(value))?;
@@ -300,7 +305,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.deeper()?.of_item();
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(seed)? {
-            if self.state.builds {
+            if BUILDS {
                 self.take(weight::item(array.len()))?;
                 array.push(item);
             }
@@ -317,7 +322,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 return Err(self.refuse(JsonErrorKind::ReservedKey, reserved_message(&key)));
             }
             let member = seed.of_member(&key);
-            if !self.state.builds {
+            if !BUILDS {
                 if let Some(key) = seen.replace(key) {
                     return Err(twice(&key));
                 }
