@@ -8,6 +8,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
+use toolward_contract::json;
 use toolward_host::{Block, BlockContent, CallError, CallFacts, Replayed, Reply, ResourceBody};
 
 use crate::sanitize;
@@ -21,6 +22,9 @@ const ERROR_META: &str = "toolward/error";
 const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
 const MAX_LINE_CHARS: usize = 300;
+
+/// Room for the text of an output: enough for most.
+const TEXT_CAPACITY_BYTES: usize = 512;
 
 /// How a tool's value is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +87,11 @@ fn repeats(blocks: &[Block], value: &Value) -> bool {
     })
 }
 
-/// An output as text. Faster than by its `Display`, which passes each part through a formatter.
+/// An output as text.
 fn text(structured: &Value) -> String {
-    // JSON values are always written.
-    serde_json::to_string(structured).unwrap_or_default()
+    // JSON values are always written, as UTF-8.
+    let text = json::write(Vec::with_capacity(TEXT_CAPACITY_BYTES), structured);
+    String::from_utf8(text.unwrap_or_default()).unwrap_or_default()
 }
 
 /// The note to a model that a result is a recorded one.

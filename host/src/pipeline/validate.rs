@@ -246,7 +246,8 @@ fn mapped(route: &DriverFacts, input: Value) -> Result<Value, CallError> {
 
 /// A value as JSON text.
 fn text(value: &Value) -> Result<String, CallError> {
-    serde_json::to_string(value)
+    let text = json::write(Vec::new(), value).map_err(|error| error.to_string());
+    text.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()))
         .map_err(|error| CallError::internal(format!("a value can't be written as JSON: {error}")))
 }
 
