@@ -1,7 +1,10 @@
 //! The transport on standard input and output. It bounds a message before it is parsed,
 //! and the requests that are open. Answers and notifications always get through.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use bytes::BytesMut;
 use rmcp::model::{
@@ -15,7 +18,8 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use toolward_contract::json;
 use toolward_host::{Cancellation, SharedCancellation};
 
 use super::batches::{Batches, Collected};
@@ -42,15 +46,19 @@ type Outgoing = TxJsonRpcMessage<RoleServer>;
 
 /// Lines of messages, in and out.
 pub(super) struct StdioTransport<R, W> {
+    messages: Messages<R, W>,
+    /// Ends when nothing more is read. Waits across all messages: to start waiting takes a lock.
+    stopped: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Cancelled when the server ends, and not only this connection.
+    server_shutdown: CancellationToken,
+}
+
+struct Messages<R, W> {
     lines: Lines<R>,
     codec: JsonRpcMessageCodec<Incoming>,
     writer: LineWriter<W>,
     open: OpenRequests,
     read_ahead: ReadAhead,
-    /// Cancelled when nothing more is read.
-    shutdown: CancellationToken,
-    /// Cancelled when the server ends, and not only this connection.
-    server_shutdown: CancellationToken,
     batches: Batches,
     /// Whether the negotiated revision has lists of messages.
     has_batches: bool,
@@ -64,15 +72,17 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         shutdown: CancellationToken,
     ) -> Self {
         Self {
-            lines: Lines::new(input, MAX_MESSAGE_BYTES),
-            codec: JsonRpcMessageCodec::new(),
-            writer: LineWriter::to(output),
-            open: OpenRequests::default(),
-            read_ahead: ReadAhead::of(threads),
+            messages: Messages {
+                lines: Lines::new(input, MAX_MESSAGE_BYTES),
+                codec: JsonRpcMessageCodec::new(),
+                writer: LineWriter::to(output),
+                open: OpenRequests::default(),
+                read_ahead: ReadAhead::of(threads),
+                batches: Batches::default(),
+                has_batches: false,
+            },
             server_shutdown: shutdown.clone(),
-            shutdown,
-            batches: Batches::default(),
-            has_batches: false,
+            stopped: Box::pin(shutdown.cancelled_owned()),
         }
     }
 
@@ -82,11 +92,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         unread: Option<UnreadResults>,
         server_shutdown: CancellationToken,
     ) -> Self {
-        self.writer = self.writer.counting(unread);
+        self.messages.writer = self.messages.writer.counting(unread);
         self.server_shutdown = server_shutdown;
         self
     }
+}
 
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W> {
     /// Handles a line: a message, or the start of a list of them.
     fn line(&mut self, line: InputLine) -> Option<Incoming> {
         match line {
@@ -397,8 +409,7 @@ fn asked(scan: &Scan<'_>) -> Option<RequestId> {
 }
 
 fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(LINE_CAPACITY_BYTES);
-    serde_json::to_writer(&mut line, message)?;
+    let mut line = json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), message)?;
     line.push(b'\n');
     Ok(line)
 }
@@ -417,7 +428,8 @@ where
         let answered = match &item {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::InitializeResult(opening) = &response.result {
-                    self.has_batches = Revision::named(&opening.protocol_version).has_batches();
+                    self.messages.has_batches =
+                        Revision::named(&opening.protocol_version).has_batches();
                 }
                 Some(response.id.clone())
             }
@@ -425,25 +437,25 @@ where
             _ => None,
         };
         if let Some(id) = &answered {
-            self.open.answered(id);
+            self.messages.open.answered(id);
         }
         // Text takes less than the values that it was made of.
         let line = line(&item).and_then(|line| match &answered {
-            Some(id) => self.collected(id, line),
+            Some(id) => self.messages.collected(id, line),
             None => Ok(Collected::Alone(line)),
         });
         let written = line.map(|line| match line {
             Collected::Kept => Ok(None),
-            Collected::Line(line) => Ok(Some(self.writer.write(line))),
-            Collected::Alone(line) if self.writer.has_room(line.len()) => {
-                Ok(Some(self.writer.write(line)))
+            Collected::Line(line) => Ok(Some(self.messages.writer.write(line))),
+            Collected::Alone(line) if self.messages.writer.has_room(line.len()) => {
+                Ok(Some(self.messages.writer.write(line)))
             }
             Collected::Alone(_) => {
                 if let Some(id) = answered
                     && let Ok(line) = refusal(Some(&id), &dropped())
                 {
                     // Queued; not waited for.
-                    let _ = self.writer.write(line);
+                    let _ = self.messages.writer.write(line);
                 }
                 Err(io::ErrorKind::QuotaExceeded)
             }
@@ -457,23 +469,35 @@ where
     }
 
     async fn receive(&mut self) -> Option<Incoming> {
-        let shutdown = self.shutdown.clone();
-        if let Some(message) = shutdown.run_until_cancelled(self.next()).await {
+        let Self {
+            messages,
+            stopped,
+            server_shutdown,
+        } = self;
+        let received = {
+            let mut next = pin!(messages.next());
+            poll_fn(|context| match stopped.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => next.as_mut().poll(context).map(Some),
+            })
+            .await
+        };
+        if let Some(message) = received {
             if message.is_none() {
-                self.open.disconnected();
+                messages.open.disconnected();
             }
             return message;
         }
-        if !self.server_shutdown.is_cancelled() {
-            self.open.disconnected();
+        if !server_shutdown.is_cancelled() {
+            messages.open.disconnected();
         }
         // The rest of a list is not read either: the answers to its start wait for nothing else.
-        if let Some(line) = self.batches.stop_reading() {
+        if let Some(line) = messages.batches.stop_reading() {
             // Queued; not waited for.
-            let _ = self.writer.write(line);
+            let _ = messages.writer.write(line);
         }
         // What calls report still goes out. This is asked again after each answer.
-        match self.open.is_empty() {
+        match messages.open.is_empty() {
             true => None,
             false => std::future::pending().await,
         }
@@ -481,11 +505,11 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         // Calls that did not end hold up no answer to others of their list.
-        for line in self.batches.end() {
+        for line in self.messages.batches.end() {
             // Queued; not waited for.
-            let _ = self.writer.write(line);
+            let _ = self.messages.writer.write(line);
         }
-        self.writer.end().await;
+        self.messages.writer.end().await;
         Ok(())
     }
 }

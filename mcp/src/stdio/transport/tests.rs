@@ -278,7 +278,7 @@ async fn a_flood_of_lines_that_are_not_json_fills_no_queue_and_stops_no_message(
     }
     both.ask(1).await;
     both.takes_request(1).await;
-    let waiting = both.server.writer.queued_bytes();
+    let waiting = both.server.messages.writer.queued_bytes();
     assert!(waiting < 2 * MAX_QUEUED_FOR_UNADDRESSED, "{waiting}");
     // A request is answered all the same.
     both.ask("x".repeat(MAX_ID_BYTES)).await;
@@ -429,7 +429,7 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
 #[tokio::test]
 async fn calls_are_read_no_further_ahead_than_others_end() {
     let mut both = Both::new();
-    both.server.read_ahead = ReadAhead::of_one_thread(Duration::from_secs(3600));
+    both.server.messages.read_ahead = ReadAhead::of_one_thread(Duration::from_secs(3600));
     // Other requests than calls don't count.
     for id in 1001..=1150 {
         both.ask(id).await;
@@ -606,7 +606,7 @@ async fn what_was_answered_of_a_list_is_sent_when_nothing_more_is_read() {
     opened(&mut both, "2025-03-26").await;
     both.say(&json!([ping(1), ping(2)]).to_string()).await;
     both.takes_request(1).await;
-    both.server.shutdown.cancel();
+    both.server.server_shutdown.cancel();
     both.takes_nothing().await;
     both.server.send(answer_to(1)).await.unwrap();
     assert_eq!(told_list(&mut both).await, [(json!(1), Value::Null)]);
