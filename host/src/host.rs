@@ -183,7 +183,15 @@ impl Host {
     /// Calls a tool. Always gives a reply: what goes wrong is in it.
     ///
     /// Dropping the future cancels the call and ends the guest.
-    pub async fn call(&self, request: Request) -> Reply {
+    pub fn call<R: Into<Box<Request>>>(
+        &self,
+        request: R,
+    ) -> impl Future<Output = Reply> + Send + use<'_, R> {
+        // Each future around this one would have room for what it passes on.
+        self.carry_out(request.into())
+    }
+
+    async fn carry_out(&self, request: Box<Request>) -> Reply {
         let mut record = CallRecord::new(&request, &self.inner.services);
         // Without a subscriber the span is disabled: nothing is formatted or allocated.
         let span = tracing::debug_span!(
@@ -289,6 +297,7 @@ impl Host {
 
 impl CallTools for Inner {
     fn call_tool(self: Arc<Self>, call: Request) -> BoxFuture<'static, Reply> {
+        let call = Box::new(call);
         Box::pin(async move { Host { inner: self }.call(call).await })
     }
 }

@@ -143,7 +143,7 @@ impl Incoming<'_> {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.clone())
                     .native(native(self.context));
-                let reply = self.runtime().call(reply).await;
+                let reply = self.runtime().call(Box::new(reply)).await;
                 Ok(result::of(reply, Structure::None).into())
             }
             None => Err(self.unknown(&request.name).await),
@@ -208,7 +208,7 @@ impl Incoming<'_> {
         let call = pin!(self.round_trips.carry_out(
             &client,
             self.runtime(),
-            request,
+            Box::new(request),
             called,
             &bound,
             &parameters

@@ -24,7 +24,7 @@ impl Host {
     /// The stages. Each takes what only the one before it makes.
     pub(super) async fn stages(
         &self,
-        mut request: Request,
+        mut request: Box<Request>,
         record: &mut CallRecord<'_>,
     ) -> Result<HostEnd, CallError> {
         let inner = &*self.inner;
@@ -78,9 +78,9 @@ impl Host {
     /// The call, once a person has approved it.
     async fn approved(
         &self,
-        granted: Granted<RoutedCall>,
+        granted: Granted<Box<RoutedCall>>,
         record: &mut CallRecord<'_>,
-    ) -> Result<Approved<RoutedCall>, CallError> {
+    ) -> Result<Approved<Box<RoutedCall>>, CallError> {
         let needed = approve::needed(granted, &record.facts.invocation)?;
         let verdict = match needed.approver(self.inner.services.approver.as_ref()) {
             Some(approver) => record.asks(&*approver, needed.request()).await,
@@ -127,8 +127,8 @@ impl Host {
     async fn validated(
         &self,
         resolved: Resolved,
-        request: Request,
-    ) -> Result<Validated<RoutedCall>, CallError> {
+        request: Box<Request>,
+    ) -> Result<Validated<Box<RoutedCall>>, CallError> {
         let inner = &self.inner;
         if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.services);

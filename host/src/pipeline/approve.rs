@@ -42,13 +42,13 @@ impl<T> Approved<T> {
 
 /// The approval that a call needs.
 pub(crate) struct NeededApproval {
-    call: RoutedCall,
+    call: Box<RoutedCall>,
     request: ApprovalRequest,
 }
 
 /// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
 /// record.
-pub(crate) fn unasked(granted: Granted<RoutedCall>) -> Approved<RoutedCall> {
+pub(crate) fn unasked(granted: Granted<Box<RoutedCall>>) -> Approved<Box<RoutedCall>> {
     let (call, _) = granted.into_parts();
     let covered = call.scope.chain.covered().to_vec();
     Approved { call, covered }
@@ -64,7 +64,7 @@ pub(crate) fn log_cost(call: &RoutedCall) {
 
 /// The approval that a call needs. `invocation` is the call's id.
 pub(crate) fn needed(
-    granted: Granted<RoutedCall>,
+    granted: Granted<Box<RoutedCall>>,
     invocation: &str,
 ) -> Result<NeededApproval, CallError> {
     let (call, question) = granted.into_parts();
@@ -86,7 +86,7 @@ impl NeededApproval {
     }
 
     /// The call, if the verdict approves it.
-    pub(crate) fn decided(self, verdict: Verdict) -> Result<Approved<RoutedCall>, CallError> {
+    pub(crate) fn decided(self, verdict: Verdict) -> Result<Approved<Box<RoutedCall>>, CallError> {
         let Self { call, request } = self;
         let tool = &call.tool.major_id;
         let not_approved = |reason: Option<String>| {

@@ -31,7 +31,9 @@ impl<T> Granted<T> {
 }
 
 /// Applies the route's decision to a validated call.
-pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
+pub(crate) fn apply(
+    call: Validated<Box<RoutedCall>>,
+) -> Result<Granted<Box<RoutedCall>>, CallError> {
     let granted = decide(call)?;
     // Don't ask a person about a call that can't run.
     if let Some(access) = &granted.call.route.access
@@ -43,7 +45,9 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
 }
 
 /// The decision alone, for a call that uses nothing of its grant.
-pub(crate) fn decide(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
+pub(crate) fn decide(
+    call: Validated<Box<RoutedCall>>,
+) -> Result<Granted<Box<RoutedCall>>, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {
         let is_attachment = call.route.declaration.is_attachment;

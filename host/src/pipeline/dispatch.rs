@@ -36,28 +36,34 @@ pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
 pub(crate) async fn dispatch(
-    approved: Approved<RoutedCall>,
+    approved: Approved<Box<RoutedCall>>,
     host: DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> HostEnd {
     let (mut call, covered) = approved.into_parts();
     let (mut admitted, mut imports) = (None, None);
     let mut started = Started::default();
-    let end = loop {
-        let state = (&mut admitted, &mut imports);
-        let failure = match admit::ready((&mut call, &covered), &host, state, record).await {
-            Err(failure) => failure,
-            Ok((mut attempts, admitted)) => {
-                let end = serve((&mut attempts, &*admitted), &call, &host, record).await;
-                let remains = attempts.end(&mut call);
-                match end {
-                    CallEnd::Done(output) => {
-                        admitted.remains = Mutex::new(remains);
-                        break CallEnd::Done(output);
-                    }
-                    CallEnd::Asks(questions) => break CallEnd::Asks(questions),
-                    CallEnd::Failed(failure) => failure,
+    let end = 'drivers: loop {
+        // A block rather than arms of a match, whose values the future would hold twice.
+        let failure = 'driver: {
+            let ready = match admit::ready(&mut call, &host, &mut admitted, record).await {
+                Ok(ready) => ready,
+                Err(failure) => break 'driver failure,
+            };
+            let ready = ready.begin((&mut call, &covered), &host, &mut imports, record);
+            let (mut attempts, admitted) = match ready {
+                Ok(begun) => begun,
+                Err(failure) => break 'driver failure,
+            };
+            let end = serve((&mut attempts, &*admitted), &call, &host, record).await;
+            let remains = attempts.end(&mut call);
+            match end {
+                CallEnd::Done(output) => {
+                    admitted.remains = Mutex::new(remains);
+                    break 'drivers CallEnd::Done(output);
                 }
+                CallEnd::Asks(questions) => break 'drivers CallEnd::Asks(questions),
+                CallEnd::Failed(failure) => failure,
             }
         };
         let is_late = admitted.as_ref().is_some_and(Admitted::is_late);
@@ -74,7 +80,7 @@ pub(crate) async fn dispatch(
             admitted.earlier_fuel = record.facts.fuel;
         }
     };
-    let (Some(imports), Some(admitted)) = (imports, admitted) else {
+    let (Some(imports), Some(admitted)) = (imports, &mut admitted) else {
         return match end {
             CallEnd::Failed(error) => CallEnd::Failed(error),
             _ => CallEnd::Failed(CallError::internal("a call ran that was not admitted")),
@@ -121,7 +127,7 @@ async fn serve(
 /// Ends a call that ran: checks its questions, and redacts the secrets that it used.
 async fn finish(
     call: &mut RoutedCall,
-    (imports, mut admitted): (&HostImports, Admitted),
+    (imports, admitted): (&HostImports, &mut Admitted),
     end: CallEnd<Output, CheckedQuestions>,
     record: &mut CallRecord<'_>,
 ) -> HostEnd {
@@ -135,7 +141,7 @@ async fn finish(
                     redactor.captured(&mut record.captured);
                 }
                 let form = call.extensions.take();
-                let asked = asked(call, questions, &admitted, &record.facts);
+                let asked = asked(call, questions, admitted, &record.facts);
                 return CallEnd::Asks((Box::new(asked), form));
             }
             Err(error) => Err(error),
@@ -144,7 +150,9 @@ async fn finish(
     if let Some(redactor) = redactor {
         let captured = std::mem::take(&mut record.captured);
         let texts;
-        (result, record.captured, texts) = redacted(redactor, result, captured).await;
+        // No part of the future of a call that used no secret.
+        let redacting = Box::pin(redacted(redactor, result, captured));
+        (result, record.captured, texts) = redacting.await;
         record.redacted(texts);
     }
     let remains = std::mem::take(&mut admitted.remains).into_inner();

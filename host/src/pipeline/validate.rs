@@ -32,7 +32,7 @@ impl<T> Validated<T> {
     }
 }
 
-impl Validated<RoutedCall> {
+impl Validated<Box<RoutedCall>> {
     /// The call.
     pub(crate) fn call_mut(&mut self) -> &mut RoutedCall {
         &mut self.0
@@ -71,9 +71,9 @@ const MAX_VIOLATIONS: usize = 8;
 /// supports all inputs that are used.
 pub(crate) fn validate(
     resolved: Resolved,
-    request: Request,
+    request: Box<Request>,
     services: &Services,
-) -> Result<Validated<RoutedCall>, CallError> {
+) -> Result<Validated<Box<RoutedCall>>, CallError> {
     let limits = &services.limits;
     let json_limits = json::Limits {
         bytes: limits.input_bytes,
@@ -82,6 +82,7 @@ pub(crate) fn validate(
     };
     let contract = &resolved.tool.contract;
 
+    let request = *request;
     let mut input = match request.input {
         // The input of a nested call counts as memory of its caller.
         Input::Text(text) => {
@@ -167,7 +168,7 @@ pub(crate) fn validate(
         kept.sizes(call_input.len(), has_context.then_some(context.len()));
         extensions.insert(kept);
     }
-    let mut call = RoutedCall {
+    let mut call = Box::new(RoutedCall {
         input: call_input,
         contract_input,
         brought: is_brought,
@@ -179,7 +180,7 @@ pub(crate) fn validate(
         extensions,
         tool: resolved.tool,
         route,
-    };
+    });
     if let Some(resume) = request.resume {
         let resumed = elicitation::check(*resume, &call.identity(), json_limits, asks)?;
         call.extensions.insert(resumed);

@@ -130,7 +130,7 @@ impl RoundTrips {
         &self,
         client: &Client,
         runtime: CallRuntime<'_>,
-        request: Request,
+        mut request: Box<Request>,
         tool: Called<'_>,
         input: &JsonObject,
         parameters: &CallToolRequestParams,
@@ -152,22 +152,23 @@ impl RoundTrips {
                 }
             }
         }
-        let mut request = Some(request.answerable(client.answerable));
+        *request = (*request).answerable(client.answerable);
+        let mut request = Some(request);
         loop {
             // Only a client that is asked while the call waits needs a second copy.
             let call = match client.person {
                 Some(_) => request.clone(),
                 None => request.take(),
             };
-            let Some(call) = call else {
+            let Some(mut call) = call else {
                 return CallEnd::Failed(ErrorData::internal_error("no request is left", None));
             };
             let resumes = start.resume.is_some();
             let approver = ClientApprover::new(client, &self.approvals, resumes, start.decided);
             let approver = Arc::new(approver);
-            let mut call = call.approver(approver.clone());
+            *call = (*call).approver(approver.clone());
             if let Some(resume) = start.resume.take() {
-                call = call.resume(*resume);
+                *call = (*call).resume(*resume);
             }
             let mut reply = runtime.call(call).await;
             if let Some(asked) = approver.pending() {

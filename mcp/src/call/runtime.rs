@@ -31,7 +31,7 @@ pub(crate) struct CallRuntime<'a> {
 }
 
 impl CallRuntime<'_> {
-    pub(crate) async fn call(self, request: Request) -> Reply {
+    pub(crate) async fn call(self, request: Box<Request>) -> Reply {
         let host = self.host.clone();
         // Its future is large, and would be moved with the futures around it.
         let mut call = Box::pin(async move { host.call(request).await });
@@ -154,7 +154,7 @@ mod tests {
                 long_calls: Some(long_calls),
                 others_open,
             };
-            runtime.call(request).await
+            runtime.call(Box::new(request)).await
         }
 
         /// For each report whether the call had moved.

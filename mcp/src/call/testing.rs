@@ -226,7 +226,7 @@ impl Sent {
             others_open: false,
         };
         round_trips
-            .carry_out(client, runtime, request, tool, input, &parameters)
+            .carry_out(client, runtime, Box::new(request), tool, input, &parameters)
             .await
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::attempts::{Admitted, Attempts};
 use super::{DispatchContext, DriverFailure};
+use crate::access::Access;
 use crate::admission::Path;
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
@@ -19,14 +20,21 @@ use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use toolward_sandbox::deadline;
 
-/// Makes the call's driver ready, and takes a slot for the call. What answers the driver's requests follows what
-/// answered those of the driver before it: their secrets must be kept out of the result.
+/// A driver that is ready to be called, for a call that has a slot.
+pub(super) struct Ready<'a> {
+    executor: Arc<dyn Executor>,
+    access: Arc<Access>,
+    admitted: &'a mut Admitted,
+    idempotency_key: Option<String>,
+}
+
+/// Makes the call's driver ready, and takes a slot for the call.
 pub(super) async fn ready<'a>(
-    (call, covered): (&mut RoutedCall, &[String]),
+    call: &mut RoutedCall,
     host: &DispatchContext<'_>,
-    (admitted, imports): (&'a mut Option<Admitted>, &mut Option<Arc<HostImports>>),
+    admitted: &'a mut Option<Admitted>,
     record: &mut CallRecord<'_>,
-) -> Result<(Attempts, &'a mut Admitted), DriverFailure> {
+) -> Result<Ready<'a>, DriverFailure> {
     let executor = call.route.executor.clone();
     let executor =
         executor.ok_or_else(|| CallError::internal("no executor runs drivers of this kind"))?;
@@ -53,7 +61,7 @@ pub(super) async fn ready<'a>(
     };
     // Nothing runs in a replay that could be done twice.
     let name = call.extensions.get::<Arc<CallName>>();
-    let key = match name.filter(|_| !executor.features().replays) {
+    let idempotency_key = match name.filter(|_| !executor.features().replays) {
         None => None,
         Some(name) => {
             let clock = admitted.clock.within(call.route.limits.timeout);
@@ -67,34 +75,52 @@ pub(super) async fn ready<'a>(
             Some(key.await?)
         }
     };
-    let events = record.progress();
-    let with = (executor, access);
-    let (mut attempts, own) = Attempts::new(
-        (&mut *call, covered),
-        host,
-        with,
+    Ok(Ready {
+        executor,
+        access,
         admitted,
-        (&record.facts, events),
-        key,
-    );
-    if let Some(before) = imports.as_deref() {
-        own.follow(before);
-    }
-    if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
-        && let Some(redactor) = &recorded.redactor
-    {
-        // Today's secrets are kept out of what was recorded, once that is checked.
-        own.secrets.keep_out_earlier(redactor);
-    }
-    *imports = Some(own);
-    match attempts
-        .executor
-        .begin(&attempts.job, &mut attempts.context)
-    {
-        Ok(()) => Ok((attempts, admitted)),
-        Err(error) => {
-            drop(attempts.end(call));
-            Err(error.into())
+        idempotency_key,
+    })
+}
+
+impl<'a> Ready<'a> {
+    /// Starts the attempts. What answers the driver's requests follows what answered those of the driver before it:
+    /// their secrets must be kept out of the result.
+    pub(super) fn begin(
+        self,
+        (call, covered): (&mut RoutedCall, &[String]),
+        host: &DispatchContext<'_>,
+        imports: &mut Option<Arc<HostImports>>,
+        record: &mut CallRecord<'_>,
+    ) -> Result<(Attempts, &'a mut Admitted), DriverFailure> {
+        let events = record.progress();
+        let (mut attempts, own) = Attempts::new(
+            (&mut *call, covered),
+            host,
+            (self.executor, self.access),
+            self.admitted,
+            (&record.facts, events),
+            self.idempotency_key,
+        );
+        if let Some(before) = imports.as_deref() {
+            own.follow(before);
+        }
+        if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
+            && let Some(redactor) = &recorded.redactor
+        {
+            // Today's secrets are kept out of what was recorded, once that is checked.
+            own.secrets.keep_out_earlier(redactor);
+        }
+        *imports = Some(own);
+        match attempts
+            .executor
+            .begin(&attempts.job, &mut attempts.context)
+        {
+            Ok(()) => Ok((attempts, self.admitted)),
+            Err(error) => {
+                drop(attempts.end(call));
+                Err(error.into())
+            }
         }
     }
 }
