@@ -9,6 +9,7 @@ mod names;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use toolward_support::json;
 
 pub use kinds::{
     Abandoned, Answer, Approval, ApprovalEvent, Attempt, Call, Closed, Content, Ended, Erased, Gap,
@@ -183,11 +184,7 @@ fn stated_kind(line: &[u8]) -> Option<&str> {
 
 /// Serialising fails for maps with other keys than text alone, and there are none.
 fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(LINE_CAPACITY_BYTES);
-    if serde_json::to_writer(&mut bytes, line).is_err() {
-        bytes.clear();
-    }
-    bytes
+    json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), line).unwrap_or_default()
 }
 
 impl RecordRef<'_> {

@@ -8,8 +8,8 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_contract::json;
 use toolward_host::{Block, BlockContent, CallError, CallFacts, Replayed, Reply, ResourceBody};
+use toolward_support::json;
 
 use crate::sanitize;
 

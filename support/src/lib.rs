@@ -4,6 +4,7 @@
 //! * [`text`]: other people's text, made safe to show to a person;
 //! * [`fields`]: fields of YAML, JSON and TOML documents, each with its place;
 //! * [`files`]: private files and folders;
+//! * [`json`]: JSON texts, written fast;
 //! * [`helper`]: processes that a program starts to do one thing for it;
 //! * [`search`]: tools by a few words;
 //! * `sqlite`, a feature: SQLite files.
@@ -11,6 +12,7 @@
 pub mod fields;
 pub mod files;
 pub mod helper;
+pub mod json;
 pub mod report;
 pub mod search;
 #[cfg(feature = "sqlite")]

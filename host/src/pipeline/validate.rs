@@ -247,7 +247,7 @@ fn mapped(route: &DriverFacts, input: Value) -> Result<Value, CallError> {
 
 /// A value as JSON text.
 fn text(value: &Value) -> Result<String, CallError> {
-    let text = json::write(Vec::new(), value).map_err(|error| error.to_string());
+    let text = toolward_support::json::write(Vec::new(), value).map_err(|error| error.to_string());
     text.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()))
         .map_err(|error| CallError::internal(format!("a value can't be written as JSON: {error}")))
 }

@@ -19,8 +19,8 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use toolward_contract::json;
 use toolward_host::{Cancellation, SharedCancellation};
+use toolward_support::json;
 
 use super::batches::{Batches, Collected};
 use super::lines::{self, InputLine, Lines};
