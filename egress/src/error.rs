@@ -226,7 +226,8 @@ codes! {
 }
 
 /// A secret that could not be put in; nothing was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} ({slug:?}){}{detail}", .problem.message(), if .detail.is_empty() { "" } else { ": " })]
 pub struct SecretError {
     /// The secret's name.
     pub slug: String,
@@ -235,18 +236,6 @@ pub struct SecretError {
     /// More about it, for people. Never the value.
     pub detail: String,
 }
-
-impl fmt::Display for SecretError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:?})", self.problem.message(), self.slug)?;
-        if self.detail.is_empty() {
-            return Ok(());
-        }
-        write!(f, ": {}", self.detail)
-    }
-}
-
-impl std::error::Error for SecretError {}
 
 codes! {
     /// What is wrong with a secret.

@@ -4,7 +4,6 @@
 mod automaton;
 mod encodings;
 mod entities;
-mod escapes;
 pub(crate) mod inject;
 pub(crate) mod placeholder;
 mod readings;

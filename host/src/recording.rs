@@ -54,7 +54,7 @@ pub(crate) enum ApprovalStep<'a> {
 
 impl CallRows<'_> {
     /// Records it. Returns what to wait for while the queue is full.
-    pub(crate) fn approval(&mut self, call: &Parties, said: ApprovalStep<'_>) -> Pending<()> {
+    pub(crate) fn approval(&mut self, call: &Parties, said: ApprovalStep<'_>) -> Pending {
         let (event, answer, kept) = match said {
             ApprovalStep::Asked => (ApprovalEvent::Asked, None, None),
             ApprovalStep::Approved(kept) => {

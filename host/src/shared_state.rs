@@ -94,7 +94,13 @@ impl SharedState {
     /// ```
     #[must_use]
     pub fn local(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
-        let state: Arc<dyn HostState> = Arc::new(Local::new(id_secret, denials));
+        Self::of(Arc::new(Local::new(id_secret, denials)))
+    }
+
+    /// A state that another implementation keeps, such as one of several machines. Buckets are separate:
+    /// [`HostBuilder::buckets`](crate::HostBuilder::buckets) takes the same object, if it has them too.
+    #[must_use]
+    pub fn of(state: Arc<dyn HostState>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 named: NamedCalls::new(&state),

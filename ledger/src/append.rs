@@ -15,9 +15,14 @@ use toolward_support::files::{Links, Protection};
 
 use crate::checkpoint::{Checkpoint, Verifier, sign};
 use crate::error::Error;
-use crate::record::{Code, Event, Gap, Hash, Hex, Number, Record, RecordRef, Session};
+use crate::record::{Code, Event, Gap, Hash, Hex, Number, Record, Session};
 use crate::recorder::now;
 use crate::tree::{Edge, leaf_hash};
+
+/// A transaction that writes.
+pub(crate) fn write(sql: &mut Connection) -> Result<Transaction<'_>, Error> {
+    Ok(sql.transaction_with_behavior(TransactionBehavior::Immediate)?)
+}
 
 /// Rows being appended.
 pub(crate) struct Appending<'c> {
@@ -28,7 +33,7 @@ pub(crate) struct Appending<'c> {
 impl<'c> Appending<'c> {
     /// Starts, once no other process writes.
     pub(crate) fn begin(sql: &'c mut Connection) -> Result<Self, Error> {
-        let tx = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = write(sql)?;
         let edge = head(&tx)?;
         Ok(Self { tx, edge })
     }
@@ -39,9 +44,14 @@ impl<'c> Appending<'c> {
     }
 
     /// Appends a row; returns its number.
-    pub(crate) fn push<'a>(&mut self, record: impl Into<RecordRef<'a>>) -> Result<u64, Error> {
+    pub(crate) fn push(
+        &mut self,
+        at: Number,
+        session: Session,
+        event: &Event,
+    ) -> Result<u64, Error> {
         let seq = self.edge.size();
-        let line = record.into().encode();
+        let line = event.encode(at, session);
         let leaf = leaf_hash(&line);
         let line = std::str::from_utf8(&line).unwrap_or_default();
         self.tx
@@ -53,11 +63,7 @@ impl<'c> Appending<'c> {
 
     /// Appends what happens now.
     pub(crate) fn add(&mut self, session: Session, event: Event) -> Result<u64, Error> {
-        self.push(&Record {
-            at: now(),
-            session,
-            event,
-        })
+        self.push(now(), session, &event)
     }
 
     /// Appends that kept payloads are lost, and no rows are.

@@ -125,6 +125,11 @@ pub(crate) struct LinePayload {
 const MAX_PROOF_HASHES: usize = 64;
 
 impl Cassette {
+    /// The digits of the ledger's name, as records have them.
+    pub fn ledger(&self) -> Option<Hex<16>> {
+        Hex::parse(self.origin.rsplit('/').next()?)
+    }
+
     /// Reads a cassette of the ledger with this key; of any, unverified, where there is none.
     ///
     /// # Errors
@@ -270,26 +275,29 @@ impl Calls {
         let rows = || CassetteError::Rows(number);
         let missing = || CassetteError::Payload(number);
         let at = record.at;
-        let mut with_input = |call: &Call| {
-            let content = call.input.as_ref();
-            take(&mut payloads, PayloadKind::Input, content, number)?.ok_or_else(missing)
-        };
+        let mut taken =
+            |kind, content: &Option<Content>| take(&mut payloads, kind, content.as_ref(), number);
         match record.event {
             // A call that asked a question starts again with its answer, under the same id.
             Event::Started(body) if !self.started.contains_key(&body.invocation) => {
-                let input = with_input(&body.call)?;
+                let input = taken(PayloadKind::Input, &body.call.input)?.ok_or_else(missing)?;
                 self.started.insert(body.invocation, (body.call, input));
             }
             Event::Ended(body) => {
                 let (call, input) = match (body.call, self.started.remove(&body.invocation)) {
                     (None, Some(started)) => started,
                     (Some(call), None) => {
-                        let input = with_input(&call)?;
+                        let input = taken(PayloadKind::Input, &call.input)?.ok_or_else(missing)?;
                         (call, input)
                     }
                     _ => return Err(rows()),
                 };
-                let (outcome, output, detail) = result(body.outcome, &mut payloads, number)?;
+                let outcome = body.outcome;
+                let output = taken(PayloadKind::Output, &outcome.output)?;
+                let detail = taken(PayloadKind::Detail, &outcome.detail)?;
+                if outcome.code.is_none() && output.is_none() {
+                    return Err(missing());
+                }
                 if call.parent.is_some() {
                     return Err(rows());
                 }
@@ -311,29 +319,5 @@ impl Calls {
             true => Ok(()),
             false => Err(missing()),
         }
-    }
-}
-
-type Ended = (Outcome, Option<Vec<u8>>, Option<Vec<u8>>);
-
-fn result(
-    outcome: Outcome,
-    payloads: &mut Payloads,
-    number: usize,
-) -> Result<Ended, CassetteError> {
-    let mut taken =
-        |kind, content: &Option<Content>| take(payloads, kind, content.as_ref(), number);
-    let output = taken(PayloadKind::Output, &outcome.output)?;
-    let detail = taken(PayloadKind::Detail, &outcome.detail)?;
-    match outcome.code.is_some() || output.is_some() {
-        true => Ok((outcome, output, detail)),
-        false => Err(CassetteError::Payload(number)),
-    }
-}
-
-impl Cassette {
-    /// The digits of the ledger's name, as records have them.
-    pub fn ledger(&self) -> Option<Hex<16>> {
-        Hex::parse(self.origin.rsplit('/').next()?)
     }
 }

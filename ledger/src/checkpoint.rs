@@ -28,7 +28,6 @@ pub struct Checkpoint {
 
 /// Why a text is not a checkpoint of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum NoteError {
     /// It has not the form of a checkpoint.
     #[error("not a checkpoint")]

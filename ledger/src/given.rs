@@ -10,7 +10,7 @@ use toolward_signing::key::SigningKey;
 use crate::append::integer;
 use crate::error::Error;
 use crate::record::{Invocation, Record};
-use crate::recorder::{Given, Repeated, now};
+use crate::recorder::{Given, now};
 
 /// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
 /// is refused for its age before it is forgotten.
@@ -37,8 +37,10 @@ impl GivenSecret {
         hasher.finalize().into()
     }
 
-    fn principal(&self, given: &Given) -> [u8; 32] {
-        self.hash(1, given.principal.as_bytes())
+    /// What an id is found by.
+    fn key<'g>(&self, given: &'g Given) -> ([u8; 32], &'g str, &'g [u8; 16]) {
+        let principal = self.hash(1, given.principal.as_bytes());
+        (principal, given.tool.as_str(), given.id.0.as_bytes())
     }
 
     fn input(&self, given: &Given) -> [u8; 32] {
@@ -46,26 +48,18 @@ impl GivenSecret {
     }
 }
 
-/// Whether the id was given before.
-pub(crate) fn look_up(
-    sql: &Connection,
-    secret: &GivenSecret,
-    given: &Given,
-) -> Result<Option<Repeated>, Error> {
+/// [`Error::Given`] if the id was given before.
+pub(crate) fn check(sql: &Connection, secret: &GivenSecret, given: &Given) -> Result<(), Error> {
     let input: Option<[u8; 32]> = sql
         .prepare_cached("SELECT input FROM given WHERE principal = ?1 AND tool = ?2 AND id = ?3")?
-        .query_row(
-            (
-                secret.principal(given),
-                given.tool.as_str(),
-                given.id.0.as_bytes(),
-            ),
-            |row| row.get(0),
-        )
+        .query_row(secret.key(given), |row| row.get(0))
         .optional()?;
-    Ok(input.map(|input| Repeated {
-        same_input: input == secret.input(given),
-    }))
+    match input {
+        Some(input) => Err(Error::Given {
+            same_input: input == secret.input(given),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Remembers the id for the row `seq`. It must not have been given before.
@@ -75,15 +69,10 @@ pub(crate) fn insert(
     given: &Given,
     seq: u64,
 ) -> Result<(), Error> {
+    let (principal, tool, id) = secret.key(given);
+    let (input, at) = (secret.input(given), integer(now().get()));
     sql.prepare_cached("INSERT INTO given VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-        .execute((
-            secret.principal(given),
-            given.tool.as_str(),
-            given.id.0.as_bytes(),
-            secret.input(given),
-            integer(seq),
-            integer(now().get()),
-        ))?;
+        .execute((principal, tool, id, input, integer(seq), at))?;
     Ok(())
 }
 
@@ -94,11 +83,7 @@ pub(crate) fn free(
     given: &Given,
     call: Invocation,
 ) -> Result<(), Error> {
-    let key = (
-        secret.principal(given),
-        given.tool.as_str(),
-        given.id.0.as_bytes(),
-    );
+    let key = secret.key(given);
     let record: Option<Option<Vec<u8>>> = sql
         .prepare_cached(
             "SELECT record FROM entry JOIN given USING (seq) WHERE principal = ?1 AND tool = ?2 AND id = ?3",

@@ -95,6 +95,6 @@ pub use reader::{
     CassetteExport, DamagedRow, EndRow, Filter, Finding, ListedRow, MissingPayload, Payload,
     PayloadState, Proofs, Reader, RecordedCall, Row, Selection, VerifiedLedger,
 };
-pub use recorder::{Durability, Entry, Given, Pending, Recorder, Repeated};
+pub use recorder::{Durability, Entry, Given, Pending, Recorder};
 #[cfg(feature = "sqlite")]
 pub use writer::{LedgerOptions, Writer, WrittenRows};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use toolward_signing::key::SigningKey;
 
 use crate::append::{self, Appending, integer, newest_size, unsigned};
@@ -127,7 +127,7 @@ impl Maintenance {
     fn empty(&mut self, groups: Range<u64>) -> Result<(), Error> {
         let rows = groups.start * GROUP..groups.end * GROUP;
         self.payloads.delete(&commitments(&self.records, rows)?)?;
-        let tx = (self.records).transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = append::write(&mut self.records)?;
         for group in groups {
             empty(&tx, group)?;
         }

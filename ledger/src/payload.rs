@@ -19,11 +19,10 @@ use crate::record::{Hash, Hex};
 #[cfg(feature = "sqlite")]
 pub use store::Erase;
 #[cfg(feature = "sqlite")]
-pub(crate) use store::{Payloads, random};
+pub(crate) use store::{Payloads, person, random};
 
 /// What a payload is of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum PayloadKind {
     /// Its input.
     Input,
@@ -97,7 +96,7 @@ impl Keep {
 }
 
 /// Bounds of what is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadLimits {
     /// How long, from when it was made.
     pub age: Duration,

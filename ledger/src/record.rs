@@ -6,6 +6,7 @@
 mod kinds;
 mod names;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,6 @@ const FORMAT: u8 = 1;
 
 /// Why something is not a record, or may not be in one. It does not show what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum RecordError {
     /// A name of another form.
     #[error("not a name of the kind {0}")]
@@ -62,24 +62,6 @@ pub struct Record {
     pub event: Event,
 }
 
-/// A record that borrows its event.
-#[derive(Clone, Copy)]
-pub(crate) struct RecordRef<'a> {
-    pub(crate) at: Number,
-    pub(crate) session: Session,
-    pub(crate) event: &'a Event,
-}
-
-impl<'a> From<&'a Record> for RecordRef<'a> {
-    fn from(record: &'a Record) -> Self {
-        Self {
-            at: record.at,
-            session: record.session,
-            event: &record.event,
-        }
-    }
-}
-
 /// A line, in the order of its keys.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,7 +84,6 @@ macro_rules! events {
     ($($(#[$outer:meta])* $name:ident($body:ty) = $kind:literal;)+) => {
         /// What happened.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum Event { $($(#[$outer])* $name($body),)+ }
 
         impl Event {
@@ -113,13 +94,10 @@ macro_rules! events {
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$name(_) => $kind,)+ }
             }
-        }
 
-        impl RecordRef<'_> {
-            fn line(&self) -> Vec<u8> {
-                let (at, session, kind) = (self.at, self.session, self.event.kind());
-                match self.event { $(
-                    Event::$name(body) => line(&Line { at, body, kind, session, v: FORMAT }),
+            fn line(&self, at: Number, session: Session) -> Vec<u8> {
+                match self { $(
+                    Self::$name(body) => line(&Line { at, body, kind: $kind, session, v: FORMAT }),
                 )+ }
             }
         }
@@ -187,29 +165,11 @@ fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
     json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), line).unwrap_or_default()
 }
 
-impl RecordRef<'_> {
-    /// [`Record::encode`]
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.line();
-        if bytes.len() > MAX_RECORD_BYTES {
-            let mut event = self.event.clone();
-            while bytes.len() > MAX_RECORD_BYTES && event.shorten() {
-                let short = RecordRef {
-                    event: &event,
-                    ..*self
-                };
-                bytes = short.line();
-            }
-        }
-        bytes
-    }
-}
-
 impl Record {
     /// The line, without a line feed. What makes it longer than [`MAX_RECORD_BYTES`] are lists: their ends are left
     /// out then, and counted.
     pub fn encode(&self) -> Vec<u8> {
-        RecordRef::from(self).encode()
+        self.event.encode(self.at, self.session)
     }
 
     /// Reads a line that [`Record::encode`] wrote; anything else is refused, another spelling of the same values
@@ -219,7 +179,7 @@ impl Record {
     /// Why it is not a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let record = Self::of_row(bytes)?;
-        if RecordRef::from(&record).line() != bytes {
+        if record.event.line(record.at, record.session) != bytes {
             let kind = record.event.kind();
             return Err(RecordError::Grammar { kind, column: 0 });
         }
@@ -310,47 +270,54 @@ impl Event {
         }
     }
 
-    /// Halves the list with most entries; false if all are empty.
-    fn shorten(&mut self) -> bool {
-        match self {
-            Self::Opened(body) => longest(&mut [(&mut body.bundles, &mut body.cut)]),
-            Self::RefusedMore(body) => longest(&mut [(&mut body.codes, &mut body.cut)]),
-            _ => self.shorten_call(),
-        }
-    }
-
-    fn shorten_call(&mut self) -> bool {
-        let (call, outcome) = self.parts_mut();
-        // One count for all lists of a part: taken out while they are compared.
-        let mut cuts = [Number::default(); 5];
-        let [first, second, third, fourth, fifth] = &mut cuts;
-        let mut lists: Vec<(&mut dyn Shorten, &mut Number)> = Vec::new();
-        let mut totals = Vec::new();
-        if let Some(call) = call {
-            lists.push((&mut call.mutates, first));
-            lists.push((&mut call.rejected, second));
-            lists.push((&mut call.rules, third));
-            totals.push((&mut call.cut, 0..3));
-        }
-        if let Some(outcome) = outcome {
-            lists.push((&mut outcome.attempts, fourth));
-            lists.push((&mut outcome.violations, fifth));
-            totals.push((&mut outcome.cut, 3..5));
-        }
-        let shortened = longest(&mut lists);
-        for (total, range) in totals {
-            for cut in cuts.get(range).unwrap_or_default() {
-                *total = Number::from(total.get().saturating_add(cut.get()));
+    /// [`Record::encode`]
+    pub(crate) fn encode(&self, at: Number, session: Session) -> Vec<u8> {
+        let mut bytes = self.line(at, session);
+        if bytes.len() > MAX_RECORD_BYTES {
+            let mut event = self.clone();
+            while bytes.len() > MAX_RECORD_BYTES && event.shorten() {
+                bytes = event.line(at, session);
             }
         }
-        shortened
+        bytes
+    }
+
+    /// Halves the list with most entries; false if all are empty.
+    fn shorten(&mut self) -> bool {
+        let mut lists: Vec<(&Cell<Number>, &mut dyn Shorten)> = Vec::new();
+        match self {
+            Self::Opened(body) => lists.push((Cell::from_mut(&mut body.cut), &mut body.bundles)),
+            Self::RefusedMore(body) => lists.push((Cell::from_mut(&mut body.cut), &mut body.codes)),
+            event => {
+                let (call, outcome) = event.parts_mut();
+                if let Some(call) = call {
+                    let cut = Cell::from_mut(&mut call.cut);
+                    lists.push((cut, &mut call.mutates));
+                    lists.push((cut, &mut call.rejected));
+                    lists.push((cut, &mut call.rules));
+                }
+                if let Some(outcome) = outcome {
+                    let cut = Cell::from_mut(&mut outcome.cut);
+                    lists.push((cut, &mut outcome.attempts));
+                    lists.push((cut, &mut outcome.violations));
+                }
+            }
+        }
+        match lists.into_iter().max_by_key(|(_, list)| list.entries()) {
+            Some((cut, list)) if list.entries() > 0 => {
+                let count = cut.get().get().saturating_add(list.halve() as u64);
+                cut.set(Number::from(count));
+                true
+            }
+            _ => false,
+        }
     }
 }
 
 /// A list of a record that would be too long: the longest list loses its second half, and a field counts that.
 trait Shorten {
     fn entries(&self) -> usize;
-    fn halve(&mut self, cut: &mut Number);
+    fn halve(&mut self) -> usize;
 }
 
 impl<T> Shorten for Vec<T> {
@@ -358,10 +325,8 @@ impl<T> Shorten for Vec<T> {
         self.len()
     }
 
-    fn halve(&mut self, cut: &mut Number) {
-        let kept = self.len() / 2;
-        cut.add(self.len() - kept);
-        self.truncate(kept);
+    fn halve(&mut self) -> usize {
+        self.split_off(self.len() / 2).len()
     }
 }
 
@@ -370,20 +335,8 @@ impl<K: Ord> Shorten for BTreeMap<K, Number> {
         self.len()
     }
 
-    fn halve(&mut self, cut: &mut Number) {
-        for _ in 0..self.len().div_ceil(2) {
-            self.pop_last();
-            cut.add(1);
-        }
-    }
-}
-
-fn longest(lists: &mut [(&mut dyn Shorten, &mut Number)]) -> bool {
-    match lists.iter_mut().max_by_key(|(list, _)| list.entries()) {
-        Some((list, cut)) if list.entries() > 0 => {
-            list.halve(cut);
-            true
-        }
-        _ => false,
+    fn halve(&mut self) -> usize {
+        let cut = self.len().div_ceil(2);
+        (0..cut).filter_map(|_| self.pop_last()).count()
     }
 }

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_channel::oneshot;
 
@@ -15,9 +15,7 @@ use crate::error::Error;
 use crate::payload::PayloadKind;
 #[cfg(feature = "sqlite")]
 use crate::record::{Abandoned, Call, NOT_DISPATCHED, Outcome};
-use crate::record::{
-    Code, Content, Event, Gap, Hash, Hex, Invocation, Number, RecordRef, Session, Tool,
-};
+use crate::record::{Code, Content, Event, Hash, Hex, Invocation, Number, Session, Tool};
 
 /// When an append is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +30,13 @@ pub enum Durability {
 pub trait Recorder: Send + Sync {
     /// Records an entry. It is in the queue when this returns, unless the queue is full: then it gets there once
     /// the answer is awaited.
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()>;
+    fn append(&self, entry: Entry, durability: Durability) -> Pending;
 
     /// Waits until all that was appended before is on the disk.
-    fn flush(&self) -> Pending<()>;
+    fn flush(&self) -> Pending;
 
-    /// Whether an id was given before, by this principal for this tool.
-    fn given(&self, given: Given) -> Pending<Option<Repeated>>;
+    /// Answers with [`Error::Given`] if the id was given before, by this principal for this tool.
+    fn given(&self, given: Given) -> Pending;
 
     /// The most bytes of a payload that is kept; 0 where none is. `matters` is [`Entry::matters`]. Of a longer one
     /// the size is enough ([`Entry::size`]).
@@ -50,30 +48,30 @@ pub trait Recorder: Send + Sync {
 
 /// An answer of a [`Recorder`](crate::Recorder), which may come later. What was asked for is done whether or not
 /// the answer is awaited, once there is room for it in the queue.
-pub struct Pending<T>(Inner<T>);
+pub struct Pending(Inner);
 
-enum Inner<T> {
-    Ready(Option<Result<T, Error>>),
-    Later(Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>),
+enum Inner {
+    Ready(Option<Result<(), Error>>),
+    Later(Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>),
 }
 
-impl<T> Pending<T> {
+impl Pending {
     /// A present answer.
     #[must_use]
-    pub fn ready(answer: Result<T, Error>) -> Self {
+    pub fn ready(answer: Result<(), Error>) -> Self {
         Self(Inner::Ready(Some(answer)))
     }
 
     /// An answer that a future gives.
-    pub fn later(future: impl Future<Output = Result<T, Error>> + Send + 'static) -> Self {
+    pub fn later(future: impl Future<Output = Result<(), Error>> + Send + 'static) -> Self {
         Self(Inner::Later(Box::pin(future)))
     }
 
     /// The same answer, but with `why` in place of [`Error::Closed`], where that is known when the answer comes.
-    pub(crate) fn closed_because(self, why: impl FnOnce() -> Option<Error> + Send + 'static) -> Self
-    where
-        T: 'static,
-    {
+    pub(crate) fn closed_because(
+        self,
+        why: impl FnOnce() -> Option<Error> + Send + 'static,
+    ) -> Self {
         let named = |error| match error {
             Error::Closed => why().unwrap_or(Error::Closed),
             error => error,
@@ -89,28 +87,33 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// The answer's.
-    pub fn wait(self) -> Result<T, Error>
-    where
-        T: Unpin,
-    {
-        // A waker would be allocated.
+    pub fn wait(self) -> Result<(), Error> {
+        self.wait_until(None).unwrap_or(Err(Error::Closed))
+    }
+
+    /// `None` if it takes longer than until then.
+    pub(crate) fn wait_until(self, until: Option<Instant>) -> Option<Result<(), Error>> {
         if let Self(Inner::Ready(answer)) = self {
-            return answer.unwrap_or(Err(Error::Closed));
+            return Some(answer.unwrap_or(Err(Error::Closed)));
         }
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
         let mut pending = pin!(self);
         loop {
-            match pending.as_mut().poll(&mut context) {
-                Poll::Ready(answer) => return answer,
-                Poll::Pending => std::thread::park(),
+            if let Poll::Ready(answer) = pending.as_mut().poll(&mut context) {
+                return Some(answer);
+            }
+            match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => std::thread::park(),
+                Some(Duration::ZERO) => return None,
+                Some(left) => std::thread::park_timeout(left),
             }
         }
     }
 }
 
-impl<T: Unpin> Future for Pending<T> {
-    type Output = Result<T, Error>;
+impl Future for Pending {
+    type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
@@ -120,7 +123,7 @@ impl<T: Unpin> Future for Pending<T> {
     }
 }
 
-impl<T> fmt::Debug for Pending<T> {
+impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pending(..)")
     }
@@ -135,17 +138,17 @@ impl Wake for Unpark {
 }
 
 /// Where an answer is put.
-pub(crate) struct AnswerSender<T>(oneshot::Sender<Result<T, Error>>);
+pub(crate) struct AnswerSender(oneshot::Sender<Result<(), Error>>);
 
-impl<T> AnswerSender<T> {
-    pub(crate) fn send(self, answer: Result<T, Error>) {
+impl AnswerSender {
+    pub(crate) fn send(self, answer: Result<(), Error>) {
         // The caller may wait no more.
         let _ = self.0.send(answer);
     }
 }
 
 /// An answer that comes later. It is [`Error::Closed`] once its other end is dropped.
-pub(crate) fn channel<T: Send + 'static>() -> (AnswerSender<T>, Pending<T>) {
+pub(crate) fn channel() -> (AnswerSender, Pending) {
     let (reply, answer) = oneshot::channel();
     let answer = async move { answer.await.unwrap_or(Err(Error::Closed)) };
     (AnswerSender(reply), Pending::later(answer))
@@ -279,14 +282,6 @@ impl Entry {
             + payloads
             + self.principal.as_ref().map_or(0, |name| name.len())
     }
-
-    pub(crate) fn record(&self, session: Session) -> RecordRef<'_> {
-        RecordRef {
-            at: self.at,
-            session,
-            event: &self.event,
-        }
-    }
 }
 
 /// What the event has of this payload.
@@ -326,31 +321,6 @@ pub struct Given {
     pub id: Invocation,
     /// A digest of the input.
     pub input: Hash,
-}
-
-/// What is known of an id that was given before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated {
-    /// Whether it was given with the same input.
-    pub same_input: bool,
-}
-
-/// Rows that could not be written.
-#[derive(Clone, Debug)]
-pub(crate) struct MissingRows {
-    pub(crate) count: u64,
-    pub(crate) since: Number,
-    pub(crate) why: &'static str,
-}
-
-impl MissingRows {
-    pub(crate) fn gap(&self) -> Option<Gap> {
-        Some(Gap {
-            missing: Number::from(self.count),
-            since: self.since,
-            why: Code::parse(self.why).ok()?,
-        })
-    }
 }
 
 /// Microseconds since 1970.

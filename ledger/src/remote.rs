@@ -16,12 +16,10 @@ mod frame;
 mod shared;
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::payload::{Keep, PayloadLimits};
 use crate::record::{Event, Opened, Record};
 use crate::recorder::{NO_SESSION, now};
 use crate::writer::LedgerOptions;
@@ -51,15 +49,10 @@ pub struct Start {
 #[serde(deny_unknown_fields)]
 struct Frame {
     protocol: u32,
+    options: LedgerOptions,
+    /// The paths of the options: they need not be text.
     directory: OsString,
-    keep: Keep,
-    payload_age: Duration,
-    payload_bytes: usize,
-    payloads_bytes: u64,
     checkpoints: Option<OsString>,
-    max_bytes: u64,
-    checkpoint_rows: u64,
-    checkpoint_interval: Duration,
     /// The record.
     opened: String,
 }
@@ -71,23 +64,13 @@ impl Start {
         let fail = |error| Error::io("the ledger's path", error);
         let absolute = |path| std::path::absolute(path).map_err(fail);
         let checkpoints = options.checkpoints.as_ref().map(absolute).transpose()?;
-        let opened = Record {
-            at: now(),
-            session: NO_SESSION,
-            event: Event::Opened(self.opened.clone()),
-        };
+        let opened = Event::Opened(self.opened.clone()).encode(now(), NO_SESSION);
         let frame = Frame {
             protocol: PROTOCOL,
+            options: options.clone(),
             directory: absolute(&options.directory)?.into_os_string(),
-            keep: options.keep,
-            payload_age: options.payloads.age,
-            payload_bytes: options.payloads.each,
-            payloads_bytes: options.payloads.total,
             checkpoints: checkpoints.map(Into::into),
-            max_bytes: options.max_bytes,
-            checkpoint_rows: options.checkpoint_rows,
-            checkpoint_interval: options.checkpoint_interval,
-            opened: String::from_utf8_lossy(&opened.encode()).into_owned(),
+            opened: String::from_utf8_lossy(&opened).into_owned(),
         };
         serde_json::to_vec(&frame).map_err(|error| Error::io("the ledger's start", error))
     }
@@ -102,17 +85,11 @@ impl Start {
         let (PROTOCOL, Ok(Event::Opened(opened))) = (frame.protocol, opened) else {
             return Err(bad);
         };
-        let mut options = LedgerOptions::new(frame.directory);
-        options.keep = frame.keep;
-        options.payloads = PayloadLimits {
-            age: frame.payload_age,
-            each: frame.payload_bytes,
-            total: frame.payloads_bytes,
+        let options = LedgerOptions {
+            directory: frame.directory.into(),
+            checkpoints: frame.checkpoints.map(Into::into),
+            ..frame.options
         };
-        options.checkpoints = frame.checkpoints.map(Into::into);
-        options.max_bytes = frame.max_bytes;
-        options.checkpoint_rows = frame.checkpoint_rows;
-        options.checkpoint_interval = frame.checkpoint_interval;
         Ok(Self { options, opened })
     }
 }

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::checkpoint::Verifier;
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::record::{Code, Event, Invocation, Opened};
-use crate::recorder::{Durability, Entry, Given, Pending, Recorder, Repeated};
+use crate::recorder::{Durability, Entry, Given, Pending, Recorder};
 use crate::writer::core::WriterThread;
 use crate::writer::queue::{Gather, Queue};
 
@@ -25,16 +27,17 @@ pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 const GATHER: Duration = Duration::from_millis(10);
 
 /// Where a ledger is, and what it keeps.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LedgerOptions {
     /// Its directory, which is made where it is missing.
+    #[serde(skip)]
     pub directory: PathBuf,
     /// Which payloads are kept.
     pub keep: Keep,
     /// How long, and how much.
     pub payloads: PayloadLimits,
     /// A file that each checkpoint is appended to.
+    #[serde(skip)]
     pub checkpoints: Option<PathBuf>,
     /// The most bytes of the file of records. From 90 % on, rows that are not awaited are counted instead; from
     /// 95 % on, only the rows of ended calls are written.
@@ -129,7 +132,7 @@ impl Writer {
     }
 
     /// Answered once the next row gets into the queue without waiting.
-    pub(crate) fn room(&self) -> Pending<()> {
+    pub(crate) fn room(&self) -> Pending {
         self.queue.room()
     }
 
@@ -162,15 +165,15 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Recorder for Writer {
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending {
         self.queue.append(entry, durability)
     }
 
-    fn flush(&self) -> Pending<()> {
+    fn flush(&self) -> Pending {
         self.queue.flush()
     }
 
-    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    fn given(&self, given: Given) -> Pending {
         self.queue.given(given)
     }
 

@@ -222,7 +222,7 @@ impl CallRecorder {
     }
 
     /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].
-    pub fn ended(&self) -> Pending<()> {
+    pub fn ended(&self) -> Pending {
         self.inner.remote.ended()
     }
 

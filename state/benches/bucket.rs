@@ -6,7 +6,13 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolward_state::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Limits, Store};
+
+#[expect(clippy::panic, dead_code, reason = "a module of the tests")]
+#[path = "../tests/suite/bucket.rs"]
+mod bucket;
+
+use bucket::{Bucket, OpenBucket as _};
 
 fn filled(store: &Store) -> Bucket {
     let bucket = store.bucket("acme", "alice", "bench", Access::Write, Limits::default());

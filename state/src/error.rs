@@ -59,7 +59,6 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Why an operation of the state has no result.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StateError {
     /// The deadline passed before it started: it did not happen.
     #[error("the state did not take the operation before the deadline")]

@@ -56,7 +56,7 @@ pub use leases::{
 pub use local::Local;
 pub use local::approvals::{Denials, DenialsError};
 #[cfg(feature = "sqlite")]
-pub use local::buckets::{Bucket, Page, Store};
+pub use local::buckets::Store;
 pub use local::leases::places_of_process;
 
 /// A future of a trait object.

@@ -17,7 +17,6 @@ const MAX_TEXT_CHARS: usize = 2_000;
 
 /// The result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum TrustVerdict {
     /// It was done, or is valid.
     Accepted,
@@ -70,7 +69,6 @@ pub struct NewDecision {
 
 /// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RecordedDecision {
     /// Rises, and is never used again.
     pub number: u64,

@@ -26,7 +26,6 @@ pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + S
 
 /// An installed bundle with its verified bytes, or a value made of them, or the reason why it can't be used.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct LoadedBundle<T = Verified<Bundle>> {
     /// The stored facts.
     pub installed: InstalledBundle,
@@ -36,7 +35,6 @@ pub struct LoadedBundle<T = Verified<Bundle>> {
 
 /// The result for one bundle of [`Store::verify_all`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct VerifyResult {
     /// The bundle's id.
     pub id: String,

@@ -16,7 +16,6 @@ use crate::state;
 
 /// A release of a bundle in the store, installed or held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct StoredRelease {
     /// The bundle's id.
     pub id: String,
@@ -58,7 +57,6 @@ impl StoredRelease {
 
 /// An installed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct InstalledBundle {
     /// The installed release.
     pub release: StoredRelease,
@@ -76,7 +74,6 @@ impl Deref for InstalledBundle {
 
 /// An update whose surface must be accepted before it is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HeldUpdate {
     /// The held release.
     pub release: StoredRelease,
@@ -94,7 +91,6 @@ impl Deref for HeldUpdate {
 
 /// Why a bundle was installed and not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Acceptance {
     /// Nothing with its id was installed: installing it was the consent.
     First,

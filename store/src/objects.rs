@@ -5,14 +5,12 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use toolward_signing::Digest;
-use toolward_support::files::{Lock as LockKind, write_new_at};
+use toolward_support::files::{Lock as LockKind, temporary_name, write_new_at};
 
 use crate::error::Error;
 
@@ -33,19 +31,13 @@ impl Objects {
     /// Writes a file, in place of an existing one. It is on disk when this returns.
     pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
-        let name = temporary_name();
-        let temporary = Path::new(&name);
-        // A process with the same id may have left it.
-        let remove = || {
-            let _ = rustix::fs::unlinkat(&self.temporary, temporary, AtFlags::empty());
-        };
-        remove();
-        write_new_at(&self.temporary, temporary, &[bytes], 0o600, |_| Ok(())).map_err(fail)?;
-        rustix::fs::renameat(&self.temporary, temporary, &self.objects, file_name(digest))
+        let (folder, name) = (&self.temporary, temporary_name().map_err(fail)?);
+        write_new_at(folder, name.as_ref(), &[bytes], 0o600, |_| Ok(())).map_err(fail)?;
+        rustix::fs::renameat(folder, &name, &self.objects, file_name(digest))
             .and_then(|()| rustix::fs::fsync(&self.objects))
             .map_err(|error| {
                 // If this fails, the file is collected as garbage later.
-                remove();
+                let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
                 fail(error.into())
             })
     }
@@ -92,13 +84,6 @@ impl Objects {
         let temporary = remove_all(&self.temporary, |_| false)?;
         Ok(CollectedFiles { objects, temporary })
     }
-}
-
-/// A name that no other file has, of this process or another.
-fn temporary_name() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("object-{}-{count}", std::process::id())
 }
 
 fn file_name(digest: &Digest) -> String {

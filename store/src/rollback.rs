@@ -14,7 +14,6 @@ const MAX_MARKS: i64 = 16;
 
 /// A release that was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SequenceMark {
     /// The publisher.
     pub publisher: String,
@@ -41,7 +40,6 @@ pub struct NextDocument<'a> {
 
 /// Which kind of document a version belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum VersionedDocument {
     /// A publisher's document.
     Publisher,

@@ -57,7 +57,6 @@ const SEPARATOR: &str = "\n";
 
 /// A tool of an installed bundle, as of its installation. For display only: bundles that run are loaded and verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct InstalledTool {
     /// The tool's id with the major version, such as `text.stats@1`.
     pub major_id: String,

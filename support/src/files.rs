@@ -186,14 +186,15 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// A name in a file's folder. It is random, since a process that was killed may have left one behind, and in a
-/// container the next process has its number.
+/// A name in a file's folder.
 fn temporary(path: &Path) -> io::Result<PathBuf> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     Ok(path.with_file_name(temporary_name()?))
 }
 
-fn temporary_name() -> io::Result<String> {
+/// A name for a file that is to be renamed. It is random, since a process that was killed may have left one behind, and
+/// in a container the next process has its number.
+pub fn temporary_name() -> io::Result<String> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(format!(".toolward-{:016x}", u64::from_ne_bytes(random)))

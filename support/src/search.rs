@@ -12,11 +12,7 @@
 //! assert_eq!(hits[0].position, 0);
 //! ```
 
-mod words;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use words::words;
 
 /// One tool as it is found.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +39,6 @@ pub struct SearchDocument<'a> {
 
 /// A tool that fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct SearchHit {
     /// Its place among the documents that the index was built of.
     pub position: usize,
@@ -287,27 +282,69 @@ const MAX_CHAR_BYTES: usize = 4;
 /// Whether two words differ by one character: another one, one more or one less, or
 /// two that changed places.
 fn is_slip(known: &str, word: &str) -> bool {
-    if known.len().abs_diff(word.len()) > MAX_CHAR_BYTES
-        || word.chars().nth(MIN_TYPO_CHARS - 1).is_none()
-    {
-        return false;
-    }
-    let (mut known, mut word) = (known.chars(), word.chars());
-    loop {
-        let (before_known, before_word) = (known.clone(), word.clone());
-        match (known.next(), word.next()) {
-            (None, None) => return false,
-            (Some(a), Some(b)) if a == b => {}
-            (a, b) => {
-                let (mut known_two, mut word_two) = (known.clone(), word.clone());
-                let swapped = known_two.next() == b && word_two.next() == a && b.is_some();
-                return known.as_str() == word.as_str()
-                    || known.as_str() == before_word.as_str()
-                    || before_known.as_str() == word.as_str()
-                    || (swapped && known_two.as_str() == word_two.as_str());
-            }
+    known.len().abs_diff(word.len()) <= MAX_CHAR_BYTES
+        && word.chars().nth(MIN_TYPO_CHARS - 1).is_some()
+        && strsim::osa_distance(known, word) == 1
+}
+
+/// Characters of one word. Longer ones are ignored.
+const MAX_WORD_CHARS: usize = 40;
+
+/// The words of a text, in its order, lower case, plural and other endings of
+/// English taken off. Names are taken apart at `.`, `_`, `-` and where a capital
+/// follows a small letter. Scripts without spaces give each pair of characters.
+fn words(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut word = String::new();
+    let mut before = ' ';
+    for character in text.chars() {
+        let breaks = before.is_lowercase() && character.is_uppercase();
+        if breaks || !character.is_alphanumeric() {
+            end(&mut word, &mut found);
         }
+        if is_spaceless(character) {
+            end(&mut word, &mut found);
+            if is_spaceless(before) {
+                found.push([before, character].iter().collect());
+            } else {
+                found.push(character.to_string());
+            }
+        } else if character.is_alphanumeric() {
+            word.extend(character.to_lowercase());
+        }
+        before = character;
     }
+    end(&mut word, &mut found);
+    found
+}
+
+fn end(word: &mut String, found: &mut Vec<String>) {
+    if !word.is_empty() && word.chars().count() <= MAX_WORD_CHARS {
+        found.push(stem(word).to_owned());
+    }
+    word.clear();
+}
+
+/// Chinese, Japanese and Thai characters, which stand without spaces.
+fn is_spaceless(character: char) -> bool {
+    matches!(character, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}')
+}
+
+/// Takes off the commonest endings, where enough of the word is left. Wrong for some
+/// words, and then on both sides alike.
+fn stem(word: &str) -> &str {
+    let plural = word.strip_suffix('s');
+    let word = match plural {
+        Some(rest) if rest.len() >= 3 && !rest.ends_with(['s', 'u', 'i']) => rest,
+        _ => word,
+    };
+    const SUFFIXES: [(&str, usize); 3] = [("ing", 4), ("ed", 4), ("e", 3)];
+    let without = SUFFIXES.iter().find_map(|(ending, left)| {
+        let rest = word.strip_suffix(ending)?;
+        (rest.len() >= *left).then_some(rest)
+    });
+    without.unwrap_or(word)
 }
 
 #[cfg(test)]

@@ -167,7 +167,6 @@ const INDEX_SIZE: i32 = 10 | (19 << 8);
 /// A file could not be opened, or a statement failed. Each crate says in its own words what that means to its
 /// callers.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file or folder is not private to its user.
     #[error(transparent)]

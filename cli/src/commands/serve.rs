@@ -417,7 +417,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
 
 /// Ends the server in good order when the recorder is gone.
 async fn recorder_ends(
-    ended: Pending<()>,
+    ended: Pending,
     tell: oneshot::Sender<Failure>,
     stop: CancellationToken,
 ) {

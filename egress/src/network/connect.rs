@@ -19,9 +19,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use super::pool::PooledConnection;
-use super::resolve::LookupPermit;
 use super::shares::FairPermit;
-use super::{Egress, Transport, TransportSettings};
+use super::{Egress, LookupPermit, Transport, TransportSettings};
 use crate::address;
 use crate::authority::{Host, Origin};
 use crate::call_state::RequestClock;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -17,37 +17,19 @@ use crate::secret::placeholder;
 /// The guest's body, its type erased.
 pub(crate) type GuestBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// How the body ended; shared with the task that awaits the response.
+/// How the body ended, once it has; shared with the task that awaits the response.
 #[derive(Debug, Default)]
-pub(crate) struct Fate(Mutex<Ending>);
-
-#[derive(Debug, Default, Clone)]
-enum Ending {
-    #[default]
-    Open,
-    Sent,
-    Failed(Error),
-}
+pub(crate) struct Fate(OnceLock<Result<(), Error>>);
 
 impl Fate {
-    fn set(&self, ending: Ending) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ending;
-    }
-
     /// Whether all of the body was handed over.
     pub(crate) fn is_sent(&self) -> bool {
-        matches!(
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner),
-            Ending::Sent
-        )
+        matches!(self.0.get(), Some(Ok(())))
     }
 
     /// Why it was not.
     pub(crate) fn failure(&self) -> Option<Error> {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Ending::Failed(error) => Some(error.clone()),
-            Ending::Open | Ending::Sent => None,
-        }
+        self.0.get()?.clone().err()
     }
 }
 
@@ -111,7 +93,7 @@ impl RequestBody {
 
     /// A body without content.
     pub(crate) fn empty(call: Arc<CallState>) -> RequestBody {
-        let fate = Fate(Mutex::new(Ending::Sent));
+        let fate = Fate(OnceLock::from(Ok(())));
         RequestBody {
             guest: None,
             call,
@@ -171,7 +153,7 @@ impl RequestBody {
         if let Err(error) = &result {
             self.guest = None;
             self.ready.clear();
-            self.fate.set(Ending::Failed(error.clone()));
+            let _ = self.fate.0.set(Err(error.clone()));
         }
         Poll::Ready(result)
     }
@@ -233,7 +215,7 @@ impl RequestBody {
     /// Nothing comes from the guest any more: all is sent unless something is ready.
     fn set_sent(&self) {
         if self.ready.is_empty() {
-            self.fate.set(Ending::Sent);
+            let _ = self.fate.0.set(Ok(()));
         }
     }
 

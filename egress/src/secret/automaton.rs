@@ -60,7 +60,7 @@ impl Automaton {
         patterns.dedup();
         let mut automaton = Automaton {
             nodes: trie(&patterns),
-            starts: Zeroizing::new(vec![ROOT; 256]),
+            starts: Zeroizing::default(),
             skips: Zeroizing::default(),
             shortest: 0,
             pairs: Zeroizing::new(vec![0; (1 << 16) / 64]),
@@ -110,14 +110,13 @@ impl Automaton {
     }
 
     fn fill_starts(&mut self) {
-        let mut child = self.first_child(ROOT);
-        while let Some(state) = child {
-            let node = self.node(state);
-            if let Some(start) = self.starts.get_mut(usize::from(node.label)) {
+        let mut starts = Zeroizing::new(vec![ROOT; 256]);
+        for state in self.children(ROOT) {
+            if let Some(start) = starts.get_mut(usize::from(self.node(state).label)) {
                 *start = state;
             }
-            child = (node.sibling != 0).then_some(node.sibling);
         }
+        self.starts = starts;
     }
 
     /// Sets the failure links, in breadth-first order.
@@ -145,7 +144,7 @@ impl Automaton {
                     node.longest = node.longest.max(inherited);
                 }
                 open.push_back(state);
-                child = (node.sibling != 0).then_some(node.sibling);
+                child = self.sibling(state);
             }
         }
     }
@@ -154,13 +153,12 @@ impl Automaton {
     /// without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes
     /// whenever the text departs from it.
     fn failure(&self, state: u32, suffix: u32) -> u32 {
-        let mut child = self.first_child(suffix);
-        while let Some(other) = child {
-            let node = self.node(other);
-            if suffix == ROOT || self.child(state, node.label).is_none() {
-                return suffix;
-            }
-            child = (node.sibling != 0).then_some(node.sibling);
+        let missing = |child| self.child(state, self.node(child).label).is_none();
+        if self
+            .children(suffix)
+            .any(|child| suffix == ROOT || missing(child))
+        {
+            return suffix;
         }
         self.node(suffix).failure
     }
@@ -173,18 +171,19 @@ impl Automaton {
         self.node(state).has_child.then_some(state.wrapping_add(1))
     }
 
+    fn sibling(&self, state: u32) -> Option<u32> {
+        Some(self.node(state).sibling).filter(|sibling| *sibling != ROOT)
+    }
+
+    #[inline]
+    fn children(&self, state: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.first_child(state), |child| self.sibling(*child))
+    }
+
+    #[inline]
     fn child(&self, state: u32, byte: u8) -> Option<u32> {
-        let mut child = self.first_child(state)?;
-        loop {
-            let node = self.node(child);
-            if node.label == byte {
-                return Some(child);
-            }
-            if node.sibling == 0 {
-                return None;
-            }
-            child = node.sibling;
-        }
+        let mut children = self.children(state);
+        children.find(|child| self.node(*child).label == byte)
     }
 
     /// The state after one more byte.

@@ -72,29 +72,9 @@ pub(crate) static ENTITIES: &[Entity] = &[
     named("vert", b'|'),
 ];
 
-/// By a first letter: where its names start and end.
-#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
-static FIRST: [(u8, u8); 128] = {
-    let mut first = [(0, 0); 128];
-    let mut at = 0;
-    while at < ENTITIES.len() {
-        let letter = ENTITIES[at].name[0] as usize;
-        if first[letter].1 == 0 {
-            first[letter].0 = at as u8;
-        }
-        at += 1;
-        first[letter].1 = at as u8;
-    }
-    first
-};
-
 /// Those of `range` whose name has `letter` at `at`.
 #[inline]
 pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usize> {
-    if at == 0 {
-        let (start, end) = FIRST.get(usize::from(letter)).copied().unwrap_or_default();
-        return usize::from(start)..usize::from(end);
-    }
     let names = ENTITIES.get(range.clone()).unwrap_or_default();
     let own = |entity: &Entity| entity.name.get(at).copied();
     let before = names.iter().take_while(|name| own(name) < Some(letter));
@@ -102,28 +82,6 @@ pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usiz
     let names = ENTITIES.get(start..range.end).unwrap_or_default();
     let those = names.iter().take_while(|name| own(name) == Some(letter));
     start..start + those.count()
-}
-
-/// The names with the first letter of these.
-#[inline]
-fn alike(letters: &[u8]) -> &'static [Entity] {
-    let first = letters.first().copied().unwrap_or_default();
-    let names = ENTITIES.get(starting(first, 0, 0..ENTITIES.len()));
-    names.unwrap_or_default()
-}
-
-/// What a whole name stands for.
-#[inline]
-pub(super) fn find(name: &[u8]) -> Option<u8> {
-    let found = alike(name).iter().find(|entity| entity.name == name)?;
-    Some(found.byte)
-}
-
-/// The name at the start of `letters` that HTML knows without `;`, for compatibility.
-#[inline]
-pub(super) fn find_bare(letters: &[u8]) -> Option<&'static Entity> {
-    let starts = |entity: &&Entity| entity.bare && letters.starts_with(entity.name);
-    alike(letters).iter().find(starts)
 }
 
 #[cfg(test)]

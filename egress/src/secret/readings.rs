@@ -6,86 +6,60 @@
 
 use super::automaton::Automaton;
 use super::entities::{self, ENTITIES};
-use super::escapes::{self, EscapeEnd, EscapeReading, MAX_DIGITS, Single, may_escape};
 
 /// Readings of one place. There are five at most in practice; the room bounds the work.
 const MAX_READINGS: usize = 12;
 
-/// How the start of a text can be read.
-#[derive(Debug, Clone, Copy)]
+/// How deep an escape is undone: it, and one in it.
+const LEVELS: u8 = 2;
+
+/// Digits of a numeric character reference. HTML allows any number of zeros; the
+/// text that is held back while one may continue is bounded.
+const MAX_DIGITS: u8 = 8;
+
+/// Whether an escape may start with this byte.
+#[inline]
+fn may_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
+}
+
+/// The digit that a byte is.
+fn digit(byte: u8, radix: u32) -> Option<u32> {
+    char::from(byte).to_digit(radix)
+}
+
+/// A byte that the text stands for there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct EscapeReading {
+    /// Where the text continues.
+    pub(crate) next: u16,
+    pub(crate) byte: u8,
+}
+
+impl EscapeReading {
+    /// A byte as itself.
+    fn literal(byte: u8) -> EscapeReading {
+        EscapeReading { next: 1, byte }
+    }
+}
+
+/// How the start of a text can be read: as the byte itself first.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Readings {
     list: [EscapeReading; MAX_READINGS],
     length: usize,
 }
 
-impl Default for Readings {
-    fn default() -> Readings {
-        Readings {
-            list: [EscapeReading::default(); MAX_READINGS],
-            length: 0,
-        }
-    }
-}
-
 impl Readings {
-    /// Those of the start of `text`, with an escape undone, and one in it. `false`:
+    /// The readings of the start of `text`, with an escape undone, and one in it. `false`:
     /// they depend on what follows, of which there may be `more`.
     #[inline(never)]
-    pub(crate) fn read(&mut self, text: &[u8], more: bool) -> bool {
-        if let Some((escapes, length)) = escapes::read_common(text) {
-            let [literal, first, second, third, ..] = &mut self.list;
-            *literal = EscapeReading::literal(text.first().copied().unwrap_or_default());
-            [*first, *second, *third] = escapes;
-            self.length = length + 1;
-            return true;
-        }
-        self.read_any(text, more)
+    fn read(&mut self, text: &[u8], more: bool) -> bool {
+        let reader = Reader::of(text, 0, LEVELS);
+        *self = reader.out;
+        !text.is_empty() && !(reader.undecided && more)
     }
 
-    fn read_any(&mut self, text: &[u8], more: bool) -> bool {
-        self.length = 0;
-        let Some(single) = escapes::read(text) else {
-            return false;
-        };
-        if single.end == EscapeEnd::Short && more {
-            return false;
-        }
-        for (free, reading) in self.list.iter_mut().zip(single.as_slice()) {
-            *free = *reading;
-            self.length += 1;
-        }
-        let escapes = single.escapes();
-        if single.end == EscapeEnd::Nested || escapes.iter().any(|escape| may_escape(escape.byte)) {
-            return self.read_nested(text, &single, more);
-        }
-        true
-    }
-
-    fn read_nested(&mut self, text: &[u8], single: &Single, more: bool) -> bool {
-        let mut reader = Reader {
-            text,
-            undecided: false,
-            out: self,
-        };
-        // No character was escaped on the way to an end that is settled.
-        let begun = if single.end == EscapeEnd::Nested {
-            single.as_slice()
-        } else {
-            single.escapes()
-        };
-        for first in begun {
-            let next = usize::from(first.next);
-            match first.byte {
-                b'%' => reader.hexadecimal(next, 2, 0),
-                b'\\' => reader.backslash(next),
-                b'&' => reader.reference(next),
-                _ => {}
-            }
-        }
-        !reader.undecided || !more
-    }
-
-    #[inline]
     fn add(&mut self, reading: EscapeReading) {
         if self.as_slice().contains(&reading) {
             return;
@@ -129,71 +103,119 @@ impl Readings {
     }
 }
 
-/// Reads an escape of whose characters each may be escaped once.
+/// Reads one place, each of whose characters may be escaped itself.
 struct Reader<'a> {
     text: &'a [u8],
-    /// Whether it may go on behind the text.
+    start: usize,
+    /// How deep the characters may be escaped.
+    levels: u8,
+    /// Whether the escape may continue behind the text.
     undecided: bool,
-    out: &'a mut Readings,
+    /// Whether an escape may start in it that was not read.
+    nests: bool,
+    out: Readings,
 }
 
-impl Reader<'_> {
-    /// The characters that may be at one place, and where the text continues after each.
-    #[inline]
-    fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
-        let rest = self.text.get(at..).unwrap_or_default();
-        let single = match rest.first() {
-            Some(byte) if may_escape(*byte) => escapes::read(rest).unwrap_or(Single::NONE),
-            Some(byte) => Single::literal(*byte),
-            None => Single::NONE,
+impl<'a> Reader<'a> {
+    fn of(text: &'a [u8], start: usize, levels: u8) -> Self {
+        let mut reader = Self {
+            text,
+            start,
+            levels,
+            undecided: false,
+            nests: false,
+            out: Readings::default(),
         };
-        self.undecided |= single.end == EscapeEnd::Short;
-        single
-            .into_iter()
-            .map(move |reading| (at + usize::from(reading.next), reading.byte))
+        let Some(byte) = text.get(start).copied() else {
+            reader.undecided = true;
+            return reader;
+        };
+        reader.out.add(EscapeReading::literal(byte));
+        if !may_escape(byte) {
+            return reader;
+        }
+        let Some(levels) = levels.checked_sub(1) else {
+            reader.nests = true;
+            return reader;
+        };
+        if levels > 0 {
+            reader = Self::of(text, start, levels);
+            let mut escapes = reader.out.as_slice().iter().skip(1);
+            if !reader.nests && !escapes.any(|escape| may_escape(escape.byte)) {
+                return reader;
+            }
+        }
+        reader.levels = levels;
+        let begun = reader.out;
+        for first in begun.as_slice() {
+            let next = start + usize::from(first.next);
+            match first.byte {
+                b'%' => reader.hexadecimal(next, 2, 0),
+                b'\\' => reader.backslash(next),
+                b'&' => reader.reference(next),
+                _ => {}
+            }
+        }
+        reader
     }
 
+    /// The characters that may be at one place, and where the text continues after each.
+    fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
+        let Reader {
+            undecided,
+            nests,
+            out: Readings { list, length },
+            ..
+        } = Reader::of(self.text, at, self.levels);
+        self.undecided |= undecided;
+        self.nests |= nests;
+        let readings = list.into_iter().take(length);
+        readings.map(move |reading| (at + usize::from(reading.next), reading.byte))
+    }
+
+    /// A character beyond ASCII has no reading: no value has one.
     fn add(&mut self, next: usize, value: u32) {
-        if let Some(reading) = EscapeReading::ascii(next, value) {
-            self.out.add(reading);
+        let byte = u8::try_from(value).ok().filter(u8::is_ascii);
+        if let (Some(byte), Ok(next)) = (byte, u16::try_from(next - self.start)) {
+            self.out.add(EscapeReading { next, byte });
         }
     }
 
     /// `left` hexadecimal digits.
     fn hexadecimal(&mut self, at: usize, left: u8, value: u32) {
-        let (mut at, mut left, mut value) = (at, left, value);
-        while left > 0 {
-            // Most digits are not escaped.
-            let Some(byte) = self.text.get(at).filter(|byte| !may_escape(**byte)) else {
-                break;
-            };
-            let Some(digit) = escapes::digit(*byte, 16) else {
-                return;
-            };
-            (at, left, value) = (at + 1, left - 1, (value << 4) | digit);
-        }
         let Some(left) = left.checked_sub(1) else {
             self.add(at, value);
             return;
         };
         for (next, byte) in self.at(at) {
-            if let Some(digit) = escapes::digit(byte, 16) {
+            if let Some(digit) = digit(byte, 16) {
                 self.hexadecimal(next, left, (value << 4) | digit);
             }
         }
     }
 
+    /// What a letter or sign after a backslash stands for in JSON (RFC 8259 section 7),
+    /// and in the strings of most languages.
     fn backslash(&mut self, at: usize) {
         for (next, byte) in self.at(at) {
-            match byte {
-                b'u' => self.hexadecimal(next, 4, 0),
-                b'x' => self.hexadecimal(next, 2, 0),
-                byte => {
-                    if let Some(byte) = escapes::simple(byte) {
-                        self.add(next, u32::from(byte));
-                    }
+            let byte = match byte {
+                b'u' => {
+                    self.hexadecimal(next, 4, 0);
+                    continue;
                 }
-            }
+                b'x' => {
+                    self.hexadecimal(next, 2, 0);
+                    continue;
+                }
+                b'"' | b'\'' | b'\\' | b'/' => byte,
+                b'b' => 8,
+                b'f' => 12,
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b't' => b'\t',
+                _ => continue,
+            };
+            self.add(next, u32::from(byte));
         }
     }
 
@@ -223,7 +245,7 @@ impl Reader<'_> {
         let begun = left < MAX_DIGITS;
         let mut ends = begun;
         for (next, byte) in self.at(at) {
-            if let Some(digit) = escapes::digit(byte, radix) {
+            if let Some(digit) = digit(byte, radix) {
                 ends = false;
                 if let Some(left) = left.checked_sub(1) {
                     let value = value.saturating_mul(radix).saturating_add(digit);

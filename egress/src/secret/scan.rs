@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
-use super::escapes::EscapeReading;
-use super::readings::Positions;
+use super::readings::{EscapeReading, Positions};
 
 /// States of one place. Only a text crafted by a party that knows the value leads to
 /// more; the states that have matched most are kept.

@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
 use super::automaton::Automaton;
+use super::encodings;
 use super::scan::{Case, PatternScan};
-use super::{LoadedSecret, encodings};
 
 /// The text that replaces a value.
 pub const REPLACEMENT: &[u8] = b"[secret]";
@@ -20,17 +20,10 @@ pub const REPLACEMENT: &[u8] = b"[secret]";
 pub struct Patterns(Automaton);
 
 impl Patterns {
-    pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a LoadedSecret>) -> Patterns {
-        Patterns::of_values(secrets.into_iter().map(LoadedSecret::value))
-    }
-
     /// The patterns that find these values.
     pub fn of_values<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Patterns {
-        Patterns::new(values.into_iter().flat_map(encodings::of).collect())
-    }
-
-    fn new(forms: Vec<Zeroizing<Vec<u8>>>) -> Patterns {
-        Patterns(Automaton::new(forms))
+        let forms = values.into_iter().flat_map(encodings::of);
+        Patterns(Automaton::new(forms.collect()))
     }
 
     /// `text` without values; `None`: there were none.
@@ -270,7 +263,7 @@ mod tests {
 
     fn patterns(patterns: &[Vec<u8>]) -> Arc<Patterns> {
         let forms = patterns.iter().cloned().map(Zeroizing::new).collect();
-        Arc::new(Patterns::new(forms))
+        Arc::new(Patterns(Automaton::new(forms)))
     }
 
     fn chunked(patterns: &Arc<Patterns>, chunks: &[Vec<u8>]) -> Vec<u8> {

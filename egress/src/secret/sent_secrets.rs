@@ -122,11 +122,11 @@ impl SentSecrets {
             return Some(Arc::clone(patterns));
         }
         let here = all.secrets.iter().filter(|(own, _)| own == origin);
-        let here: Vec<&LoadedSecret> = here.map(|(_, secret)| &**secret).collect();
+        let here: Vec<&[u8]> = here.map(|(_, secret)| secret.value()).collect();
         if here.is_empty() {
             return None;
         }
-        let patterns = Arc::new(Patterns::of(here));
+        let patterns = Arc::new(Patterns::of_values(here));
         all.patterns.push((origin.clone(), Arc::clone(&patterns)));
         Some(patterns)
     }

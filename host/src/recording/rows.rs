@@ -61,7 +61,7 @@ pub(crate) struct CallRows<'a> {
 /// The row with the end of a call.
 pub(crate) struct RecordedEnd {
     /// Answers once it is written.
-    pub(crate) written: Pending<()>,
+    pub(crate) written: Pending,
     /// Whether that is on the disk, and the call waits for it.
     pub(crate) waits: bool,
     /// Whether bytes of the output are kept with it.
@@ -172,8 +172,8 @@ impl<'a> CallRows<'a> {
     /// Whether the ledger does not have the id yet. Where it can't say, `start` will.
     pub(crate) async fn may_run(&self, name: &CallName) -> Result<(), CallError> {
         match self.recording.recorder.given(name.given()?).await {
-            Ok(Some(known)) => Err(repeated(known.same_input)),
-            Ok(None) | Err(_) => Ok(()),
+            Err(LedgerError::Given { same_input }) => Err(repeated(same_input)),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use toolward_support::files::{Links, Lock, Protection};
 
-use crate::append::integer;
+use crate::append::{integer, write};
 use crate::directory::{self, BUSY_TIMEOUT, PAYLOADS, with_log};
 use crate::error::Error;
 use crate::payload::room::{BY_PERSON, add, delete, shrink};
@@ -23,7 +23,6 @@ type Persons = HashMap<Arc<str>, Person>;
 
 /// What is erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Erase {
     /// What belongs to a principal, and the name.
     Principal(String),
@@ -87,7 +86,11 @@ impl Payloads {
     /// Gives each entry its person and its commitments, and keeps what is to be kept.
     pub(crate) fn prepare(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
         let new = || entries.iter().filter(|entry| !entry.prepared);
-        let writes = new().any(|entry| self.kept(entry).next().is_some());
+        let kept = |entry: &Entry| {
+            let mut all = entry.payloads.iter();
+            all.any(|payload| is_kept(self.keep, &self.limits, entry.matters, payload))
+        };
+        let writes = new().any(|entry| kept(entry));
         let persons = match writes {
             true => None,
             // Most batches are about people who are known, and keep nothing.
@@ -107,19 +110,9 @@ impl Payloads {
         Ok(())
     }
 
-    fn kept<'e>(&self, entry: &'e Entry) -> impl Iterator<Item = (usize, &'e [u8])> {
-        let (keep, each, matters) = (self.keep, self.limits.each, entry.matters);
-        let payloads = entry.payloads.iter().enumerate();
-        payloads
-            .filter(move |(_, (kind, bytes))| keep.keeps(*kind, matters) && bytes.len() <= each)
-            .map(|(index, (_, bytes))| (index, bytes.as_slice()))
-    }
-
     fn store(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
         let (keep, limits) = (self.keep, self.limits);
-        let tx = self
-            .sql
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = write(&mut self.sql)?;
         let mut persons = Persons::new();
         let at = now();
         let until = at.get().saturating_add(micros(limits.age));
@@ -128,7 +121,7 @@ impl Payloads {
             if let Some(principal) = &entry.principal
                 && !persons.contains_key(principal)
             {
-                persons.insert(principal.clone(), person(&tx, principal)?);
+                persons.insert(principal.clone(), person_or_new(&tx, principal)?);
             }
             name(entry, &persons);
             let person = entry.principal.as_ref().and_then(|name| persons.get(name));
@@ -139,10 +132,8 @@ impl Payloads {
                 ..
             } = &mut **entry;
             let invocation = event.of_call();
-            for (kind, bytes) in payloads.iter() {
-                if !keep.keeps(*kind, *matters) || bytes.len() > limits.each {
-                    continue;
-                }
+            let kept = |payload: &&_| is_kept(keep, &limits, *matters, payload);
+            for (kind, bytes) in payloads.iter().filter(kept) {
                 let salt: [u8; 32] = random()?;
                 let hash = commitment(&salt, kind.as_str(), bytes);
                 tx.prepare_cached("INSERT INTO payload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
@@ -171,9 +162,7 @@ impl Payloads {
 
     /// Deletes what is older than it may get.
     pub(crate) fn sweep(&mut self) -> Result<(), Error> {
-        let tx = self
-            .sql
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = write(&mut self.sql)?;
         let total = add(&tx, 0)?;
         shrink(&tx, total, self.limits.total, now())?;
         tx.commit()?;
@@ -182,9 +171,7 @@ impl Payloads {
 
     /// Deletes payloads by their commitments.
     pub(crate) fn delete(&mut self, commitments: &[crate::record::Hash]) -> Result<(), Error> {
-        let tx = self
-            .sql
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = write(&mut self.sql)?;
         for commitment in commitments {
             delete(&tx, "commitment = ?1", &commitment.0)?;
         }
@@ -194,11 +181,9 @@ impl Payloads {
     /// Deletes what is asked for, and all files that were set aside; returns how many payloads that were, and whose
     /// name is gone. Once the log is empty, nothing of it is left.
     pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
-        let tx = self
-            .sql
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = write(&mut self.sql)?;
         let (deleted, person) = match what {
-            Erase::Principal(name) => match find(&tx, name)? {
+            Erase::Principal(name) => match person(&tx, name)? {
                 Some(person) => {
                     tx.execute("DELETE FROM person WHERE id = ?1", [person.0])?;
                     (delete(&tx, "person = ?1", &person.0)?, Some(person))
@@ -229,6 +214,15 @@ impl Payloads {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+fn is_kept(
+    keep: Keep,
+    limits: &PayloadLimits,
+    matters: bool,
+    (kind, bytes): &(PayloadKind, Vec<u8>),
+) -> bool {
+    keep.keeps(*kind, matters) && bytes.len() <= limits.each
 }
 
 /// What the event has of the person and of commitments is replaced.
@@ -262,7 +256,7 @@ fn look_up<'n>(
     let mut persons = Persons::new();
     for name in names {
         if !persons.contains_key(name) {
-            match find(sql, name)? {
+            match person(sql, name)? {
                 Some(person) => persons.insert(name.clone(), person),
                 None => return Ok(None),
             };
@@ -271,7 +265,8 @@ fn look_up<'n>(
     Ok(Some(persons))
 }
 
-fn find(sql: &Connection, name: &str) -> Result<Option<Person>, Error> {
+/// The id that stands for a principal.
+pub(crate) fn person(sql: &Connection, name: &str) -> Result<Option<Person>, Error> {
     let id = sql
         .prepare_cached("SELECT id FROM person WHERE name = ?1")?
         .query_row([name], |row| row.get(0))
@@ -279,8 +274,8 @@ fn find(sql: &Connection, name: &str) -> Result<Option<Person>, Error> {
     Ok(id.map(Hex))
 }
 
-fn person(tx: &Transaction<'_>, name: &str) -> Result<Person, Error> {
-    if let Some(person) = find(tx, name)? {
+fn person_or_new(tx: &Transaction<'_>, name: &str) -> Result<Person, Error> {
+    if let Some(person) = person(tx, name)? {
         return Ok(person);
     }
     let id: [u8; 16] = random()?;
@@ -340,33 +335,23 @@ fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files that were set aside so long ago.
+/// Removes files that were set aside so long ago: their names end in when.
 fn remove_aside(path: &Path, age: Duration) -> Result<(), Error> {
-    let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-    let before = now().get().saturating_sub(age);
-    for (file, at) in files_aside(path)? {
-        if at <= before {
-            fs::remove_file(file).map_err(fail)?;
-        }
-    }
-    Ok(())
-}
-
-/// The files that were set aside, and when.
-fn files_aside(path: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
+    let before = now().get().saturating_sub(micros(age));
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let prefix = format!("{}.damaged-", name.to_string_lossy());
-    let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name();
         let at = name.to_str().and_then(|name| name.strip_prefix(&prefix));
         let at = at.and_then(|at| at.split('-').next()?.parse().ok());
-        found.extend(at.map(|at| (entry.path(), at)));
+        if at.is_some_and(|at: u64| at <= before) {
+            fs::remove_file(entry.path()).map_err(fail)?;
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn fail(error: std::io::Error) -> Error {

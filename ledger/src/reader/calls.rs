@@ -152,7 +152,12 @@ impl Reader {
         mut each: impl FnMut(Result<RecordedCall, DamagedRow>) -> Result<(), E>,
     ) -> Result<(), E> {
         let to = to.min(self.size()?);
-        let mut over = Over::before(self, from);
+        let mut over = Over {
+            reader: self,
+            from,
+            index: None,
+            calls: HashMap::new(),
+        };
         let mut open: HashMap<Invocation, RecordedCall> = HashMap::new();
         let mut page = from;
         while page < to {
@@ -227,16 +232,7 @@ struct Over<'a> {
     calls: HashMap<Invocation, bool>,
 }
 
-impl<'a> Over<'a> {
-    fn before(reader: &'a Reader, from: u64) -> Self {
-        Self {
-            reader,
-            from,
-            index: None,
-            calls: HashMap::new(),
-        }
-    }
-
+impl Over<'_> {
     fn contains(&mut self, invocation: Invocation) -> Result<bool, Error> {
         if let Some(known) = self.calls.get(&invocation) {
             return Ok(*known);

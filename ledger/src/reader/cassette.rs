@@ -12,7 +12,7 @@ use crate::cassette::{
 use crate::error::Error;
 use crate::payload::PayloadKind;
 use crate::reader::{EndRow, Payload, Reader, RecordedCall};
-use crate::record::{Content, Hash, Person};
+use crate::record::{Content, Person};
 
 /// Which calls are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,18 +117,46 @@ impl Reader {
             }
         }
         let proofs = self.proofs(rows.keys().copied())?;
-        let mut writing = Writing::default();
+        let count = rows.len();
+        let mut lines = Vec::new();
         for (seq, (call, kinds)) in rows {
             let proof = proofs.rows.get(&seq).ok_or(Error::NoCheckpoint)?;
             let record = self.row(seq)?.record;
             let record = record.ok_or_else(|| Error::NoRow(seq.to_string().into()))?;
             let mut payloads = Vec::new();
             for kind in kinds {
-                payloads.extend(self.recorded(call.content(kind), kind)?);
+                let recorded = self.recorded(call.content(kind), kind)?;
+                payloads.extend(recorded.map(|payload| LinePayload {
+                    bytes: STANDARD.encode(payload.bytes),
+                    kind: payload.kind,
+                    salt: payload.salt,
+                }));
             }
-            writing.row((seq, record), proof, payloads)?;
+            let line = CassetteLine {
+                payloads,
+                proof: proof.iter().map(|hash| STANDARD.encode(hash.0)).collect(),
+                record: String::from_utf8(record).map_err(|_| Error::corrupt("a record"))?,
+                seq,
+            };
+            let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
+            // The head comes before them.
+            let bytes = lines.len() + line.len() + 1 + MAX_LINE_BYTES;
+            if count > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
+                return Err(Error::TooMuch);
+            }
+            lines.extend_from_slice(&line);
+            lines.push(b'\n');
         }
-        writing.end(proofs.note, self.verifier.to_vkey())
+        let head = CassetteHead {
+            cassette: FORMAT,
+            checkpoint: proofs.note,
+            key: self.verifier.to_vkey(),
+            rows: count,
+        };
+        let mut bytes = serde_json::to_vec(&head).map_err(|_| Error::corrupt("a checkpoint"))?;
+        bytes.push(b'\n');
+        bytes.append(&mut lines);
+        Ok(bytes)
     }
 
     /// The payload that a record commits to, if it is kept.
@@ -143,57 +171,5 @@ impl Reader {
         };
         let found = self.payload(&commitment)?;
         Ok(found.filter(|payload| payload.kind == kind.as_str()))
-    }
-}
-
-/// A cassette while it is written. Rows are given in the order of their numbers.
-#[derive(Default)]
-struct Writing {
-    lines: Vec<u8>,
-    rows: usize,
-}
-
-impl Writing {
-    fn row(
-        &mut self,
-        (seq, record): (u64, Vec<u8>),
-        proof: &[Hash],
-        payloads: Vec<Payload>,
-    ) -> Result<(), Error> {
-        let payloads = payloads.into_iter().map(|payload| LinePayload {
-            bytes: STANDARD.encode(payload.bytes),
-            kind: payload.kind,
-            salt: payload.salt,
-        });
-        let line = CassetteLine {
-            payloads: payloads.collect(),
-            proof: proof.iter().map(|hash| STANDARD.encode(hash.0)).collect(),
-            record: String::from_utf8(record).map_err(|_| Error::corrupt("a record"))?,
-            seq,
-        };
-        let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
-        self.rows += 1;
-        // The first line has its room.
-        let bytes = self.lines.len() + line.len() + 1 + MAX_LINE_BYTES;
-        if self.rows > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
-            return Err(Error::TooMuch);
-        }
-        self.lines.extend_from_slice(&line);
-        self.lines.push(b'\n');
-        Ok(())
-    }
-
-    /// The file.
-    fn end(self, checkpoint: String, key: String) -> Result<Vec<u8>, Error> {
-        let head = CassetteHead {
-            cassette: FORMAT,
-            checkpoint,
-            key,
-            rows: self.rows,
-        };
-        let mut bytes = serde_json::to_vec(&head).map_err(|_| Error::corrupt("a checkpoint"))?;
-        bytes.push(b'\n');
-        bytes.extend_from_slice(&self.lines);
-        Ok(bytes)
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
 use toolward_support::sqlite::FileSchema;
 
-use crate::append::{head, integer, unsigned};
+use crate::append::{head, integer, unsigned, write};
 use crate::directory;
 use crate::error::Error;
 use crate::reader::{Reader, Row};
@@ -150,11 +150,7 @@ impl Reader {
         let Some(payloads) = &self.payloads else {
             return Ok(None);
         };
-        let id = payloads
-            .prepare_cached("SELECT id FROM person WHERE name = ?1")?
-            .query_row([name], |row| row.get(0))
-            .optional()?;
-        Ok(id.map(Hex))
+        crate::payload::person(payloads, name)
     }
 
     /// The index, with all present rows.
@@ -173,7 +169,7 @@ impl Reader {
         let mut index = directory::open_to_write(&self.index, &INDEX)?;
         toolward_support::sqlite::wait_for_disk(&index, false)?;
         let size = head(&self.records)?.size();
-        let tx = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let tx = write(&mut index)?;
         let made: Option<(String, i64, Option<[u8; 32]>)> = tx
             .query_row("SELECT origin, size, leaf FROM made", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))

@@ -24,7 +24,6 @@ pub enum PayloadState {
 
 /// Why a payload is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum MissingPayload {
     /// The rows say nothing of such a payload.
     NotRecorded,

@@ -22,7 +22,6 @@ const MAX_FINDINGS: usize = 100;
 /// Something that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Finding {
     /// The row's record is not the one of its leaf.
     #[error("row {seq}: its record is not the one that was written")]
@@ -84,7 +83,6 @@ pub enum Finding {
 
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct VerifiedLedger {
     /// How many rows there are.
     pub rows: u64,

@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::entry::FrameError;
 use super::frame::{AnswerFrame, RequestFrame};
-use super::shared::{AnswerWaiter, Answering, ConnectionState, LOST};
+use super::shared::{Answering, ConnectionState, LOST};
 use super::{BUFFER_BYTES, Start};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
-use crate::record::Event;
-use crate::recorder::{
-    AnswerSender, Durability, Entry, Given, MissingRows, Pending, Recorder, Repeated, channel, now,
-};
+use crate::record::{Code, Event, Gap, Number};
+use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Recorder, channel, now};
 use crate::writer::queue::{Gather, Queue, QueuedRow};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
@@ -45,7 +43,6 @@ pub struct Remote {
 
 /// How a recorder does, as the recording process sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RecorderCounts {
     /// Rows that were sent to the recorder, which writes them or reports why not.
     pub sent: u64,
@@ -84,7 +81,7 @@ impl Remote {
     }
 
     /// Answered when the connection ends: with why, if that was not by [`Remote::close`].
-    pub fn ended(&self) -> Pending<()> {
+    pub fn ended(&self) -> Pending {
         self.run();
         self.shared.ended()
     }
@@ -112,7 +109,8 @@ impl Remote {
     pub fn close(&self, longest: Duration) -> Result<(), Error> {
         self.run();
         self.queue.close(None);
-        let ended = self.shared.wait(longest).unwrap_or_else(|| {
+        let until = Instant::now().checked_add(longest);
+        let ended = self.shared.ended().wait_until(until).unwrap_or_else(|| {
             let late = "it did not end in time";
             Err(Error::Recorder(late.into()))
         });
@@ -126,7 +124,7 @@ impl Remote {
     }
 
     /// What the queue answers. The queue closes after the connection's end is known, and the answer has how it ended.
-    fn ask<T: 'static>(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending<T>) -> Pending<T> {
+    fn ask(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending) -> Pending {
         self.run();
         let shared = self.shared.clone();
         ask(&self.queue).closed_because(move || shared.problem())
@@ -254,15 +252,15 @@ impl Read for Watched<'_> {
 }
 
 impl Recorder for Remote {
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending {
         self.ask(|queue| queue.append(entry, durability))
     }
 
-    fn flush(&self) -> Pending<()> {
+    fn flush(&self) -> Pending {
         self.ask(|queue| queue.flush())
     }
 
-    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    fn given(&self, given: Given) -> Pending {
         self.ask(|queue| queue.given(given))
     }
 
@@ -297,14 +295,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// that hangs would not be noticed else.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A row that is about to be sent.
-enum Registered {
-    /// Its answer has this number.
-    Awaited(u64, Box<Entry>),
-    Queued(Box<Entry>),
-    /// The connection has ended.
-    Refused,
-}
+/// An entry to be sent; with the number under which it is waited for.
+type Registered = (Option<u64>, Box<Entry>);
 
 /// The thread that sends.
 struct Sender<'a> {
@@ -338,16 +330,13 @@ impl<'a> Sender<'a> {
             // Before any is sent: the recorder may stop reading at each of them.
             let rows = batch.rows.into_iter().map(|row| self.register(row));
             for row in rows.collect::<Vec<_>>() {
-                match self.append(row) {
+                match row.is_some_and(|row| self.append(row)) {
                     true => written = written.saturating_add(1),
                     false => self.shared.lose(1),
                 }
             }
             for (given, reply) in batch.questions {
-                self.ask(AnswerWaiter::Question(reply), |id| RequestFrame::Given {
-                    id,
-                    given,
-                });
+                self.ask(reply, |id| RequestFrame::Given { id, given });
             }
             for reply in batch.flushes {
                 self.flush(reply);
@@ -375,45 +364,43 @@ impl<'a> Sender<'a> {
     /// Rows whose callers waited no more while the queue was full.
     fn missing(&mut self, count: u64) {
         self.shared.lose(count);
-        let missing = MissingRows {
-            count,
-            since: now(),
-            why: Error::Full.code(),
-        };
-        if let Some(gap) = missing.gap() {
-            self.queue(&RequestFrame::Queue(Box::new(Entry::new(Event::Gap(gap)))));
+        if let Ok(why) = Code::parse(Error::Full.code()) {
+            let (missing, since) = (Number::from(count), now());
+            let gap = Event::Gap(Gap {
+                missing,
+                since,
+                why,
+            });
+            self.queue(&RequestFrame::Queue(Box::new(Entry::new(gap))));
         }
     }
 
-    /// Who waits for a row waits from now on.
-    fn register(&mut self, row: QueuedRow) -> Registered {
+    /// Who waits for a row waits from now on. `None` once the connection has ended.
+    fn register(&mut self, row: QueuedRow) -> Option<Registered> {
         let entry = Box::new(row.entry);
         let Some(reply) = row.reply else {
-            return Registered::Queued(entry);
+            return Some((None, entry));
         };
         self.asked = Instant::now();
         let undo = entry.not_dispatched().map(Box::new);
-        match self.shared.register(AnswerWaiter::Row(reply), undo) {
-            Some(id) => Registered::Awaited(id, entry),
-            None => Registered::Refused,
-        }
+        let id = self.shared.register(reply, undo)?;
+        Some((Some(id), entry))
     }
 
     /// Returns whether it was written, unless the connection broke.
-    fn append(&mut self, row: Registered) -> bool {
-        match row {
-            Registered::Awaited(id, _) if self.shared.withdraw_late(id) => false,
-            Registered::Awaited(id, entry) => self.request(id, &RequestFrame::Append { id, entry }),
-            Registered::Queued(entry) => self.queue(&RequestFrame::Queue(entry)),
-            Registered::Refused => false,
+    fn append(&mut self, (id, entry): Registered) -> bool {
+        match id {
+            Some(id) if self.shared.withdraw_late(id) => false,
+            Some(id) => self.request(id, &RequestFrame::Append { id, entry }),
+            None => self.queue(&RequestFrame::Queue(entry)),
         }
     }
 
-    fn flush(&mut self, reply: AnswerSender<()>) {
-        self.ask(AnswerWaiter::Row(reply), |id| RequestFrame::Flush { id });
+    fn flush(&mut self, reply: AnswerSender) {
+        self.ask(reply, |id| RequestFrame::Flush { id });
     }
 
-    fn ask(&mut self, waiting: AnswerWaiter, request: impl FnOnce(u64) -> RequestFrame) {
+    fn ask(&mut self, waiting: AnswerSender, request: impl FnOnce(u64) -> RequestFrame) {
         self.asked = Instant::now();
         if let Some(id) = self.shared.register(waiting, None) {
             self.request(id, &request(id));

@@ -2,7 +2,7 @@
 //! writer write them.
 
 use std::collections::HashSet;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,7 +17,7 @@ use super::entry::FrameError;
 use super::frame::{AnswerFrame, RequestFrame, with_code};
 use crate::error::Error;
 use crate::record::Code;
-use crate::recorder::{Durability, Entry, Pending, Recorder as _, Repeated};
+use crate::recorder::{Durability, Entry, Pending, Recorder as _};
 use crate::writer::queue::Gather;
 use crate::writer::{LedgerOptions, Writer};
 
@@ -32,16 +32,14 @@ const HOST_GONE: &str = "host-gone";
 
 /// A connection to a recording process that has started.
 pub struct RecorderConnection {
-    from: BufReader<Counted>,
+    /// Reads without control messages, so that no descriptor comes in.
+    from: BufReader<UnixStream>,
     to: UnixStream,
     start: Start,
 }
 
-/// What is answered, in the order of the requests.
-enum Answering {
-    Row(u64, Pending<()>),
-    Question(u64, Pending<Option<Repeated>>),
-}
+/// A request's number, and what its answer will be.
+type Answering = (u64, Pending);
 
 impl RecorderConnection {
     /// Waits for the start; `None` if the recording process ends before it.
@@ -49,11 +47,7 @@ impl RecorderConnection {
     /// # Errors
     /// [`FrameError`] if something else comes first.
     pub fn accept(socket: UnixStream) -> Result<Option<Self>, FrameError> {
-        let counted = Counted {
-            socket: socket.try_clone()?,
-            bytes: 0,
-        };
-        let mut from = BufReader::with_capacity(BUFFER_BYTES, counted);
+        let mut from = BufReader::with_capacity(BUFFER_BYTES, socket.try_clone()?);
         match RequestFrame::read(&mut from)? {
             None => Ok(None),
             Some(RequestFrame::Start(start)) => Ok(Some(Self {
@@ -116,22 +110,19 @@ impl RecorderConnection {
         // Ends the thread that answers, once it has answered.
         drop(sender);
         let _ = answering.join();
-        let (closed, written) = match &why {
-            Ok(()) => writer.end(None),
-            Err(why) => {
-                let code = code(why);
-                match why {
-                    FrameError::Bad(_) => {
-                        tracing::error!(code, problem = %why, "the session was ended")
-                    }
-                    // It was killed: its row shows it.
-                    FrameError::Io(_) => {
-                        tracing::info!(code, problem = %why, "the session was ended")
-                    }
-                }
-                writer.end(Code::parse(code).ok())
+        let code = match &why {
+            Ok(()) => None,
+            Err(problem @ FrameError::Bad(_)) => {
+                tracing::error!(code = FRAME_INVALID, %problem, "the session was ended");
+                Some(FRAME_INVALID)
+            }
+            // It was killed: its row shows it.
+            Err(problem @ FrameError::Io(_)) => {
+                tracing::info!(code = HOST_GONE, %problem, "the session was ended");
+                Some(HOST_GONE)
             }
         };
+        let (closed, written) = writer.end(code.and_then(|code| Code::parse(code).ok()));
         let outcome = closed.clone();
         let _ = AnswerFrame::Closed { outcome, written }.write(&mut to);
         closed
@@ -146,31 +137,21 @@ impl std::fmt::Debug for RecorderConnection {
     }
 }
 
-fn code(why: &FrameError) -> &'static str {
-    match why {
-        FrameError::Io(_) => HOST_GONE,
-        FrameError::Bad(_) => FRAME_INVALID,
-    }
-}
-
 /// Takes requests until the session ends.
 fn take(
-    mut from: BufReader<Counted>,
+    mut from: BufReader<UnixStream>,
     writer: &Writer,
     answering: &SyncSender<Answering>,
 ) -> Result<(), FrameError> {
     let mut allowance = Allowance::new(Instant::now());
     let mut principals = Principals::default();
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
-    let mut read = from.get_ref().bytes;
     loop {
         if !is_whole(from.buffer()) {
             // The next read may wait.
             writer.take_gathered();
         }
-        let request = RequestFrame::read(&mut from)?.ok_or_else(gone)?;
-        let before = std::mem::replace(&mut read, from.get_ref().bytes);
-        let bytes = usize::try_from(read.saturating_sub(before)).unwrap_or(usize::MAX);
+        let (request, bytes) = RequestFrame::read_sized(&mut from)?.ok_or_else(gone)?;
         let wait = allowance.take(Instant::now(), bytes);
         if !wait.is_zero() {
             std::thread::sleep(wait);
@@ -182,7 +163,7 @@ fn take(
                 principals.take(&entry)?;
                 // What waits for room would take memory here.
                 let _ = writer.room().wait();
-                Answering::Row(id, writer.append(*entry, Durability::Disk))
+                (id, writer.append(*entry, Durability::Disk))
             }
             RequestFrame::Queue(entry) => {
                 principals.take(&entry)?;
@@ -190,8 +171,8 @@ fn take(
                 drop(writer.append(*entry, Durability::Queued).wait());
                 continue;
             }
-            RequestFrame::Flush { id } => Answering::Row(id, writer.flush()),
-            RequestFrame::Given { id, given } => Answering::Question(id, writer.given(given)),
+            RequestFrame::Flush { id } => (id, writer.flush()),
+            RequestFrame::Given { id, given } => (id, writer.given(given)),
         };
         // The thread that answers ends with the socket.
         answering.send(awaited).map_err(|_| gone())?;
@@ -201,17 +182,8 @@ fn take(
 /// Answers each request once its answer comes. A request that waits for another attempt holds up the next ones,
 /// which would fail like it.
 fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
-    while let Ok(awaited) = answering.recv() {
-        let (id, outcome) = match awaited {
-            Answering::Row(id, pending) => (id, pending.wait()),
-            Answering::Question(id, pending) => {
-                let found = pending.wait().and_then(|repeated| match repeated {
-                    Some(Repeated { same_input }) => Err(Error::Given { same_input }),
-                    None => Ok(()),
-                });
-                (id, found)
-            }
-        };
+    while let Ok((id, pending)) = answering.recv() {
+        let outcome = pending.wait();
         if (AnswerFrame::To { id, outcome }).write(&mut to).is_err() {
             return;
         }
@@ -237,20 +209,6 @@ impl Principals {
     }
 }
 
-/// Counts what is read. Reads without control messages, so that no descriptor comes in.
-struct Counted {
-    socket: UnixStream,
-    bytes: u64,
-}
-
-impl Read for Counted {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.socket.read(into)?;
-        self.bytes = self.bytes.saturating_add(read as u64);
-        Ok(read)
-    }
-}
-
 /// Bytes a second, for as long as it takes. Some 16,000 calls a second that change something take as much.
 const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
 /// Bytes at once.
@@ -258,42 +216,31 @@ const BURST_BYTES: u64 = 64 * 1024 * 1024;
 /// What a frame counts at least: about what a row takes on the disk in addition to its record.
 const LEAST_BYTES: u64 = 256;
 
-/// What is left.
-pub(super) struct Allowance {
-    /// Below 0 where more was taken than there was: that is waited for.
-    left: i128,
-    since: Instant,
+/// What a connection may send, in billionths of a byte.
+struct Allowance {
+    start: Instant,
+    /// What it has sent, or might have if it is more: at most a burst is left for later.
+    sent: u128,
 }
 
 impl Allowance {
-    pub(super) fn new(now: Instant) -> Self {
+    fn new(now: Instant) -> Self {
         Self {
-            left: i128::from(BURST_BYTES),
-            since: now,
+            start: now,
+            sent: 0,
         }
     }
 
     /// Takes a frame of so many bytes; returns how long to wait before the next one.
-    pub(super) fn take(&mut self, now: Instant, bytes: usize) -> Duration {
-        let nanos = now.saturating_duration_since(self.since).as_nanos();
-        let rate = i128::from(BYTES_PER_SECOND);
-        let earned = i128::try_from(nanos)
-            .unwrap_or(i128::MAX)
-            .saturating_mul(rate)
-            / 1_000_000_000;
-        // The part of a byte stays earned.
-        if earned > 0 {
-            self.left = self
-                .left
-                .saturating_add(earned)
-                .min(i128::from(BURST_BYTES));
-            self.since = now;
-        }
-        self.left = self
-            .left
-            .saturating_sub(i128::from((bytes as u64).max(LEAST_BYTES)));
-        let owed = u64::try_from(-self.left).unwrap_or_default();
-        Duration::from_micros(owed.saturating_mul(1_000_000) / BYTES_PER_SECOND)
+    fn take(&mut self, now: Instant, bytes: usize) -> Duration {
+        let billionths = |bytes: u64| u128::from(bytes) * 1_000_000_000;
+        let rate = u128::from(BYTES_PER_SECOND);
+        let since = now.saturating_duration_since(self.start).as_nanos();
+        let earned = since.saturating_mul(rate);
+        let frame = billionths((bytes as u64).max(LEAST_BYTES));
+        self.sent = self.sent.max(earned).saturating_add(frame);
+        let owed = self.sent.saturating_sub(earned + billionths(BURST_BYTES));
+        Duration::from_nanos(u64::try_from(owed / rate).unwrap_or(u64::MAX))
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
     if principal.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
         return Err(RecordError::Long);
     }
-    let record = entry.record(NO_SESSION).encode();
+    let record = entry.event.encode(entry.at, NO_SESSION);
     if record.len() > MAX_RECORD_BYTES {
         return Err(RecordError::Long);
     }
@@ -66,7 +66,7 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
 }
 
 /// Reads an entry that takes up the rest of a frame.
-pub(super) fn read(mut body: FrameBody<'_>) -> Result<Entry, FrameError> {
+pub(super) fn read(body: &mut FrameBody<'_>) -> Result<Entry, FrameError> {
     let flags = body.byte()?;
     if flags & !(MATTERS | PRINCIPAL | GIVEN) != 0 {
         return Err(FrameError::Bad("unknown flags"));
@@ -82,7 +82,7 @@ pub(super) fn read(mut body: FrameBody<'_>) -> Result<Entry, FrameError> {
         entry = entry.principal(body.text(MAX_NAME_BYTES)?);
     }
     if flags & GIVEN != 0 {
-        entry = entry.given(read_given(&mut body)?);
+        entry = entry.given(read_given(body)?);
     }
     if flags & MATTERS != 0 {
         entry = entry.matters();
@@ -229,7 +229,6 @@ pub(super) fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Why a frame was not taken.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum FrameError {
     /// The other side is gone, or the socket failed.
     #[error(transparent)]

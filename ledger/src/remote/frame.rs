@@ -36,7 +36,6 @@ const CLOSED: u8 = 14;
 
 /// From the recording process to the recorder.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum RequestFrame {
     /// The first frame.
     Start(Box<Start>),
@@ -67,7 +66,6 @@ pub enum RequestFrame {
 
 /// From the recorder to the recording process.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum AnswerFrame {
     /// The ledger is open.
     Ready,
@@ -96,6 +94,12 @@ impl RequestFrame {
     /// # Errors
     /// [`FrameError`]
     pub fn read(from: &mut impl Read) -> Result<Option<Self>, FrameError> {
+        let read = Self::read_sized(from)?;
+        Ok(read.map(|(request, _)| request))
+    }
+
+    /// With how many bytes its body has.
+    pub(super) fn read_sized(from: &mut impl Read) -> Result<Option<(Self, usize)>, FrameError> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
@@ -108,26 +112,22 @@ impl RequestFrame {
         };
         let bytes = bytes(from, length, most)?;
         let mut body = FrameBody::new(&bytes);
-        Ok(Some(match kind {
-            START => Self::Start(Box::new(Start::from_bytes(&bytes)?)),
+        let request = match kind {
+            START => Self::Start(Box::new(Start::from_bytes(body.bytes(length)?)?)),
             APPEND => Self::Append {
                 id: body.number()?,
-                entry: Box::new(entry::read(body)?),
+                entry: Box::new(entry::read(&mut body)?),
             },
-            QUEUE => Self::Queue(Box::new(entry::read(body)?)),
-            FLUSH => {
-                let id = body.number()?;
-                body.end()?;
-                Self::Flush { id }
-            }
-            GIVEN => {
-                let id = body.number()?;
-                let given = entry::read_given(&mut body)?;
-                body.end()?;
-                Self::Given { id, given }
-            }
+            QUEUE => Self::Queue(Box::new(entry::read(&mut body)?)),
+            FLUSH => Self::Flush { id: body.number()? },
+            GIVEN => Self::Given {
+                id: body.number()?,
+                given: entry::read_given(&mut body)?,
+            },
             _ => Self::End,
-        }))
+        };
+        body.end()?;
+        Ok(Some((request, length)))
     }
 
     /// Writes it.

@@ -1,13 +1,11 @@
 //! What waits for answers of the recorder, and how the connection ended.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::record::Event;
-use crate::recorder::{AnswerSender, Entry, Pending, Repeated, channel};
+use crate::recorder::{AnswerSender, Entry, Pending, channel};
 use crate::writer::WrittenRows;
 
 /// How long an answer is waited for.
@@ -15,53 +13,15 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// After so long without an answer the recorder counts as lost.
 pub(super) const LOST: Duration = Duration::from_secs(30);
 
-/// Who waits for an answer.
-pub(super) enum AnswerWaiter {
-    Row(AnswerSender<()>),
-    Question(AnswerSender<Option<Repeated>>),
-}
-
-impl AnswerWaiter {
-    fn answer(self, outcome: Result<(), Error>) {
-        match self {
-            Self::Row(reply) => reply.send(outcome),
-            Self::Question(reply) => reply.send(match outcome {
-                Err(Error::Given { same_input }) => Ok(Some(Repeated { same_input })),
-                other => other.map(|()| None),
-            }),
-        }
-    }
-
-    pub(super) fn fail(self, error: Error) {
-        match self {
-            Self::Row(reply) => reply.send(Err(error)),
-            Self::Question(reply) => reply.send(Err(error)),
-        }
-    }
-}
-
 /// A request that is not answered yet.
 struct Asked {
     at: Instant,
     /// `None` once it was waited for long enough.
-    waiting: Option<AnswerWaiter>,
+    waiting: Option<AnswerSender>,
     /// What takes it back, if it is done after that.
     undo: Option<Box<Entry>>,
     /// Whether a call waits for it to start.
     is_start: bool,
-}
-
-impl Asked {
-    /// Whether it would take back the same call.
-    fn undoes(&self, event: &Event) -> bool {
-        let call = |event: &Event| match event {
-            Event::Abandoned(body) => Some(body.invocation),
-            _ => None,
-        };
-        self.undo
-            .as_ref()
-            .is_some_and(|undo| call(&undo.event) == call(event))
-    }
 }
 
 #[derive(Default)]
@@ -76,7 +36,11 @@ struct State {
     /// How the connection ended, once it has.
     ended: Option<Result<(), Error>>,
     written: Option<WrittenRows>,
-    watchers: Vec<AnswerSender<()>>,
+    watchers: Vec<AnswerSender>,
+    /// Rows that were sent.
+    sent: u64,
+    /// Rows that can't be sent any more.
+    lost: u64,
 }
 
 impl State {
@@ -107,50 +71,48 @@ pub(super) enum Answering {
 
 /// State of the connection.
 #[derive(Default)]
-pub(super) struct ConnectionState {
-    state: Mutex<State>,
-    changed: Condvar,
-    /// Rows that were sent.
-    sent: AtomicU64,
-    /// Rows that can't be sent any more.
-    lost: AtomicU64,
-}
+pub(super) struct ConnectionState(Mutex<State>);
 
 impl ConnectionState {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// So many rows were sent.
     pub(super) fn sent(&self, rows: u64) {
-        self.sent.fetch_add(rows, Ordering::Relaxed);
+        let mut state = self.state();
+        state.sent = state.sent.saturating_add(rows);
     }
 
     /// So many rows can't be sent any more.
     pub(super) fn lose(&self, rows: u64) {
-        self.lost.fetch_add(rows, Ordering::Relaxed);
+        let mut state = self.state();
+        state.lost = state.lost.saturating_add(rows);
     }
 
     /// How many rows were sent, and how many lost.
     pub(super) fn rows(&self) -> (u64, u64) {
-        let [sent, lost] = [&self.sent, &self.lost].map(|count| count.load(Ordering::Relaxed));
-        (sent, lost)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state();
+        (state.sent, state.lost)
     }
 
     /// Gives a waiter a number. Once the connection has ended, it fails instead.
-    pub(super) fn register(&self, waiting: AnswerWaiter, undo: Option<Box<Entry>>) -> Option<u64> {
+    pub(super) fn register(&self, waiting: AnswerSender, undo: Option<Box<Entry>>) -> Option<u64> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
             let error = ended.clone().err().unwrap_or(Error::Closed);
             drop(state);
-            waiting.fail(error);
+            waiting.send(Err(error));
             return None;
         }
         if let Some(undo) = &undo {
             // A call that starts again runs: nothing may take back its start after that.
-            let same = |earlier: &Asked| earlier.undoes(&undo.event);
-            (state.asked.values_mut().filter(|earlier| same(earlier)))
-                .for_each(|earlier| earlier.undo = None);
+            let call = undo.event.of_call();
+            for earlier in state.asked.values_mut() {
+                earlier
+                    .undo
+                    .take_if(|earlier| earlier.event.of_call() == call);
+            }
         }
         let id = state.next;
         state.next = id.wrapping_add(1);
@@ -168,7 +130,7 @@ impl ConnectionState {
     pub(super) fn withdraw(&self, id: u64, error: Error) {
         let asked = self.state().asked.remove(&id);
         if let Some(waiting) = asked.and_then(|asked| asked.waiting) {
-            waiting.fail(error);
+            waiting.send(Err(error));
         }
     }
 
@@ -192,7 +154,7 @@ impl ConnectionState {
         let asked = asked?;
         match asked.waiting {
             Some(waiting) => {
-                waiting.answer(outcome);
+                waiting.send(outcome);
                 None
             }
             None => asked.undo.filter(|_| outcome.is_ok()),
@@ -207,7 +169,7 @@ impl ConnectionState {
     /// Tells those who have waited for long enough; how the recorder answers.
     pub(super) fn look(&self, now: Instant) -> Answering {
         let mut state = self.state();
-        let late: Vec<AnswerWaiter> = (state.asked.values_mut())
+        let late: Vec<AnswerSender> = (state.asked.values_mut())
             .take_while(|asked| now.saturating_duration_since(asked.at) >= ANSWER)
             .filter_map(|asked| asked.waiting.take())
             .collect();
@@ -215,7 +177,7 @@ impl ConnectionState {
         let since = state.waits_since();
         drop(state);
         for waiting in late {
-            waiting.fail(Error::silent());
+            waiting.send(Err(Error::silent()));
         }
         match since {
             Some(since) if now.saturating_duration_since(since) >= LOST => Answering::Never,
@@ -241,10 +203,9 @@ impl ConnectionState {
         let asked = std::mem::take(&mut state.asked);
         let watchers = std::mem::take(&mut state.watchers);
         drop(state);
-        self.changed.notify_all();
         let error = how.clone().err().unwrap_or(Error::Closed);
         for waiting in asked.into_values().filter_map(|asked| asked.waiting) {
-            waiting.fail(error.clone());
+            waiting.send(Err(error.clone()));
         }
         for watcher in watchers {
             watcher.send(how.clone());
@@ -259,7 +220,7 @@ impl ConnectionState {
     }
 
     /// Answered at the end of the connection.
-    pub(super) fn ended(&self) -> Pending<()> {
+    pub(super) fn ended(&self) -> Pending {
         let mut state = self.state();
         match &state.ended {
             Some(ended) => Pending::ready(ended.clone()),
@@ -270,31 +231,12 @@ impl ConnectionState {
             }
         }
     }
-
-    /// Waits for the end of the connection; `None` if it takes longer.
-    pub(super) fn wait(&self, longest: Duration) -> Option<Result<(), Error>> {
-        let until = Instant::now().checked_add(longest);
-        let mut state = self.state();
-        loop {
-            if let Some(ended) = &state.ended {
-                return Some(ended.clone());
-            }
-            let left = until.map_or(longest, |until| {
-                until.saturating_duration_since(Instant::now())
-            });
-            if left.is_zero() {
-                return None;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Abandoned, Hex, Invocation};
+    use crate::record::{Abandoned, Event, Hex, Invocation};
 
     fn undo(call: u8) -> Option<Box<Entry>> {
         let event = Event::Abandoned(Abandoned {
@@ -310,10 +252,7 @@ mod tests {
         let shared = ConnectionState::default();
         let start = |call| {
             let (reply, answer) = channel();
-            (
-                shared.register(AnswerWaiter::Row(reply), undo(call)),
-                answer,
-            )
+            (shared.register(reply, undo(call)), answer)
         };
         let [first, other] = [1, 2].map(|call| start(call).0.expect("a number"));
         let late = Instant::now() + ANSWER;

@@ -159,7 +159,7 @@ impl WriterThread {
             reply.send(flushed.clone());
         }
         for (given, reply) in batch.questions {
-            reply.send(given::look_up(&self.records, &self.secret, &given));
+            reply.send(given::check(&self.records, &self.secret, &given));
         }
         if flushed.is_ok() && self.checkpointed.elapsed() >= self.options.checkpoint_interval {
             self.checkpointed = Instant::now();
@@ -232,7 +232,7 @@ impl WriterThread {
             .late
             .missing()
             .filter(|_| gap_is_due && room < RecordRoom::None);
-        let gap = gap.and_then(crate::recorder::MissingRows::gap);
+        let gap = gap.cloned();
         let counts = gap.is_some();
         if let Some(gap) = gap {
             appending.add(session, Event::Gap(gap))?;
@@ -372,13 +372,13 @@ fn one(
     if let (Some(given), Some(ended)) = (&entry.given, ends) {
         given::free(&rows.tx, secret, given, ended)?;
     } else if let Some(given) = &entry.given {
-        if let Some(repeated) = given::look_up(&rows.tx, secret, given)? {
-            let same_input = repeated.same_input;
-            return Ok(Err(Error::Given { same_input }));
+        match given::check(&rows.tx, secret, given) {
+            Err(error @ Error::Given { .. }) => return Ok(Err(error)),
+            checked => checked?,
         }
         given::insert(&rows.tx, secret, given, rows.size())?;
     }
-    rows.push(entry.record(session))?;
+    rows.push(entry.at, session, &entry.event)?;
     sessions::note(rows, session, &entry.event)?;
     Ok(Ok(()))
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::record::{ApprovalEvent, Code, Event, Number, RefusedMore};
-use crate::recorder::{Entry, MissingRows};
+use crate::record::{ApprovalEvent, Code, Event, Gap, Number, RefusedMore};
+use crate::recorder::Entry;
 
 /// Bytes of rows that are held in reserve.
 const RESERVE_BYTES: usize = 64 * 1024;
@@ -19,7 +19,7 @@ const RESERVE_BYTES: usize = 64 * 1024;
 pub(super) struct Late {
     rows: Vec<Entry>,
     bytes: usize,
-    missing: Option<MissingRows>,
+    missing: Option<Gap>,
 }
 
 impl Late {
@@ -50,13 +50,15 @@ impl Late {
 
     /// Counts rows that are lost since then.
     pub(super) fn count_all(&mut self, count: u64, since: Number, error: &Error) {
-        let why = error.code();
-        let missing = self.missing.get_or_insert(MissingRows {
-            count: 0,
+        let Ok(why) = Code::parse(error.code()) else {
+            return;
+        };
+        let missing = self.missing.get_or_insert(Gap {
+            missing: Number::default(),
             since,
             why,
         });
-        missing.count = missing.count.saturating_add(count);
+        missing.missing = Number::from(missing.missing.get().saturating_add(count));
         missing.since = missing.since.min(since);
     }
 
@@ -64,7 +66,7 @@ impl Late {
         &mut self.rows
     }
 
-    pub(super) fn missing(&self) -> Option<&MissingRows> {
+    pub(super) fn missing(&self) -> Option<&Gap> {
         self.missing.as_ref()
     }
 

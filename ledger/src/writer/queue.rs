@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::record::{Code, Event};
-use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Repeated, channel};
+use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, channel};
 use crate::writer::counted::Refusals;
 
 /// How long the row of an ended call is tried.
@@ -20,7 +20,7 @@ const OTHERS: Duration = Duration::from_secs(5);
 pub(crate) struct QueuedRow {
     pub(crate) entry: Entry,
     /// Who waits for it to be on the disk.
-    pub(crate) reply: Option<AnswerSender<()>>,
+    pub(crate) reply: Option<AnswerSender>,
     /// Until when it is tried.
     pub(crate) deadline: Instant,
 }
@@ -49,8 +49,8 @@ impl QueuedRow {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) rows: Vec<QueuedRow>,
-    pub(crate) flushes: Vec<AnswerSender<()>>,
-    pub(crate) questions: Vec<(Given, AnswerSender<Option<Repeated>>)>,
+    pub(crate) flushes: Vec<AnswerSender>,
+    pub(crate) questions: Vec<(Given, AnswerSender)>,
     /// How many rows were given up while the queue was full.
     pub(crate) given_up: u64,
     pub(crate) closing: bool,
@@ -129,7 +129,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn append(self: &Arc<Self>, entry: Entry, durability: Durability) -> Pending<()> {
+    pub(crate) fn append(self: &Arc<Self>, entry: Entry, durability: Durability) -> Pending {
         let now = Instant::now();
         let ended = matches!(entry.event, Event::Ended(_));
         let deadline = now + if ended { ENDED } else { OTHERS };
@@ -248,10 +248,10 @@ impl Queue {
         state.batch.rows = rows;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        for reply in flushes {
-            reply.send(Err(Error::silent()));
-        }
-        for (_, reply) in questions {
+        for reply in flushes
+            .into_iter()
+            .chain(questions.into_iter().map(|(_, reply)| reply))
+        {
             reply.send(Err(Error::silent()));
         }
         waiting.into_iter().for_each(Waker::wake);
@@ -267,15 +267,15 @@ impl Queue {
         }
     }
 
-    pub(crate) fn flush(&self) -> Pending<()> {
+    pub(crate) fn flush(&self) -> Pending {
         self.ask(|state, reply| state.batch.flushes.push(reply))
     }
 
-    pub(crate) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    pub(crate) fn given(&self, given: Given) -> Pending {
         self.ask(|state, reply| state.batch.questions.push((given, reply)))
     }
 
-    fn ask<T: Send + 'static>(&self, put: impl FnOnce(&mut State, AnswerSender<T>)) -> Pending<T> {
+    fn ask(&self, put: impl FnOnce(&mut State, AnswerSender)) -> Pending {
         let mut state = self.state();
         if state.silent {
             return Pending::ready(Err(Error::silent()));
@@ -292,7 +292,7 @@ impl Queue {
     }
 
     /// Answered once the next row gets into the queue without waiting.
-    pub(crate) fn room(self: &Arc<Self>) -> Pending<()> {
+    pub(crate) fn room(self: &Arc<Self>) -> Pending {
         if self.state().has_room(self.limit) {
             return Pending::ready(Ok(()));
         }

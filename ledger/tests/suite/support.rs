@@ -258,6 +258,5 @@ pub(crate) fn short(finding: &Finding) -> String {
         Finding::Checkpoint { size } => format!("checkpoint {size}"),
         Finding::Head { from } => format!("head, rows from {from}"),
         Finding::Payload { commitment } => format!("payload {commitment}"),
-        other => other.to_string(),
     }
 }

@@ -2,6 +2,8 @@
 
 use toolward_state::Store;
 
+use crate::bucket::OpenBucket as _;
+
 use crate::{all_keys, bucket, check};
 
 /// Parts that would run into each other if anything joined, cleaned, folded or

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod bucket;
 mod concurrency;
 mod crash;
 mod damage;
@@ -23,7 +24,9 @@ mod traits;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolward_state::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Limits, Store};
+
+use crate::bucket::{Bucket, OpenBucket as _};
 
 /// A directory that is removed in the end, and a store's place in it.
 struct Place {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use toolward_state::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Limits, Store};
+
+use crate::bucket::{Bucket, OpenBucket as _};
 
 use crate::check;
 

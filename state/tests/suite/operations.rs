@@ -2,6 +2,8 @@
 
 use toolward_state::{Access, Error, Limits, Store};
 
+use crate::bucket::OpenBucket as _;
+
 use crate::{all_keys, bucket, check};
 
 #[test]

@@ -1,7 +1,8 @@
 //! What is too large is refused, with what was used and what is allowed.
 
-use toolward_state::{Access, Bucket, Error, Limits, Store};
+use toolward_state::{Access, Error, Limits, Store};
 
+use crate::bucket::{Bucket, OpenBucket as _};
 use crate::{all_keys, check};
 
 const SMALL: Limits = Limits {

@@ -14,7 +14,7 @@ const MAX_PAIRS: usize = 100_000;
 /// is a letter too many, too few or wrong, or two neighbours that changed places. A word of two letters is also near
 /// one with a letter too many, and one in which the two changed places. Of several words that are as near, the first in the alphabet.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let word: Vec<char> = word.chars().take(MAX_CHARS).collect();
+    let word: String = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;
     known
         .into_iter()
@@ -49,48 +49,20 @@ impl NearNames {
     }
 }
 
-/// How many slips lead from `candidate` to `word` (optimal string alignment); `None`: too many, or no pairs are left
-/// to compare.
-fn slips(word: &[char], candidate: &str, left: &mut usize) -> Option<usize> {
-    let candidate: Vec<char> = candidate.chars().take(MAX_CHARS + 1).collect();
-    let allowed = match (candidate.len(), word.len()) {
+/// How many slips lead from `candidate` to `word`; `None`: too many, or no pairs are left to compare.
+fn slips(word: &str, candidate: &str, left: &mut usize) -> Option<usize> {
+    let length = |text: &str| text.chars().take(MAX_CHARS + 1).count();
+    let (letters, others) = (length(candidate), length(word));
+    let allowed = match (letters, others) {
         (2, 3) => 1,
-        (2, 2) if is_turned(word, &candidate) => 1,
-        (letters, _) => letters / 3,
+        (2, 2) if candidate.chars().eq(word.chars().rev()) => 1,
+        _ => letters / 3,
     };
-    if candidate.len() > MAX_CHARS || candidate.len().abs_diff(word.len()) > allowed {
+    if letters > MAX_CHARS || letters.abs_diff(others) > allowed {
         return None;
     }
-    *left = left.checked_sub(candidate.len() * word.len())?;
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=word.len()).collect();
-    let mut last = None;
-    for (index, letter) in candidate.iter().enumerate() {
-        let mut next = vec![index + 1];
-        for (place, other) in word.iter().enumerate() {
-            let at =
-                |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX / 2);
-            let changed = at(&row, place) + usize::from(other != letter);
-            let mut least = changed
-                .min(at(&row, place + 1) + 1)
-                .min(at(&next, place) + 1);
-            let neighbour = place.checked_sub(1).and_then(|place| word.get(place));
-            if last == Some(other) && neighbour == Some(letter) {
-                least = least.min(at(&before, place - 1) + 1);
-            }
-            next.push(least);
-        }
-        if next.iter().all(|slips| *slips > allowed) {
-            return None;
-        }
-        before = std::mem::replace(&mut row, next);
-        last = Some(letter);
-    }
-    row.last().copied().filter(|slips| *slips <= allowed)
-}
-
-fn is_turned(word: &[char], candidate: &[char]) -> bool {
-    matches!((word, candidate), ([a, b], [c, d]) if (a, b) == (d, c) && a != b)
+    *left = left.checked_sub(letters * others)?;
+    Some(strsim::osa_distance(candidate, word)).filter(|slips| *slips <= allowed)
 }
 
 #[cfg(test)]
@@ -118,10 +90,7 @@ mod tests {
 
     #[test]
     fn a_slip_is_a_letter_too_many_too_few_or_wrong_or_two_that_changed_places() {
-        let slips = |word: &str, known| {
-            let word: Vec<char> = word.chars().collect();
-            slips(&word, known, &mut MAX_PAIRS.clone())
-        };
+        let slips = |word, known| slips(word, known, &mut MAX_PAIRS.clone());
         assert_eq!(slips("abcdef", "abcdef"), Some(0));
         for word in ["abcdeef", "abcde", "abcdxf", "abcdfe", "bacdef"] {
             assert_eq!(slips(word, "abcdef"), Some(1), "{word}");

@@ -16,7 +16,6 @@ pub struct Error {
 
 /// What is wrong with a file or folder. Its text reads on after the path.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Problem {
     /// The path ends in `..` or `/`.
     #[error("names no file")]

@@ -146,3 +146,34 @@ fn a_query_of_any_length_is_answered() {
     assert_eq!(found(&index, &"x".repeat(1 << 20)), [0usize; 0]);
     assert_eq!(found(&index, &"é🦀".repeat(1000)), [0usize; 0]);
 }
+
+#[test]
+fn names_are_taken_apart_where_people_would() {
+    assert_eq!(words("text.fileSearch_v2"), ["text", "fil", "search", "v2"]);
+    assert_eq!(words("HTTP-Fetch"), ["http", "fetch"]);
+}
+
+#[test]
+fn forms_of_one_word_are_one_word() {
+    for forms in [
+        ["file", "files", "File"],
+        ["translate", "translating", "translated"],
+        ["search", "searches", "searching"],
+        ["image", "images", "Images"],
+    ] {
+        let stems: Vec<_> = forms.iter().map(|form| words(form)).collect();
+        assert!(stems.windows(2).all(|pair| pair[0] == pair[1]), "{stems:?}");
+    }
+    assert_eq!(words("status class string"), ["status", "class", "string"]);
+}
+
+#[test]
+fn scripts_without_spaces_are_found_by_parts() {
+    let text = words("天气预报");
+    assert!(words("天气").iter().all(|word| text.contains(word)));
+}
+
+#[test]
+fn a_word_longer_than_any_is_none() {
+    assert_eq!(words(&"x".repeat(41)), [""; 0]);
+}

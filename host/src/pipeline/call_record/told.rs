@@ -197,7 +197,7 @@ impl CallRecord<'_> {
         }
     }
 
-    fn approval_row(&mut self, said: ApprovalStep<'_>) -> Option<Pending<()>> {
+    fn approval_row(&mut self, said: ApprovalStep<'_>) -> Option<Pending> {
         let rows = self.rows.as_mut()?;
         Some(rows.approval(&self.parties, said))
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use toolward_host::{ErrorClass, ErrorCode};
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::Event;
-use toolward_ledger::{Durability, Entry, Error, Given, Pending, Recorder, Repeated, Writer};
+use toolward_ledger::{Durability, Entry, Error, Given, Pending, Recorder, Writer};
 
 use super::{World, call, kinds};
 
@@ -19,7 +19,7 @@ pub(super) struct Fails {
 }
 
 impl Recorder for Fails {
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending {
         let fails = match entry.event() {
             Event::Started(_) => self.started.load(Ordering::Relaxed),
             Event::Ended(_) => self.ended.load(Ordering::Relaxed),
@@ -31,11 +31,11 @@ impl Recorder for Fails {
         }
     }
 
-    fn flush(&self) -> Pending<()> {
+    fn flush(&self) -> Pending {
         self.writer.flush()
     }
 
-    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    fn given(&self, given: Given) -> Pending {
         self.writer.given(given)
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use toolward_host::{Answer, Answerable, Limits, Request, Resume};
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::Event;
-use toolward_ledger::{Durability, Entry, Given, Pending, Recorder, Repeated, Writer};
+use toolward_ledger::{Durability, Entry, Given, Pending, Recorder, Writer};
 use toolward_policy::Policy;
 
 use super::{World, call, kinds};
@@ -125,7 +125,7 @@ struct Full {
 }
 
 impl Recorder for Full {
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending {
         let (writer, room) = (self.writer.clone(), self.room.clone());
         Pending::later(async move {
             room.acquire().await.unwrap().forget();
@@ -133,11 +133,11 @@ impl Recorder for Full {
         })
     }
 
-    fn flush(&self) -> Pending<()> {
+    fn flush(&self) -> Pending {
         self.writer.flush()
     }
 
-    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    fn given(&self, given: Given) -> Pending {
         self.writer.given(given)
     }
 }

@@ -3,14 +3,14 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::{DirBuilder, File};
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use toolward_support::files::{Lock, Protection};
+use toolward_support::files::{Lock, Protection, temporary_name, write_new_at};
 use toolward_support::report::codes;
 
 use crate::approvals::ApprovalKey;
@@ -230,24 +230,12 @@ impl Denials {
 
     /// Replaces a file atomically. The new one keeps no mode, owner or link of the old.
     fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let temporary = format!(".{name}.{:016x}", u64::from_ne_bytes(random));
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let written = (|| -> std::io::Result<()> {
-            let mode = Mode::RUSR | Mode::WUSR;
-            let file = rustix::fs::openat(&self.directory, &temporary, flags, mode)?;
-            let mut file = File::from(file);
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            rustix::fs::renameat(&self.directory, &temporary, &self.directory, name)?;
-            Ok(())
-        })();
-        if written.is_err() {
-            let _ = rustix::fs::unlinkat(&self.directory, &temporary, AtFlags::empty());
-        }
-        written
+        let (folder, temporary) = (&self.directory, temporary_name()?);
+        write_new_at(folder, temporary.as_ref(), &[bytes], 0o600, |_| Ok(()))?;
+        rustix::fs::renameat(folder, &temporary, folder, name).inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(folder, &temporary, AtFlags::empty());
+        })?;
+        Ok(())
     }
 
     /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`] it goes without: the file is replaced

@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ const MAX_LOG_BYTES: i64 = 4 << 20;
 /// A connection and the deadline that its handlers look at.
 pub(crate) struct Connection {
     sql: rusqlite::Connection,
-    deadline: Arc<Deadline>,
+    deadline: Deadline,
 }
 
 impl Connection {
@@ -44,15 +43,16 @@ impl Connection {
     }
 
     fn new(mut sql: rusqlite::Connection) -> Result<Self, Error> {
-        let deadline = Arc::new(Deadline::new());
+        let deadline = Deadline::default();
         let seen = deadline.clone();
         sql.busy_handler(Some(move |count: i32| {
             let interval = Duration::from_micros(100)
                 .saturating_mul(u32::try_from(count).unwrap_or(0).saturating_add(1));
-            seen.sleep(interval.min(MAX_RETRY_INTERVAL))
+            std::thread::sleep(interval.min(MAX_RETRY_INTERVAL).min(left(&seen)));
+            !left(&seen).is_zero()
         }))?;
         let seen = deadline.clone();
-        sql.progress_handler(STEPS_PER_CHECK, Some(move || seen.passed()))?;
+        sql.progress_handler(STEPS_PER_CHECK, Some(move || left(&seen).is_zero()))?;
         // No plan depends on a parameter's value: otherwise each binding has the
         // statement prepared again, which takes ten times as long as running it.
         sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -69,14 +69,14 @@ impl Connection {
         deadline: Instant,
         work: impl FnOnce(&mut rusqlite::Connection) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.deadline.set(Some(deadline));
-        let result = if self.deadline.passed() {
+        *lock(&self.deadline) = Some(deadline);
+        let result = if left(&self.deadline).is_zero() {
             Err(Error::Deadline)
         } else {
             work(&mut self.sql)
         };
         // Rolling back must not be interrupted.
-        self.deadline.set(None);
+        *lock(&self.deadline) = None;
         if !self.sql.is_autocommit() {
             self.sql.execute_batch("ROLLBACK")?;
         }
@@ -84,43 +84,14 @@ impl Connection {
     }
 }
 
-/// A point in time that handlers on the same thread read.
-struct Deadline {
-    start: Instant,
-    /// Nanoseconds after `start`.
-    at: AtomicU64,
-}
+/// Until when the operation may take that runs.
+type Deadline = Arc<Mutex<Option<Instant>>>;
 
-impl Deadline {
-    fn new() -> Self {
-        Self {
-            start: Instant::now(),
-            at: AtomicU64::new(u64::MAX),
-        }
-    }
-
-    fn set(&self, deadline: Option<Instant>) {
-        let at = deadline.map_or(u64::MAX, |deadline| {
-            let after = deadline.saturating_duration_since(self.start);
-            u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)
-        });
-        self.at.store(at, Ordering::Relaxed);
-    }
-
-    fn left(&self) -> Duration {
-        let at = Duration::from_nanos(self.at.load(Ordering::Relaxed));
-        at.saturating_sub(self.start.elapsed())
-    }
-
-    fn passed(&self) -> bool {
-        self.left().is_zero()
-    }
-
-    /// Sleeps this long or until the deadline; false once that has passed.
-    fn sleep(&self, interval: Duration) -> bool {
-        std::thread::sleep(interval.min(self.left()));
-        !self.passed()
-    }
+/// What is left of the time.
+fn left(deadline: &Deadline) -> Duration {
+    lock(deadline).map_or(Duration::MAX, |at| {
+        at.saturating_duration_since(Instant::now())
+    })
 }
 
 impl From<toolward_support::sqlite::Error> for Error {
@@ -136,7 +107,6 @@ impl From<toolward_support::sqlite::Error> for Error {
             E::Full => Self::Full,
             E::ReadOnly(problem) => Self::Io(problem.into()),
             E::Io(error) => Self::Io(error),
-            other => Self::Io(other.into()),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Other people's programs on our ledgers: `signed_note` and `tlog_tiles` on checkpoints, tiles and proofs.
 
-#![cfg(test)]
-
 #[expect(dead_code, reason = "the ledger's own tests use all of it")]
 #[path = "../../tests/suite/support.rs"]
 mod support;
