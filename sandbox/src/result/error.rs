@@ -44,7 +44,6 @@ pub enum Origin {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
-#[must_use]
 pub struct CallError {
     /// The stable code.
     pub code: ErrorCode,
