@@ -10,7 +10,7 @@ use toolward_policy::{self as policy, Grant};
 use toolward_sandbox::files;
 use toolward_sandbox::limits::CallLimits;
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::imports::{CallBudget, CallSecrets};
 use crate::services::Services;
 
@@ -18,11 +18,11 @@ use crate::services::Services;
 pub(crate) struct Access {
     pub(crate) grant: Grant,
     /// The directories behind its workspaces, or why one can't be opened.
-    pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
+    pub(crate) files: Result<Option<Arc<files::Plan>>>,
     /// Whether the driver's executor can use it.
-    pub(crate) executor: Result<(), CallError>,
+    pub(crate) executor: Result<()>,
     /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
-    pub(crate) egress: Result<Option<Egress>, CallError>,
+    pub(crate) egress: Result<Option<Egress>>,
 }
 
 impl Access {
@@ -31,7 +31,7 @@ impl Access {
         grant: &Grant,
         driver_publisher: &str,
         services: &Services,
-        executor: Result<(), CallError>,
+        executor: Result<()>,
     ) -> Self {
         Self {
             files: plan(grant, services),
@@ -68,7 +68,7 @@ impl Access {
 
 /// The directories of a grant. A missing one becomes an error of the tool's calls,
 /// which advises the operator to create it.
-fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, CallError> {
+fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>> {
     if grant.workspaces().is_empty() {
         return Ok(None);
     }
@@ -87,11 +87,7 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, 
 /// Bytes of the head of a request, and of a response.
 const HEADER_BYTES: u64 = 64 << 10;
 
-fn egress(
-    grant: &Grant,
-    driver_publisher: &str,
-    services: &Services,
-) -> Result<Option<Egress>, CallError> {
+fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<Option<Egress>> {
     if grant.network().is_empty() {
         return Ok(None);
     }

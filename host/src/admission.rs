@@ -18,7 +18,7 @@ use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
 use toolward_support::helper::lock;
 
 use crate::api::LOCAL;
-use crate::api::result::CallError;
+use crate::api::result::{CallError, Result};
 pub(crate) use gate::Gate;
 use gate::Sum;
 use memory::CallMemory;
@@ -66,11 +66,7 @@ pub(crate) struct Parked {
 impl Path {
     /// Acquires a slot for a call that may take this much memory, waiting if the queue has
     /// room, and until the deadline at the latest.
-    pub(crate) async fn enter(
-        &self,
-        memory_bytes: u64,
-        deadline: Option<Instant>,
-    ) -> Result<Slot, CallError> {
+    pub(crate) async fn enter(&self, memory_bytes: u64, deadline: Option<Instant>) -> Result<Slot> {
         let places = self.pass(true, deadline).await?;
         let memory = self
             .memory
@@ -83,17 +79,13 @@ impl Path {
 
     /// A place in the principal's queue for a call that is going to [enter](Self::enter), so that one beyond the queue
     /// is refused before anything is done for it.
-    pub(crate) fn reserve(&self) -> Result<CallPlace, CallError> {
+    pub(crate) fn reserve(&self) -> Result<CallPlace> {
         self.principal.reserve()
     }
 
     /// Acquires a slot again for a call that parked. Not bounded by the queue: it has
     /// waited already.
-    pub(crate) async fn resume(
-        &self,
-        parked: Parked,
-        deadline: Instant,
-    ) -> Result<Slot, CallError> {
+    pub(crate) async fn resume(&self, parked: Parked, deadline: Instant) -> Result<Slot> {
         let places = self.pass(false, Some(deadline)).await?;
         Ok(Slot {
             _places: places,
@@ -101,11 +93,7 @@ impl Path {
         })
     }
 
-    async fn pass(
-        &self,
-        bounded: bool,
-        deadline: Option<Instant>,
-    ) -> Result<[CallPlace; 4], CallError> {
+    async fn pass(&self, bounded: bool, deadline: Option<Instant>) -> Result<[CallPlace; 4]> {
         Ok([
             self.principal.enter(bounded, deadline).await?,
             self.tool.enter(bounded, deadline).await?,

@@ -59,17 +59,10 @@ impl Host {
 pub struct HostBuilder {
     contents: Vec<Content>,
     withheld: Vec<WithheldTool>,
-    limits: Limits,
-    policy: Policy,
-    approver: Option<Arc<dyn Approver>>,
-    listeners: Vec<Arc<dyn CallListener>>,
+    services: Services,
     recorder: Option<Arc<dyn Recorder>>,
     queues_ended: bool,
     policy_digest: Option<Hash>,
-    tape: Option<Tape>,
-    secrets: Option<Arc<dyn SecretStore>>,
-    buckets: Option<Arc<dyn Buckets>>,
-    transport: Option<Transport>,
     protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
@@ -95,26 +88,26 @@ impl HostBuilder {
 
     /// Sets what is granted, and to whom. Default: [`Policy::empty`], nothing.
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.services.policy = policy;
         self
     }
 
     /// Sets the limits on every call. Default: [`Limits::default`]. A policy's
     /// `[limits]` override them.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.services.limits = limits;
         self
     }
 
     /// Sets who asks people. Default: calls that need approval are denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.approver = Some(Arc::new(approver));
+        self.services.approver = Some(Arc::new(approver));
         self
     }
 
     /// Adds a listener for finished calls, nested ones included. Default: none.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
-        self.listeners.push(listener);
+        self.services.listeners.push(listener);
         self
     }
 
@@ -142,25 +135,25 @@ impl HostBuilder {
     /// [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). What is recorded passes today's policy, schemas, limits
     /// and redaction; no one is asked for approval. Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
-        self.tape = Some(tape.clone());
+        self.services.tape = Some(tape.clone());
         self
     }
 
     /// Sets where secrets come from. Default: there are none.
     pub fn secrets(mut self, secrets: impl SecretStore + 'static) -> Self {
-        self.secrets = Some(Arc::new(secrets));
+        self.services.secrets = Some(Arc::new(secrets));
         self
     }
 
     /// Sets the key-value buckets. Default: none; opening a bucket fails.
     pub fn buckets(mut self, buckets: impl Buckets + 'static) -> Self {
-        self.buckets = Some(Arc::new(buckets));
+        self.services.buckets = Some(Arc::new(buckets));
         self
     }
 
     /// Sets the resolver and TLS roots of outgoing requests. Default: the system's.
     pub fn transport(mut self, transport: Transport) -> Self {
-        self.transport = Some(transport);
+        self.services.transport = Some(transport);
         self
     }
 
@@ -238,19 +231,14 @@ impl HostBuilder {
             machine: machine(&limits, &workspaces, &self.executors),
             workspaces,
             limits,
-            policy: self.policy,
-            approver: self.approver,
-            listeners: self.listeners,
             events: self.shared_state.shared.events.clone(),
             recording: self.recorder.map(|recorder| Recording {
                 recorder,
                 waits_for_end: !self.queues_ended,
                 policy: self.policy_digest,
             }),
-            tape: self.tape,
-            secrets: self.secrets,
-            buckets: self.buckets,
-            transport: self.transport.or_else(Transport::system),
+            transport: self.services.transport.or_else(Transport::system),
+            ..self.services
         };
         let host = Host::build(
             self.contents,
@@ -282,12 +270,15 @@ impl HostBuilder {
 
     /// The limits, with the policy's on top.
     fn effective_limits(&self) -> Limits {
-        self.limits.clone().with(&self.policy.tables().limits)
+        self.services
+            .limits
+            .clone()
+            .with(&self.services.policy.tables().limits)
     }
 
     /// Opens the directories of the policy's workspaces.
     fn workspaces(&self) -> Result<Workspaces, HostError> {
-        let tables = self.policy.tables();
+        let tables = self.services.policy.tables();
         let workspaces = tables.workspaces.iter();
         let named = workspaces.map(|workspace| (workspace.path.to_string(), workspace));
         let named: Vec<_> = named.collect();
@@ -319,13 +310,4 @@ fn machine(
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     let machine = Machine::new(os, arch, limits.memory_bytes.maximum).running(executors.keys());
     workspaces.unusable().fold(machine, Machine::without)
-}
-
-impl std::fmt::Debug for HostBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostBuilder")
-            .field("bundles", &self.contents.len())
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
 }

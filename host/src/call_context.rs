@@ -13,7 +13,7 @@ use toolward_sandbox::files::{FileGrant, FileLimits};
 use toolward_sandbox::run::CallGrant;
 
 use crate::access::Access;
-use crate::api::result::CallError;
+use crate::api::result::Result;
 use crate::call_scope::CallScope;
 use crate::elicitation::Asker;
 use crate::executor::AttemptMemory;
@@ -65,7 +65,7 @@ impl CallContext {
     ///
     /// # Errors
     /// If the call may have no more, or must end for others.
-    pub fn cover(&self, bytes: u64) -> Result<(), CallError> {
+    pub fn cover(&self, bytes: u64) -> Result<()> {
         let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
         memory.cover(bytes).map(drop)
     }

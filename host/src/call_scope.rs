@@ -7,8 +7,8 @@ use toolward_ledger::record::Native;
 
 use crate::api::LOCAL;
 use crate::api::approval::Approver;
+use crate::api::event::Observer;
 use crate::api::facts::{Cancellation, SharedCancellation};
-use crate::api::observer::Observer;
 use crate::elicitation::Answerable;
 use crate::imports::CallBudget;
 
@@ -58,11 +58,11 @@ impl Default for CallScope {
 }
 
 /// The callers of a call; empty if the host's caller made it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct CallChain(Option<Arc<Caller>>);
 
 /// A call that calls another.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(crate) struct Caller {
     /// Its invocation's id.
     pub(crate) invocation: Arc<str>,

@@ -14,21 +14,13 @@ use serde_json::Value;
 use toolward_support::helper::lock;
 
 pub(crate) use questions::{Asker, CheckedQuestions, unavailable};
-pub(crate) use resume::{CallIdentity, Resumed, check, gone};
+pub(crate) use resume::{CallIdentity, RejectedAnswer, Resumed, check, gone};
 
 /// How often one call may ask, so that a driver can't wear a person down.
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
-/// The kinds of questions that a caller can have answered. Default: none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Answerable {
-    /// Forms, by the person behind the caller.
-    pub form: bool,
-    /// Messages, by the caller's model.
-    pub sample: bool,
-    /// The caller's workspace roots.
-    pub roots: bool,
-}
+/// Which questions a caller can have answered.
+pub use toolward_policy::UserGrant as Answerable;
 
 /// What a driver asks for. Its form was checked; its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

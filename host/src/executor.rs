@@ -7,7 +7,6 @@ pub(crate) mod component;
 mod form;
 mod http;
 pub(crate) mod limits;
-mod memory;
 mod replay;
 
 use std::collections::HashMap;
@@ -27,12 +26,11 @@ use toolward_support::report::{Code, codes};
 use self::component::{ComponentExecutor, Preparer};
 use self::form::FormExecutor;
 use self::http::HttpExecutor;
-pub(crate) use self::limits::Clock;
-pub(crate) use self::memory::AttemptMemory;
+pub(crate) use self::limits::{AttemptMemory, Clock};
 pub(crate) use self::replay::RecordedInput;
 use self::replay::ReplayExecutor;
 use crate::api::approval::ShownRequest;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Result};
 use crate::call_context::CallContext;
 use crate::call_scope::CallScope;
 use crate::elicitation::OpenForms;
@@ -68,7 +66,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// What the operator has to set up.
-    fn check(&self, _grant: &Grant) -> Result<(), CallError> {
+    fn check(&self, _grant: &Grant) -> Result<()> {
         Ok(())
     }
 
@@ -81,7 +79,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Why it can't be used, now or ever.
-    fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
+    fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -90,7 +88,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Why no request can be made of them.
-    fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+    fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>> {
         Ok(None)
     }
 
@@ -98,18 +96,17 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Why no driver can carry it out.
-    fn begin(&self, _job: &Job, _call: &mut CallContext) -> Result<(), CallError> {
+    fn begin(&self, _job: &Job, _call: &mut CallContext) -> Result<()> {
         Ok(())
     }
 
     /// Makes one attempt. The host drops it at the [deadline](CallContext::deadline), when other calls need its memory,
     /// and when the call is cancelled.
-    fn attempt<'a>(
-        &'a self,
-        job: &'a mut Job,
-        call: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport>;
+    fn attempt<'a>(&'a self, job: &'a mut Job, call: &'a CallContext) -> Attempt<'a>;
 }
+
+/// An attempt that runs.
+pub type Attempt<'a> = BoxFuture<'a, AttemptReport>;
 
 /// A verified driver, for which an executor is made.
 pub(crate) struct DriverSource {
@@ -183,7 +180,6 @@ pub struct AttemptReport {
 
 /// Who gave the result of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum ResultSource {
     /// The driver.
     #[default]
@@ -196,7 +192,6 @@ pub enum ResultSource {
 
 impl AttemptReport {
     /// An attempt without fuel, memory or logs.
-    #[must_use]
     pub fn new(end: CallEnd) -> Self {
         Self {
             end,
@@ -290,15 +285,11 @@ impl NoPrograms {
 }
 
 impl Executor for NoPrograms {
-    fn check(&self, _grant: &Grant) -> Result<(), CallError> {
+    fn check(&self, _grant: &Grant) -> Result<()> {
         Err(Self::error())
     }
 
-    fn attempt<'a>(
-        &'a self,
-        _job: &'a mut Job,
-        _call: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, _job: &'a mut Job, _call: &'a CallContext) -> Attempt<'a> {
         Box::pin(std::future::ready(AttemptReport::failed(Self::error())))
     }
 }

@@ -302,15 +302,6 @@ impl CallTools for Inner {
     }
 }
 
-impl std::fmt::Debug for Host {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host")
-            .field("limits", &self.inner.services.limits)
-            .field("tools", &self.inner.catalogue.tools().count())
-            .finish_non_exhaustive()
-    }
-}
-
 fn input_required(tool: &str) -> CallError {
     CallError::new(
         ErrorCode::INPUT_REQUIRED,

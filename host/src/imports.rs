@@ -8,8 +8,7 @@ mod tools;
 
 pub use toolward_sandbox::imports::{
     BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
-    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, SecretReply,
-    SecretRequest, ToolReply,
+    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
 };
 
 pub(crate) use self::buckets::{BucketCounters, BucketLimits, CallBuckets};

@@ -29,26 +29,21 @@
 
 mod access;
 mod admission;
-mod api;
+/// What an embedder gives to a host and gets from it. The pipeline and the sandbox speak in these types, too.
+mod api {
+    pub(crate) mod approval;
+    pub(crate) mod event;
+    pub(crate) mod facts;
+    pub(crate) mod request;
+    pub(crate) mod result;
+
+    /// The principal of calls that name none: the user who runs the host's process.
+    pub const LOCAL: &str = "local";
+}
 mod builder;
 mod call_context;
 mod call_scope;
 mod catalogue;
-/// From component bytes to something that can be instantiated.
-pub mod compile {
-    pub use toolward_sandbox::compile::{
-        Ahead, Broker, BrokerBuilder, BrokerCommand, Cache, CompileCost, CompileError,
-        CompileLimits, CompileReason, Compiler, InProcess, broker,
-    };
-}
-/// Confines a process that runs guests, so that a guest that escapes the engine reaches little. What a host needs of
-/// the profiles of `toolward-confine`.
-pub mod confine {
-    pub use toolward_confine::{
-        ALLOWED_CALLS, ConfineError, Confined, Confinement, FilesConfined, Group, Network, Part,
-        State, SystemCalls, only_files, outlook, outlook_with,
-    };
-}
 pub mod digest;
 mod elicitation;
 mod events;
@@ -61,7 +56,19 @@ pub mod memory;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod named;
-mod pipeline;
+/// The stages of a call in their order, each a module that takes what only the stage
+/// before it makes: `resolve`, `validate`, `authorise`, `approve`, `prepare`, then
+/// `dispatch`, which admits and runs it. [`crate::host`] takes a call through them, and writes what they return to
+/// `call_record`.
+mod pipeline {
+    pub(crate) mod approve;
+    pub(crate) mod authorise;
+    pub(crate) mod call_record;
+    pub(crate) mod candidates;
+    pub(crate) mod dispatch;
+    pub(crate) mod resolve;
+    pub(crate) mod validate;
+}
 mod recording;
 mod redact;
 mod requirements;
@@ -72,18 +79,23 @@ mod tape;
 mod validation_pool;
 
 pub use admission::ReadProgress;
+/// Confines a process that runs guests, so that a guest that escapes the engine reaches little.
+pub use toolward_confine as confine;
+pub use toolward_sandbox::compile;
+
 pub use api::LOCAL;
 pub use api::approval::{
     ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
     ShownRequest, Verdict,
 };
-pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
+pub use api::event::{
+    CallCost, CallDecision, CallEvent, CallEventKind, Compiling, EventFilter, Observer, PrincipalId,
+};
 pub use api::facts::{CALL_LOG, CallFacts, CallListener, CallStage, RefusedCall, Tried};
 pub use api::facts::{Cancellation, SharedCancellation};
-pub use api::observer::{Compiling, Observer};
 pub use api::request::Request;
 pub use api::result::{
-    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
+    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogLevel,
     LogRecord, Origin, Output, Reply, ResourceBody, Role, WorldErrorCode,
 };
 pub use builder::HostBuilder;
@@ -99,12 +111,11 @@ pub use compile::{
 };
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
-pub use executor::{AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
+pub use executor::{Attempt, AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
 pub use host::Host;
 pub use imports::{
     BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
-    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, SecretReply,
-    SecretRequest, ToolReply,
+    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
 };
 pub use requirements::Requirements;
 pub use shared_state::{SharedState, UnreadResult};
@@ -115,8 +126,8 @@ pub use toolward_sandbox::engine::EngineProfile;
 pub use toolward_sandbox::error::HostError;
 pub use toolward_sandbox::exceeded::{DeadlinePassed, Exceeded};
 pub use toolward_sandbox::invocation::{
-    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, Invocation, QuestionAnswer,
-    QuestionReply, Resumption, ToolCall,
+    CallEnd, DriverAsk, DriverForm, DriverOutput, DriverQuestion, InputRequest, Invocation,
+    QuestionAnswer, QuestionReply, Resumption, ToolCall,
 };
 pub use toolward_sandbox::violations::{EndsCall, Violation, ViolationKind};
 
@@ -127,3 +138,15 @@ pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
     toolward_sandbox::files::PlanError::CODES,
 ];
 pub use toolward_state::{Denials, DenialsError};
+
+/// Types whose debug form is their name: they hold inputs, secrets or much state.
+macro_rules! opaque {
+    ($($type:ident),*) => {
+        $(impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($type), "(..)"))
+            }
+        })*
+    };
+}
+opaque!(Request, HostBuilder, Host, SharedState, Tape);

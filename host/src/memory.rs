@@ -167,9 +167,7 @@ impl Watch {
 /// machine is busy with something else.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds))
+    Duration::try_from(time).unwrap_or_default()
 }
 
 #[cfg(test)]

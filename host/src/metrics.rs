@@ -135,7 +135,6 @@ pub struct HostMetrics {
 
 impl CallMetrics {
     /// No counts yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -6,19 +6,19 @@
 
 mod name;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolward_sandbox::result::Limited;
 use toolward_state::{
     Begun, CallEnding, CallId, Calls, HostState, Keys, MAX_REPLY_BYTES, StateError, StoredReply,
     detach, settled,
 };
 
 use crate::api::facts::CallFacts;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin, Output};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin, Output, Result};
 use name::custom;
 pub(crate) use name::{CallName, Named};
 
@@ -69,7 +69,7 @@ impl NamedCalls {
         name: &CallName,
         driver: &str,
         deadline: Instant,
-    ) -> Result<String, CallError> {
+    ) -> Result<String> {
         let hash = || self.keys.id_hash(name.for_driver(driver), deadline);
         let hash = settled(deadline, hash).await.map_err(|error| {
             tracing::error!(%error, "a driver's idempotency key can't be made");
@@ -88,7 +88,7 @@ impl NamedCalls {
         &self,
         name: &Arc<CallName>,
         wait: Duration,
-    ) -> Result<Result<RunningCall, Box<KeptReply>>, CallError> {
+    ) -> Result<Result<RunningCall, Box<KeptReply>>> {
         let started = Instant::now();
         let until = started.checked_add(wait).unwrap_or(started);
         let call = name.new_call();
@@ -192,7 +192,7 @@ fn busy(waiting: usize) -> CallError {
 
 /// A reply that was kept.
 pub(crate) struct KeptReply {
-    pub(crate) result: Result<Output, CallError>,
+    pub(crate) result: Result<Output>,
     pub(crate) source: ReplySource,
 }
 
@@ -208,10 +208,7 @@ pub(crate) struct ReplySource {
 
 impl KeptReply {
     /// The bytes of a result, with where it came from. `None` if they are too many.
-    pub(crate) fn write(
-        result: &Result<Output, CallError>,
-        facts: &CallFacts,
-    ) -> Option<Arc<[u8]>> {
+    pub(crate) fn write(result: &Result<Output>, facts: &CallFacts) -> Option<Arc<[u8]>> {
         let source = ReplySource {
             invocation: facts.invocation.clone(),
             driver: facts.driver.clone(),
@@ -228,10 +225,10 @@ impl KeptReply {
                 (error.cause.as_ref(), (Some(without_cause), &[][..], source))
             }
         };
-        let mut bytes = Bounded(Vec::new());
+        let mut bytes = Limited::new(MAX_REPLY_BYTES);
         serde_json::to_writer(&mut bytes, first.unwrap_or(&Value::Null)).ok()?;
         serde_json::to_writer(&mut bytes, &(first.is_some(), rest)).ok()?;
-        Some(bytes.0.into())
+        Some(bytes.bytes.into())
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
@@ -253,30 +250,13 @@ impl KeptReply {
     }
 }
 
-/// Takes no more than a reply may have.
-struct Bounded(Vec<u8>);
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.0.len().saturating_add(bytes.len());
-        if length as u64 > MAX_REPLY_BYTES {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use serde_json::json;
     use toolward_policy::LimitName;
+    use toolward_sandbox::exceeded::Exceeded;
 
     use super::*;
     use crate::api::result::{
@@ -343,7 +323,7 @@ mod tests {
         let error = Err(error);
         assert_eq!(kept(&error).result, error);
         let limited = CallError::of(ErrorCode::RATE_LIMITED, "full");
-        let limited = Err(limited.with_limit((LimitName::Queue, 2, 1)));
+        let limited = Err(limited.with_limit(Exceeded::new(LimitName::Queue, 2, 1)));
         assert_eq!(kept(&limited).result, limited);
         for cause in [Value::Null, deep] {
             let failed = CallError::of(ErrorCode::UPSTREAM_ERROR, "");

@@ -69,29 +69,39 @@ impl Redactor {
     /// over the original bytes, never over replacements, which may contain a value
     /// themselves.
     fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut searches: Vec<Search<'_>> = self
-            .hidden
-            .iter()
-            .filter_map(|hidden| Search::new(bytes, hidden.value.bytes()))
+        let hidden = self.hidden.iter().map(|hidden| hidden.value.bytes());
+        let mut searches: Vec<_> = hidden
+            .map(|value| {
+                let places = memmem::find_iter(bytes, value);
+                let ends = move |at: usize| (at, at.saturating_add(value.len()));
+                places.map(ends).peekable()
+            })
             .collect();
-        if searches.is_empty() {
-            return None;
-        }
-        self.found.fetch_add(1, Ordering::Relaxed);
-        let mut result = Vec::with_capacity(bytes.len());
+        let mut result = Vec::new();
         let mut copied = 0;
-        while let Some(start) = searches.iter().filter_map(|search| search.at).min() {
-            // Overlapping values are replaced as one, so that no part of either is
-            // left.
-            let mut end = start;
-            let overlaps =
-                |search: &&mut Search<'_>, end| search.at.is_some_and(|at| at == start || at < end);
-            while let Some(search) = searches.iter_mut().find(|search| overlaps(search, end)) {
-                end = end.max(search.pass());
+        while let Some((start, mut end)) = searches
+            .iter_mut()
+            .filter_map(|one| one.peek())
+            .min()
+            .copied()
+        {
+            if result.is_empty() {
+                self.found.fetch_add(1, Ordering::Relaxed);
+                result.reserve(bytes.len());
+            }
+            // Values that overlap become one.
+            let overlaps = |&(at, _): &(usize, usize), end| at == start || at < end;
+            while let Some((_, last)) =
+                (searches.iter_mut()).find_map(|one| one.next_if(|found| overlaps(found, end)))
+            {
+                end = end.max(last);
             }
             result.extend_from_slice(bytes.get(copied..start).unwrap_or_default());
             result.extend_from_slice(REDACTED.as_bytes());
             copied = end;
+        }
+        if result.is_empty() {
+            return None;
         }
         result.extend_from_slice(bytes.get(copied..).unwrap_or_default());
         Some(result)
@@ -292,31 +302,6 @@ impl Redactor {
         for record in &mut captured.logs {
             self.record(record);
         }
-    }
-}
-
-/// The occurrences of one value, from the first to the last.
-struct Search<'a> {
-    bytes: &'a [u8],
-    value: &'a [u8],
-    /// Where the next one starts.
-    at: Option<usize>,
-}
-
-impl<'a> Search<'a> {
-    /// `None` without an occurrence.
-    fn new(bytes: &'a [u8], value: &'a [u8]) -> Option<Self> {
-        let at = Some(memmem::find(bytes, value)?);
-        Some(Self { bytes, value, at })
-    }
-
-    /// Moves to the next occurrence; returns the end of this one.
-    fn pass(&mut self) -> usize {
-        let at = self.at.unwrap_or(self.bytes.len());
-        let end = at.saturating_add(self.value.len());
-        let rest = self.bytes.get(end..).unwrap_or_default();
-        self.at = memmem::find(rest, self.value).map(|next| end.saturating_add(next));
-        end
     }
 }
 

@@ -15,7 +15,6 @@ const HTTP: u16 = 80;
 
 /// What the drivers that policy lets run need together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Requirements {
     /// Host directories that are read.
     pub read: BTreeSet<PathBuf>,

@@ -16,6 +16,7 @@ use crate::secrets::SecretStore;
 use crate::tape::Tape;
 
 /// Everything beyond bundles that calls depend on.
+#[derive(Default)]
 pub(crate) struct Services {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,

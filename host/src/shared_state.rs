@@ -1,7 +1,6 @@
 //! What hosts that replace each other share: withdrawn bundles, admission, engine and
 //! turns.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::admission::{Admission, MemoryLease, ReadProgress};
@@ -66,7 +65,6 @@ impl Default for SharedState {
 
 impl SharedState {
     /// A state for new hosts.
-    #[must_use]
     pub fn new() -> Self {
         Self::local(None, None)
     }
@@ -74,7 +72,6 @@ impl SharedState {
     /// A state whose hosts make the idempotency keys that drivers get for ids of callers
     /// ([`Request::named`](crate::Request::named)) with this secret. All processes of an installation should have
     /// the same, and keep it: then a service gets the same key for an id after a restart. By default it is random.
-    #[must_use]
     pub fn keyed(secret: [u8; 32]) -> Self {
         Self::local(Some(secret), None)
     }
@@ -92,7 +89,6 @@ impl SharedState {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn local(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self::of(Arc::new(Local::new(id_secret, denials)))
     }
@@ -220,12 +216,6 @@ impl SharedState {
     /// How many events of all hosts of this state were lost to readers that lagged.
     pub fn events_lost(&self) -> u64 {
         self.shared.events.lost()
-    }
-}
-
-impl fmt::Debug for SharedState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedState(..)")
     }
 }
 

@@ -16,7 +16,7 @@ use toolward_policy::{LimitName, own};
 use toolward_state::{PlaceLimits, places_of_process};
 
 use crate::admission::{Gate, Gates};
-use crate::api::result::CallError;
+use crate::api::result::{CallError, Result};
 
 /// Bytes of JSON times weight of the schema. A check below it takes microseconds, and a
 /// few milliseconds at worst, so moving it to a thread does not pay.
@@ -77,8 +77,8 @@ impl ValidationPool {
         principal: &str,
         deadline: Instant,
         late: impl Fn() -> CallError,
-        check: impl FnOnce() -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, CallError> {
+        check: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let own = self.of(principal);
         let work = pin!(async {
             // Waiting for a share holds no permit of the pool.

@@ -125,7 +125,7 @@ pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<C
 }
 
 /// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     pub(crate) os: String,
     pub(crate) arch: String,

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use toolward_host::secrets::read_file;
-use toolward_policy::{ExecLimits, WorkspaceAccess};
+use toolward_policy::WorkspaceAccess;
 
 use crate::file::{ExecProblem, Program};
 use crate::frame::Start;
@@ -65,58 +64,43 @@ fn own_users() -> io::Result<bool> {
 
 /// A line whose files are open.
 pub(crate) struct OpenLine {
-    command: PathBuf,
+    pub(crate) rule: Line,
     /// The program, or why it can't be run.
     pub(crate) program: Result<Program, ExecProblem>,
-    pub(crate) args: Vec<String>,
-    env: Vec<(String, Source)>,
-    pub(crate) network: bool,
-    pub(crate) processes: bool,
     pub(crate) workspaces: Vec<(File, WorkspaceAccess)>,
-    pub(crate) limits: ExecLimits,
 }
 
 impl OpenLine {
-    pub(crate) fn open(line: Line) -> Self {
-        let program = Program::open(&line.command, line.interpreter.as_ref());
+    pub(crate) fn open(rule: Line) -> Self {
+        let mut program = Program::open(&rule.command, rule.interpreter.as_ref());
         let mut workspaces = Vec::new();
-        let mut problem = None;
-        for (path, access) in line.workspaces {
+        for (path, access) in &rule.workspaces {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            match rustix::fs::open(&path, flags, Mode::empty()) {
-                Ok(open) => workspaces.push((File::from(open), access)),
+            match rustix::fs::open(path, flags, Mode::empty()) {
+                Ok(open) => workspaces.push((File::from(open), *access)),
                 Err(error) => {
-                    let problem_of = ExecProblem::Workspace {
-                        path,
+                    program = Err(ExecProblem::Workspace {
+                        path: path.clone(),
                         problem: error.to_string(),
-                    };
-                    problem = Some(problem_of);
+                    });
                 }
             }
         }
         Self {
-            command: line.command.path,
-            program: match problem {
-                Some(problem) => Err(problem),
-                None => program,
-            },
-            args: line.args,
-            env: line.env,
-            network: line.network,
-            processes: line.processes,
+            rule,
+            program,
             workspaces,
-            limits: line.limits,
         }
     }
 
     /// The path of the program, which it gets as its own name.
     pub(crate) fn name(&self) -> String {
-        self.command.to_string_lossy().into_owned()
+        self.rule.command.path.to_string_lossy().into_owned()
     }
 
     /// The variables, with their values as they are now.
     pub(crate) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
-        let each = self.env.iter().map(|(name, source)| {
+        let each = self.rule.env.iter().map(|(name, source)| {
             let missing = |problem: &str| ExecProblem::Secret {
                 name: name.clone(),
                 problem: problem.to_owned(),

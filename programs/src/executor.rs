@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolward_host::{
-    AttemptReport, BoxFuture, CallContext, CallError, Captured, DriverOutput, ErrorClass,
-    ErrorCode, Executor, Job, LOCAL, SecretRequest,
+    Attempt, AttemptReport, CallContext, CallError, Captured, DriverOutput, ErrorClass, ErrorCode,
+    Executor, Job, LOCAL,
 };
 use toolward_policy::{ExecRule, Grant};
 
@@ -64,12 +64,8 @@ impl ProgramExecutor {
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
         for slug in rule.env.keys() {
-            let value = context
-                .imports()
-                .secret(SecretRequest::Reveal(slug.clone()));
-            value
-                .await
-                .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
+            let value = context.imports().reveal(slug.clone()).await;
+            value.map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
         let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
@@ -114,11 +110,7 @@ impl Executor for ProgramExecutor {
         self.line(grant).map(drop)
     }
 
-    fn attempt<'a>(
-        &'a self,
-        job: &'a mut Job,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
         Box::pin(self.run(job, context))
     }
 }

@@ -123,10 +123,7 @@ impl Request {
         is_first: bool,
         input_bytes: usize,
     ) -> io::Result<Option<(Self, Vec<u8>)>> {
-        let most = match is_first {
-            true => START_BYTES,
-            false => SMALL,
-        };
+        let most = if is_first { START_BYTES } else { SMALL };
         receive(from, most, |request| match request {
             Self::Run {
                 is_trial: false, ..

@@ -37,7 +37,7 @@ pub(crate) fn run(
     input: Option<&[u8]>,
     cancelled: impl Fn() -> bool,
 ) -> Run {
-    let deadline = Instant::now().checked_add(line.limits.timeout());
+    let deadline = Instant::now().checked_add(line.rule.limits.timeout());
     let deadline = deadline.unwrap_or_else(Instant::now);
     if cancelled() {
         return Ending::Cancelled.into();
@@ -45,7 +45,7 @@ pub(crate) fn run(
     match started(broker, line, input) {
         Err(problem) => Ending::Refused(problem).into(),
         Ok(mut running) => {
-            let output_bytes = usize::try_from(line.limits.output_bytes).unwrap_or(usize::MAX);
+            let output_bytes = usize::try_from(line.rule.limits.output_bytes).unwrap_or(usize::MAX);
             running.watch(deadline, output_bytes, cancelled)
         }
     }
@@ -65,14 +65,14 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
         script: (program.interpreter.as_ref()).map(|script| Script {
             argument: script.argument.clone(),
         }),
-        args: line.args.clone(),
+        args: line.rule.args.clone(),
         env,
-        network: line.network,
+        network: line.rule.network,
         // What it started could outlive it elsewhere.
-        processes: line.processes && isolated,
+        processes: line.rule.processes && isolated,
         counted: broker.counted,
         workspaces: line.workspaces.iter().map(|(_, access)| *access).collect(),
-        limits: line.limits,
+        limits: line.rule.limits,
         trial: input.is_none(),
     };
     let unstarted = |error: io::Error| ExecProblem::Unstarted(error.to_string());

@@ -52,11 +52,8 @@ struct Senders {
     ended: oneshot::Sender<Run>,
 }
 
-/// The other ends of [`Senders`].
-struct Receivers {
-    taken: oneshot::Receiver<()>,
-    ended: oneshot::Receiver<Run>,
-}
+/// Whether a request was taken, and how its program ended.
+type Receivers = (oneshot::Receiver<()>, oneshot::Receiver<Run>);
 
 /// Ends a run that nobody waits for any more.
 struct Cancel {
@@ -92,7 +89,7 @@ impl Link {
     /// A run that is dropped before the broker has taken it never starts, however late the broker reads of it.
     pub(crate) async fn run(&self, line: usize, input: Option<String>) -> Result<Run, String> {
         let outgoing = self.listen()?;
-        let Some((id, receivers)) = self.shared.register()? else {
+        let Some((id, (taken, ended))) = self.shared.register()? else {
             return Ok(Ending::Busy.into());
         };
         let is_trial = input.is_none();
@@ -106,7 +103,7 @@ impl Link {
             outgoing: outgoing.clone(),
             shared: self.shared.clone(),
         };
-        match tokio::time::timeout(TAKEN_WITHIN, receivers.taken).await {
+        match tokio::time::timeout(TAKEN_WITHIN, taken).await {
             Err(_elapsed) => return Ok(Ending::Silent.into()),
             Ok(Ok(())) => {
                 let mut frames = Vec::new();
@@ -117,7 +114,7 @@ impl Link {
             // It was refused, or the connection has ended.
             Ok(Err(_)) => {}
         }
-        let run = receivers.ended.await.map_err(|_| self.shared.gone());
+        let run = ended.await.map_err(|_| self.shared.gone());
         drop(cancel);
         run
     }
@@ -173,11 +170,7 @@ impl Shared {
             ended,
         };
         waiting.senders.insert(id, senders);
-        let receivers = Receivers {
-            taken: is_taken,
-            ended: has_ended,
-        };
-        Ok(Some((id, receivers)))
+        Ok(Some((id, (is_taken, has_ended))))
     }
 
     /// Hands the broker's answers to those who wait for them, until the connection ends.

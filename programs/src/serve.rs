@@ -7,14 +7,14 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::broker::Broker;
 use crate::file::ExecProblem;
 use crate::frame::{Answer, Ending, PROTOCOL, Request, Run};
 use crate::job;
-use toolward_support::helper::connection;
 use toolward_support::helper::frames::send;
+use toolward_support::helper::{connection, lock};
 
 /// Programs that run at once.
 const AT_ONCE: usize = 16;
@@ -82,7 +82,7 @@ impl Serving {
             match request {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
-                    let mut running = self.running();
+                    let mut running = lock(&self.running);
                     match running.get(&id) {
                         Some(State::Running(cancelled)) => cancelled.store(true, Ordering::Relaxed),
                         Some(State::Taken { .. }) => {
@@ -107,7 +107,7 @@ impl Serving {
                         self.answer(id, &Ending::Refused(problem).into());
                         continue;
                     }
-                    let mut running = self.running();
+                    let mut running = lock(&self.running);
                     if running.contains_key(&id) {
                         return Err(io::Error::other("a run that is there already"));
                     }
@@ -119,7 +119,7 @@ impl Serving {
                     running.insert(id, State::Taken { line, input });
                     drop(running);
                     // Without a host, reading its requests fails, too.
-                    let _ = send(&mut *self.host(), &Answer::Taken { id }, &[]);
+                    let _ = send(&mut *lock(&self.host), &Answer::Taken { id }, &[]);
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Serving {
 
     /// Starts a run that was taken, unless it was cancelled in the meantime.
     fn go<'s>(&'s self, id: u64, scope: &'s std::thread::Scope<'s, '_>) {
-        let mut running = self.running();
+        let mut running = lock(&self.running);
         let (line, input) = match running.remove(&id) {
             Some(State::Taken { line, input }) => (line, input),
             Some(state) => {
@@ -148,7 +148,7 @@ impl Serving {
             let ended = line.map_or(Ending::Cancelled.into(), |line| {
                 job::run(&self.broker, line, input.as_deref(), cancelled)
             });
-            self.running().remove(&id);
+            lock(&self.running).remove(&id);
             self.answer(id, &ended);
             self.threads.fetch_sub(1, Ordering::Relaxed);
         };
@@ -158,13 +158,13 @@ impl Serving {
                 .is_ok();
         if !spawned {
             self.threads.fetch_sub(1, Ordering::Relaxed);
-            self.running().remove(&id);
+            lock(&self.running).remove(&id);
             self.answer(id, &Ending::Busy.into());
         }
     }
 
     fn cancel_all(&self) {
-        for state in self.running().values() {
+        for state in lock(&self.running).values() {
             if let State::Running(cancelled) = state {
                 cancelled.store(true, Ordering::Relaxed);
             }
@@ -173,14 +173,6 @@ impl Serving {
 
     /// Ignores errors: if the host is gone, reading its requests fails, too.
     fn answer(&self, id: u64, ended: &Run) {
-        let _ = ended.write(&mut *self.host(), id);
-    }
-
-    fn host(&self) -> MutexGuard<'_, UnixStream> {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, State>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        let _ = ended.write(&mut *lock(&self.host), id);
     }
 }

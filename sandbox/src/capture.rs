@@ -1,11 +1,12 @@
 //! Standard output and error of a guest: kept in memory up to a cap, never
 //! written to a stream of the host's own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use toolward_policy::LimitName;
+use toolward_support::helper::lock;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
@@ -37,7 +38,7 @@ impl Capture {
 
     /// Takes what was captured so far, as text; invalid UTF-8 is replaced.
     pub(crate) fn take(&self) -> String {
-        let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes = std::mem::take(&mut *lock(&self.bytes));
         match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -47,7 +48,7 @@ impl Capture {
     fn append(&self, new: &[u8]) -> Result<(), Exceeded> {
         // The buffer doubles as it grows.
         self.held.keep((new.len() as u64).saturating_mul(2));
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = lock(&self.bytes);
         let room = usize::try_from(self.capacity)
             .unwrap_or(usize::MAX)
             .saturating_sub(bytes.len());

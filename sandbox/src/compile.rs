@@ -3,28 +3,26 @@
 //! before from the cache.
 
 mod artifact;
-mod artifact_signature;
 pub mod broker;
 mod cache;
-mod error;
 mod limits;
 mod worker;
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolward_signing::Digest;
+use toolward_support::helper::lock;
 use wasmtime::Engine;
 pub use wasmtime::component::Component;
 
 pub use broker::{Broker, BrokerBuilder, BrokerCommand};
 pub use cache::Cache;
-pub use error::{CompileError, CompileReason};
-pub use limits::{Ahead, CompileCost, CompileLimits};
+pub use limits::{Ahead, CompileCost, CompileError, CompileLimits, CompileReason};
 
-use self::artifact_signature::Claim;
+use self::artifact::Claim;
 use crate::engine::{EngineProfile, Ready, compiling_engine};
 
 /// Compiles components. The input is hostile, and wasmtime does not treat a costly
@@ -92,18 +90,14 @@ pub struct Callers(Mutex<Vec<Arc<str>>>);
 impl Callers {
     /// Adds a call of this principal.
     pub fn add(&self, principal: &str) {
-        let mut callers = self.lock();
+        let mut callers = lock(&self.0);
         if !callers.iter().any(|caller| **caller == *principal) {
             callers.push(principal.into());
         }
     }
 
     fn now(&self) -> Vec<Arc<str>> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).clone()
     }
 }
 
@@ -134,11 +128,7 @@ impl CompileBackend {
     /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
     /// where the engine doesn't load it, [`Self::load`] returns the reason.
     pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
-        let engine = &ready.engine;
-        let claim = Claim {
-            component: digest,
-            engine: &ready.engine_hash,
-        };
+        let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {
             Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),
             Self::Broker(broker) => broker.cached(engine, claim, most_bytes),
@@ -156,15 +146,17 @@ impl CompileBackend {
         callers: &Callers,
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
-        let claim = Claim {
-            component: digest,
-            engine: &ready.engine_hash,
-        };
+        let claim = claim(ready, digest);
         match self {
             Self::Own { compiler, cache } => own(ready, &**compiler, cache.as_deref(), claim, wasm),
             Self::Broker(broker) => broker.load(&ready.engine, claim, wasm, callers, watch),
         }
     }
+}
+
+fn claim<'a>(ready: &'a Ready, component: &'a Digest) -> Claim<'a> {
+    let engine = &ready.engine_hash;
+    Claim { component, engine }
 }
 
 fn own(

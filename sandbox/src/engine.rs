@@ -13,11 +13,12 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, ModuleVersionStrategy,
     PoolingAllocationConfig,
 };
+use wasmtime_wasi::p2::bindings::random::insecure_seed;
 
 use crate::error::HostError;
 use crate::limiter::{MEMORIES, MemoryLayout, TABLES};
-use crate::state::State;
-use crate::world;
+use crate::state::{InsecureSeed, State};
+use crate::{files, http, keyvalue, sockets, v0_1};
 
 /// Fuel between two yields: well below a millisecond of work; at this interval the
 /// yields have no measurable cost.
@@ -113,7 +114,7 @@ impl EngineProfile {
                 (compact, engine)
             }
         };
-        let linker = world::linker(&engine).map_err(|error| HostError::Engine(error.into()))?;
+        let linker = linker(&engine).map_err(|error| HostError::Engine(error.into()))?;
         Ok(Arc::new(Ready {
             profile,
             engine_hash: EngineHash::of(&engine),
@@ -171,6 +172,24 @@ impl std::fmt::Debug for Ready {
             .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
+}
+
+/// A linker with WASI 0.2 and the imports of all versions. Built once per engine.
+fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    files::add_to_linker(&mut linker, State::files)?;
+    keyvalue::add_to_linker(&mut linker, State::buckets)?;
+    sockets::add_to_linker(&mut linker)?;
+    // The host's own seed in the place of wasmtime-wasi's.
+    linker.allow_shadowing(true);
+    insecure_seed::add_to_linker::<_, InsecureSeed>(&mut linker, |state| {
+        &mut state.import().insecure_seed
+    })?;
+    linker.allow_shadowing(false);
+    http::view::add_to_linker(&mut linker, State::http)?;
+    v0_1::add_to_linker(&mut linker)?;
+    Ok(linker)
 }
 
 /// Whether the kernel can find which pages of a memory were written (`PAGEMAP_SCAN`), so

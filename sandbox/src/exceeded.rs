@@ -1,15 +1,18 @@
 //! The errors that end a guest at once: an exceeded limit, or its deadline.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use toolward_policy::LimitName;
 
 /// A guest asked for more than a limit allows. Raised as a host error, which ends the
 /// guest at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("limit `{limit}` exceeded: {used} of {allowed} allowed")]
 pub struct Exceeded {
     /// Which limit.
+    #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
     /// What the guest asked for in total.
     pub used: u64,
@@ -17,12 +20,12 @@ pub struct Exceeded {
     pub allowed: u64,
     /// For the limit on memory: whether memory that the host holds for the guest
     /// exceeded it, and not the guest's own. Callers see one limit.
+    #[serde(skip)]
     pub by_host: bool,
 }
 
 impl Exceeded {
     /// A limit on what the guest itself has.
-    #[must_use]
     pub const fn new(limit: LimitName, used: u64, allowed: u64) -> Self {
         Self {
             limit,
@@ -32,8 +35,12 @@ impl Exceeded {
         }
     }
 
+    /// A limit that was exceeded by an amount that is not known.
+    pub const fn over(limit: LimitName, allowed: u64) -> Self {
+        Self::new(limit, allowed.saturating_add(1), allowed)
+    }
+
     /// Marks it as caused by memory that the host holds for the guest.
-    #[must_use]
     pub const fn by_host(self) -> Self {
         Self {
             by_host: true,
@@ -42,17 +49,12 @@ impl Exceeded {
     }
 }
 
-impl fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "limit `{}` exceeded: {} of {} allowed",
-            self.limit, self.used, self.allowed
-        )
-    }
+fn limit_name<'de, D: Deserializer<'de>>(from: D) -> Result<LimitName, D::Error> {
+    let name = String::deserialize(from)?;
+    let mut all = LimitName::ALL.iter();
+    let found = all.find(|limit| limit.as_str() == name).copied();
+    found.ok_or_else(|| D::Error::custom("not a limit of this host"))
 }
-
-impl std::error::Error for Exceeded {}
 
 /// Adds to a counter, or leaves it unchanged if the sum would exceed the limit.
 pub fn take(
@@ -69,13 +71,6 @@ pub fn take(
 }
 
 /// The deadline passed while the guest was calling the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline has passed")]
 pub struct DeadlinePassed;
-
-impl fmt::Display for DeadlinePassed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline has passed")
-    }
-}
-
-impl std::error::Error for DeadlinePassed {}

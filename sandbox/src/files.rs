@@ -59,15 +59,8 @@ pub(crate) struct Ctx(Option<Arc<Shared>>);
 impl Ctx {
     /// For one attempt of a call; its attempts share counters and violations.
     pub(crate) fn new(grant: FileGrant, violations: Violations, held: held::Shared) -> Self {
-        let FileGrant {
-            plan,
-            limits,
-            counters,
-        } = grant;
         Self(Some(Arc::new(Shared {
-            plan,
-            limits,
-            counters,
+            grant,
             violations,
             exceeded: OnceLock::new(),
             held,
@@ -135,9 +128,7 @@ fn start_blocking<R: Send + 'static>(
 /// What everything that an attempt opened shares.
 #[derive(Debug)]
 struct Shared {
-    plan: Arc<Plan>,
-    limits: FileLimits,
-    counters: Arc<FileCounters>,
+    grant: FileGrant,
     violations: Violations,
     /// The limit that a stream's write exceeded. The stream reports it at its next
     /// operation, which a guest may never call.
@@ -162,11 +153,11 @@ pub(crate) const LISTING: u64 = 128 << 10;
 impl Shared {
     /// One of the files that may be open; it takes `bytes` of the host's memory.
     fn open(&self, bytes: u64) -> Result<Slot, Exceeded> {
-        self.counters.open(&self.limits, self.held.hold(bytes))
+        (self.grant.counters).open(&self.grant.limits, self.held.hold(bytes))
     }
 
     fn threads(&self) -> &Arc<Semaphore> {
-        self.counters.threads()
+        self.grant.counters.threads()
     }
 
     /// Runs `work` on a path, on a thread that may block.

@@ -3,11 +3,10 @@
 use toolward_contract::driver::{ForeignResult, ForeignWorld};
 use toolward_contract::json::{JsonErrorKind, parse_within};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
-use wasmtime::{Engine, Result, Store};
+use wasmtime::{Result, Store};
 
-use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput, Invocation};
-use crate::limits::CallLimits;
-use crate::state::State;
+use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput};
+use crate::state::{Execution, State, World, WorldCall};
 use crate::wit;
 
 /// A component of such a world.
@@ -29,35 +28,18 @@ impl Tool {
     }
 }
 
-/// A call of such a component.
-pub(crate) struct ToolCall<'a> {
-    tool: &'a Tool,
-    input: &'a str,
-}
-
-impl<'a> ToolCall<'a> {
-    pub(crate) fn new(tool: &'a Tool, invocation: &'a Invocation) -> Self {
-        Self {
-            tool,
-            input: &invocation.input,
-        }
-    }
-
-    pub(crate) async fn execute(
-        &self,
-        store: &mut Store<State>,
-        limits: &CallLimits,
-    ) -> Result<DriverEnd> {
+impl Tool {
+    async fn run(&self, store: &mut Store<State>, call: WorldCall<'_>) -> Result<DriverEnd> {
         let Tool {
             world,
             component,
             execute,
-        } = self.tool;
+        } = self;
         let instance = component.instantiate_async(&mut *store).await?;
         let function = instance
             .get_typed_func::<(&[u8],), (Result<Vec<u8>, String>,)>(&mut *store, execute)?;
         let (returned,) = function
-            .call_async(&mut *store, (self.input.as_bytes(),))
+            .call_async(&mut *store, (call.invocation.input.as_bytes(),))
             .await?;
         let result = match returned {
             Ok(bytes) => {
@@ -65,7 +47,7 @@ impl<'a> ToolCall<'a> {
                 limiter.held.keep(bytes.len() as u64);
                 limiter.settle()?;
                 let mut left = limiter.memory_left();
-                match parse_within(&bytes, &limits.json, &mut left) {
+                match parse_within(&bytes, &call.limits.json, &mut left) {
                     Err(error) if error.kind == JsonErrorKind::TooMuchMemory => {
                         return Err(wit::no_memory(store));
                     }
@@ -85,8 +67,10 @@ impl<'a> ToolCall<'a> {
             }),
         })
     }
+}
 
-    pub(crate) fn engine(&self) -> &Engine {
-        self.tool.component.engine()
+impl World for Tool {
+    fn execute<'s>(&'s self, store: &'s mut Store<State>, call: WorldCall<'s>) -> Execution<'s> {
+        Box::pin(self.run(store, call))
     }
 }

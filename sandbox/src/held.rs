@@ -69,9 +69,8 @@ impl Held {
 
     /// Gives back a part of what is held with a handle.
     pub(crate) fn sub(&mut self, number: u32, bytes: u64) {
-        let own = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.by_handle.get_mut(index));
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let own = self.by_handle.get_mut(index);
         let Some(own) = own else { return };
         let bytes = bytes.min(*own);
         *own = own.saturating_sub(bytes);
@@ -80,9 +79,8 @@ impl Held {
 
     /// Gives back all that is held with a handle, and returns how much it was.
     pub(crate) fn free(&mut self, number: u32) -> u64 {
-        let own = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.by_handle.get_mut(index));
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let own = self.by_handle.get_mut(index);
         let bytes = own.map_or(0, std::mem::take);
         self.bytes = self.bytes.saturating_sub(bytes);
         bytes

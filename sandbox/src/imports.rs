@@ -5,13 +5,13 @@ use std::future::ready;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use serde::Serialize;
 use serde_json::Value;
 use toolward_contract::json as strict;
 use toolward_egress::{BoxError, Error as EgressError, Timeouts};
 use toolward_state::Error as StateError;
 pub use toolward_state::{BoxFuture, BucketOperation, BucketReply};
 
+pub use crate::bindings::toolward::driver::progress::Update as Progress;
 use crate::exceeded::{DeadlinePassed, Exceeded};
 use crate::invocation::ToolCall;
 use crate::result::{CallError, LogLevel, LogRecord, Output};
@@ -19,22 +19,20 @@ use crate::violations::EndsCall;
 
 /// Bytes that a report of progress takes in addition to its message.
 pub const PROGRESS_REPORT_BYTES: u64 = 128;
-
-/// A progress report of a driver.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Progress {
-    /// How much is done; rises from report to report within an attempt.
-    pub done: f64,
-    /// How much there is, where the driver knows.
-    pub total: Option<f64>,
-    /// A description by the driver. Untrusted text.
-    pub message: Option<String>,
-}
-
 /// Answers the requests of a call's driver. By default nothing is granted.
 pub trait Imports: Send + Sync {
-    /// Uses or stores a secret.
-    fn secret(&self, _request: SecretRequest) -> BoxFuture<'_, Result<SecretReply, SecretError>> {
+    /// What stands for a secret in requests, for this call.
+    fn placeholder(&self, _slug: String) -> BoxFuture<'_, Result<String, SecretError>> {
+        Box::pin(ready(Err(SecretError::Denied)))
+    }
+
+    /// The value of a secret.
+    fn reveal(&self, _slug: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>> {
+        Box::pin(ready(Err(SecretError::Denied)))
+    }
+
+    /// Stores a secret.
+    fn store(&self, _slug: String, _value: Vec<u8>) -> BoxFuture<'_, Result<(), SecretError>> {
         Box::pin(ready(Err(SecretError::Denied)))
     }
 
@@ -88,27 +86,6 @@ pub trait Imports: Send + Sync {
     fn redact_end(&self, text: Vec<u8>, _is_cut: bool) -> Vec<u8> {
         text
     }
-}
-
-/// A request for a secret.
-#[derive(Debug)]
-pub enum SecretRequest {
-    /// What stands for the secret in requests, for this call.
-    Placeholder(String),
-    /// Its value.
-    Reveal(String),
-    /// Stores a value.
-    Store(String, Vec<u8>),
-}
-
-/// The reply to a [`SecretRequest`].
-pub enum SecretReply {
-    /// What stands for it.
-    Placeholder(String),
-    /// Its value.
-    Value(Vec<u8>),
-    /// It is stored.
-    Stored,
 }
 
 /// Why it got no secret.

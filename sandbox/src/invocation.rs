@@ -1,6 +1,5 @@
-//! What a driver gets and returns, in the host's own types. Each version of the driver
-//! world converts to and from them (`world`); a driver without code
-//! uses them, too.
+//! What a driver gets and returns: the types of the driver's world, which a driver without code uses, too, and what
+//! the host adds.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,59 +7,11 @@ use toolward_contract::tool::Tool;
 
 use crate::result::{Block, CallError};
 
-/// One call, as a driver gets it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Invocation {
-    /// The invocation's id.
-    pub id: String,
-    /// Equal for all attempts, and for all calls of one id that a caller gave.
-    pub idempotency_key: String,
-    /// The tool's id.
-    pub tool: String,
-    /// The contract's version.
-    pub tool_version: String,
-    /// The validated input, as JSON text.
-    pub input: String,
-    /// The validated context, as JSON text.
-    pub context: String,
-    /// Counts from 1.
-    pub attempt: u32,
-    /// Milliseconds until the call's deadline.
-    pub remaining_ms: u64,
-    /// Set if the call resumes after questions.
-    pub resume: Option<Resumption>,
-}
-
-/// The answers with which a call resumes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Resumption {
-    /// The driver's own state, unchanged.
-    pub state: Vec<u8>,
-    /// One answer to each question.
-    pub answers: Vec<QuestionAnswer>,
-    /// Why an answer does not fit its question, for a driver that may ask again.
-    pub rejected: Option<String>,
-}
-
-/// The reply to one question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct QuestionAnswer {
-    /// The question's key.
-    pub key: String,
-    /// The reply to it.
-    pub reply: QuestionReply,
-}
-
-/// An answer, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum QuestionReply {
-    /// The answer, as JSON text.
-    Accepted(String),
-    /// The person declined.
-    Declined,
-    /// The person dismissed the question.
-    Cancelled,
-}
+pub use crate::bindings::toolward::driver::tools::Request as ToolCall;
+pub use crate::bindings::toolward::driver::types::{
+    Answer as QuestionAnswer, Ask as DriverAsk, Form as DriverForm, InputRequest, Invocation,
+    Question as DriverQuestion, Reply as QuestionReply, Resumption, ToolError as DriverError,
+};
 
 /// How a call, or one attempt of it, ended: from the driver, whose output and questions are not checked yet, to the
 /// reply.
@@ -97,7 +48,6 @@ pub struct DriverOutput {
 
 impl DriverOutput {
     /// An output of JSON text alone.
-    #[must_use]
     pub fn new(structured: String) -> Self {
         Self {
             structured,
@@ -108,7 +58,6 @@ impl DriverOutput {
 
     /// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
     /// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
-    #[must_use]
     pub fn empty(contract: &Tool) -> Self {
         let empty = Value::Object(serde_json::Map::new());
         let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
@@ -118,64 +67,4 @@ impl DriverOutput {
         };
         Self::new(output.to_string())
     }
-}
-
-/// A driver's error, in its own words.
-#[derive(Debug)]
-pub struct DriverError {
-    /// The code.
-    pub code: String,
-    /// What happened.
-    pub message: String,
-    /// Whether the same call may work later.
-    pub retryable: bool,
-    /// How long to wait before a retry.
-    pub retry_after_ms: Option<u64>,
-    /// Usually JSON text.
-    pub cause: Option<String>,
-}
-
-/// Questions of a driver, unchecked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct InputRequest {
-    /// What it asks, in order.
-    pub questions: Vec<DriverQuestion>,
-    /// What the driver gets back with the answers.
-    pub state: Vec<u8>,
-}
-
-/// One question of a driver.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DriverQuestion {
-    /// Unique among the questions asked at once.
-    pub key: String,
-    /// What is asked.
-    pub ask: DriverAsk,
-}
-
-/// What a driver asks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum DriverAsk {
-    /// A form for a person.
-    Form {
-        /// The text for the person.
-        message: String,
-        /// The fields, as JSON text.
-        schema: String,
-    },
-    /// Parameters of MCP `sampling/createMessage`, as JSON text.
-    Sample(String),
-    /// The caller's workspace roots.
-    Roots,
-}
-
-/// A call of another tool that a driver asks for.
-#[derive(Debug)]
-pub struct ToolCall {
-    /// `id@major` or an id.
-    pub tool: String,
-    /// The input, as JSON text.
-    pub input: String,
-    /// Milliseconds that it may take; by default what its contract allows.
-    pub timeout_ms: Option<u64>,
 }

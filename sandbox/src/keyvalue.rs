@@ -26,6 +26,8 @@ use bindings::wasi::keyvalue::{atomics, batch, store};
 #[expect(unreachable_pub, reason = "the bindings re-export it")]
 pub struct OpenBucket(String);
 
+type Bucket = Resource<OpenBucket>;
+
 /// Why an operation ended without a result.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -78,7 +80,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 impl View<'_> {
     async fn ask(
         &mut self,
-        bucket: &Resource<OpenBucket>,
+        bucket: &Bucket,
         operation: BucketOperation,
     ) -> Result<BucketReply, Failure> {
         let bucket = self.table.get(bucket)?.0.clone();
@@ -86,11 +88,7 @@ impl View<'_> {
         Ok(self.imports.bucket(request).await?)
     }
 
-    async fn change(
-        &mut self,
-        bucket: &Resource<OpenBucket>,
-        operation: BucketOperation,
-    ) -> Result<(), Failure> {
+    async fn change(&mut self, bucket: &Bucket, operation: BucketOperation) -> Result<(), Failure> {
         self.ask(bucket, operation).await.map(drop)
     }
 }
@@ -102,7 +100,7 @@ fn unexpected<T>() -> Result<T, Failure> {
 }
 
 impl store::Host for View<'_> {
-    async fn open(&mut self, identifier: String) -> Result<Resource<OpenBucket>, Failure> {
+    async fn open(&mut self, identifier: String) -> Result<Bucket, Failure> {
         let request = BucketRequest {
             bucket: identifier.clone(),
             operation: BucketOperation::Open,
@@ -120,31 +118,22 @@ impl store::Host for View<'_> {
 }
 
 impl store::HostBucket for View<'_> {
-    async fn get(
-        &mut self,
-        bucket: Resource<OpenBucket>,
-        key: String,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    async fn get(&mut self, bucket: Bucket, key: String) -> Result<Option<Vec<u8>>, Failure> {
         match self.ask(&bucket, BucketOperation::Get(key)).await? {
             BucketReply::Value(value) => Ok(value),
             _ => unexpected(),
         }
     }
 
-    async fn set(
-        &mut self,
-        bucket: Resource<OpenBucket>,
-        key: String,
-        value: Vec<u8>,
-    ) -> Result<(), Failure> {
+    async fn set(&mut self, bucket: Bucket, key: String, value: Vec<u8>) -> Result<(), Failure> {
         self.change(&bucket, BucketOperation::Set(key, value)).await
     }
 
-    async fn delete(&mut self, bucket: Resource<OpenBucket>, key: String) -> Result<(), Failure> {
+    async fn delete(&mut self, bucket: Bucket, key: String) -> Result<(), Failure> {
         self.change(&bucket, BucketOperation::Delete(key)).await
     }
 
-    async fn exists(&mut self, bucket: Resource<OpenBucket>, key: String) -> Result<bool, Failure> {
+    async fn exists(&mut self, bucket: Bucket, key: String) -> Result<bool, Failure> {
         match self.ask(&bucket, BucketOperation::Exists(key)).await? {
             BucketReply::Exists(exists) => Ok(exists),
             _ => unexpected(),
@@ -153,7 +142,7 @@ impl store::HostBucket for View<'_> {
 
     async fn list_keys(
         &mut self,
-        bucket: Resource<OpenBucket>,
+        bucket: Bucket,
         cursor: Option<u64>,
     ) -> Result<store::KeyResponse, Failure> {
         match self.ask(&bucket, BucketOperation::Keys { cursor }).await? {
@@ -162,19 +151,14 @@ impl store::HostBucket for View<'_> {
         }
     }
 
-    async fn drop(&mut self, bucket: Resource<OpenBucket>) -> Result<()> {
+    async fn drop(&mut self, bucket: Bucket) -> Result<()> {
         self.table.delete(bucket)?;
         Ok(())
     }
 }
 
 impl atomics::Host for View<'_> {
-    async fn increment(
-        &mut self,
-        bucket: Resource<OpenBucket>,
-        key: String,
-        delta: u64,
-    ) -> Result<u64, Failure> {
+    async fn increment(&mut self, bucket: Bucket, key: String, delta: u64) -> Result<u64, Failure> {
         let operation = BucketOperation::Increment(key, delta);
         match self.ask(&bucket, operation).await? {
             BucketReply::Number(number) => Ok(number),
@@ -186,7 +170,7 @@ impl atomics::Host for View<'_> {
 impl batch::Host for View<'_> {
     async fn get_many(
         &mut self,
-        bucket: Resource<OpenBucket>,
+        bucket: Bucket,
         keys: Vec<String>,
     ) -> Result<Vec<Option<(String, Vec<u8>)>>, Failure> {
         match self.ask(&bucket, BucketOperation::GetMany(keys)).await? {
@@ -197,18 +181,14 @@ impl batch::Host for View<'_> {
 
     async fn set_many(
         &mut self,
-        bucket: Resource<OpenBucket>,
+        bucket: Bucket,
         key_values: Vec<(String, Vec<u8>)>,
     ) -> Result<(), Failure> {
         let operation = BucketOperation::SetMany(key_values);
         self.change(&bucket, operation).await
     }
 
-    async fn delete_many(
-        &mut self,
-        bucket: Resource<OpenBucket>,
-        keys: Vec<String>,
-    ) -> Result<(), Failure> {
+    async fn delete_many(&mut self, bucket: Bucket, keys: Vec<String>) -> Result<(), Failure> {
         let operation = BucketOperation::DeleteMany(keys);
         self.change(&bucket, operation).await
     }

@@ -4,6 +4,8 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+#[expect(missing_docs, reason = "the world has the meanings")]
+mod bindings;
 mod call_hook;
 mod capture;
 pub mod compile;
@@ -30,4 +32,3 @@ pub mod turns;
 mod v0_1;
 pub mod violations;
 mod wit;
-mod world;

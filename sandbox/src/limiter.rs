@@ -83,7 +83,10 @@ impl ResultSize {
 #[derive(Debug)]
 pub(crate) struct Limiter {
     memory: Memory,
-    tables: Total,
+    /// Elements of all tables together.
+    tables: u64,
+    tables_allowed: u64,
+    tables_refused: Option<Exceeded>,
     pub(crate) held: Held,
 }
 
@@ -151,39 +154,6 @@ impl Memory {
     }
 }
 
-/// Elements of tables.
-#[derive(Debug)]
-struct Total {
-    limit: LimitName,
-    used: u64,
-    allowed: u64,
-    refused: Option<u64>,
-}
-
-impl Total {
-    /// Counts growth from `current` to `desired`, or refuses it.
-    fn grow(&mut self, current: usize, desired: usize, own_maximum: Option<usize>) -> bool {
-        if own_maximum.is_some_and(|maximum| desired > maximum) {
-            // Beyond the maximum that the guest declares: not a limit of the host.
-            return false;
-        }
-        let next = self
-            .used
-            .saturating_add(desired.saturating_sub(current) as u64);
-        if next > self.allowed {
-            self.refused = Some(next);
-            return false;
-        }
-        self.used = next;
-        true
-    }
-
-    fn exceeded(&self) -> Option<Exceeded> {
-        self.refused
-            .map(|used| Exceeded::new(self.limit, used, self.allowed))
-    }
-}
-
 impl Limiter {
     pub(crate) fn new(memory_bytes: u64, table_elements: u64) -> Self {
         Self {
@@ -197,12 +167,9 @@ impl Limiter {
                 moves: false,
                 copied: false,
             },
-            tables: Total {
-                limit: LimitName::TableElements,
-                used: 0,
-                allowed: table_elements,
-                refused: None,
-            },
+            tables: 0,
+            tables_allowed: table_elements,
+            tables_refused: None,
             held: Held::default(),
         }
     }
@@ -244,14 +211,7 @@ impl Limiter {
 
     /// The error for bytes that did not fit, if `room` was less than `most`.
     pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
-        (room < most).then(|| {
-            Exceeded::new(
-                LimitName::Memory,
-                self.memory.allowed.saturating_add(1),
-                self.memory.allowed,
-            )
-            .by_host()
-        })
+        (room < most).then(|| Exceeded::over(LimitName::Memory, self.memory.allowed).by_host())
     }
 
     /// Compares what is held now with the limit.
@@ -275,7 +235,7 @@ impl Limiter {
 
     /// The request beyond the limit, if there was one.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
-        self.memory.refused.or_else(|| self.tables.exceeded())
+        self.memory.refused.or(self.tables_refused)
     }
 
     fn used(&self) -> u64 {
@@ -311,19 +271,26 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let growth = (desired.saturating_sub(current) as u64).saturating_mul(ELEMENT);
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let elements = desired.saturating_sub(current) as u64;
+        let growth = elements.saturating_mul(ELEMENT);
         let used = self.used().saturating_add(growth);
-        let declared = maximum.is_none_or(|maximum| desired <= maximum);
-        if declared && used > self.memory.allowed {
+        if used > self.memory.allowed {
             self.memory.refuse(used);
             return Ok(false);
         }
-        let grown = self.tables.grow(current, desired, maximum);
-        if grown {
-            self.memory.lease(used)?;
-            self.memory.grow(growth, used);
+        let next = self.tables.saturating_add(elements);
+        if next > self.tables_allowed {
+            let refused = Exceeded::new(LimitName::TableElements, next, self.tables_allowed);
+            self.tables_refused = Some(refused);
+            return Ok(false);
         }
-        Ok(grown)
+        self.tables = next;
+        self.memory.lease(used)?;
+        self.memory.grow(growth, used);
+        Ok(true)
     }
 
     fn instances(&self) -> usize {

@@ -41,7 +41,6 @@ pub struct CallLimits {
 impl CallLimits {
     /// The same, with no more memory than the caller of the call has left. A body that the
     /// host reads whole is in memory twice.
-    #[must_use]
     pub fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
         let mut limits = self.clone();
         if let Some(left) = memory_left {
@@ -54,7 +53,6 @@ impl CallLimits {
     }
 
     /// The limits of calls of one driver, whose contract allows `timeout`.
-    #[must_use]
     pub fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);
         Self {

@@ -3,14 +3,14 @@
 mod code;
 mod error;
 
-use std::mem::size_of;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_contract::json::weight::{string, value};
 
 pub use code::{ErrorClass, ErrorCode, WorldErrorCode};
-pub use error::{CallError, Hit, Origin};
+pub use error::{CallError, Origin};
 pub use error::{shortened, too_much_memory};
 
 /// The output of a tool.
@@ -172,6 +172,36 @@ pub enum ResourceBody {
     /// Bytes.
     #[serde(with = "base64")]
     Blob(Vec<u8>),
+}
+
+/// Bytes that are written up to a limit.
+#[derive(Debug)]
+pub struct Limited {
+    /// What was written.
+    pub bytes: Vec<u8>,
+    limit: u64,
+}
+
+impl Limited {
+    /// At most `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        let bytes = Vec::new();
+        Self { bytes, limit }
+    }
+}
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len().saturating_add(bytes.len()) as u64 > self.limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Bytes as text in base64.

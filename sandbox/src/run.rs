@@ -10,32 +10,35 @@ use std::task::Poll;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use toolward_bundle::component::Function;
+use toolward_bundle::component::{Function, HANDLER};
 use toolward_contract::driver::World as Target;
 use toolward_policy::{LimitName, own};
-use wasmtime::component::Component;
-use wasmtime::{Store, Trap, WasmBacktrace};
+use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Engine, Store, Trap, WasmBacktrace};
 
+use crate::bindings::DriverPre;
 use crate::call_hook::{HOST_CALL_BYTES, StoreHook};
 use crate::capture::Capture;
 use crate::compile::{CompileError, CompileReason};
 use crate::deadline;
 use crate::engine::{Ready, YIELD_INTERVAL};
 use crate::exceeded::{DeadlinePassed, Exceeded};
+use crate::foreign;
 use crate::invocation::{DriverEnd, Invocation};
 use crate::limiter::{MemoryLayout, ResultSize};
 use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
 use crate::result::Captured;
 pub use crate::state::CallGrant;
-use crate::state::State;
+use crate::state::{State, World, WorldCall};
 use crate::turns::{Polls, Spender, Turn};
 use crate::violations::{EndsCall, Violation};
-use crate::world::{World, WorldCall};
+use crate::wit::Exported;
 
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub struct Prepared {
     /// The worlds that it is called in.
-    worlds: HashMap<Target, World>,
+    worlds: HashMap<Target, Box<dyn World>>,
+    engine: Engine,
     /// Bytes that the instances of core modules take in the host's memory.
     instance_bytes: u64,
     layout: MemoryLayout,
@@ -65,49 +68,61 @@ impl Prepared {
             if worlds.contains_key(target) {
                 continue;
             }
-            let world = World::new(linked.clone(), target, functions);
-            let world = world.map_err(|missing| {
-                let export = missing.export;
-                let source = missing.source.map(|source| format!(": {source:#}"));
-                let source = source.unwrap_or_default();
-                invalid(format!("it does not export `{export}`{source}"))
-            })?;
+            let world = bind(linked.clone(), target, functions).map_err(invalid)?;
             worlds.insert(target.clone(), world);
         }
         Ok(Self {
             worlds,
+            engine: ready.engine.clone(),
             instance_bytes,
             layout: ready.profile.layout(),
         })
     }
 
-    /// A call of the driver in one of its worlds. It may take the texts of `invocation` until
-    /// [`PreparedCall::give_back`].
+    /// A call of the driver in one of its worlds.
     pub fn call<'a>(
         &'a self,
         target: &Target,
-        invocation: &'a mut Invocation,
+        invocation: &'a Invocation,
     ) -> Option<PreparedCall<'a>> {
         Some(PreparedCall {
-            call: self.worlds.get(target)?.call(invocation),
-            instance_bytes: self.instance_bytes,
-            layout: self.layout,
+            world: &**self.worlds.get(target)?,
+            driver: self,
+            invocation,
         })
     }
 }
 
-/// A call of a driver that is ready to be instantiated.
-pub struct PreparedCall<'a> {
-    call: WorldCall<'a>,
-    instance_bytes: u64,
-    layout: MemoryLayout,
+/// Finds what a component exports for a world; the error is what it lacks.
+fn bind(
+    component: InstancePre<State>,
+    target: &Target,
+    functions: &BTreeMap<String, Arc<Function>>,
+) -> Result<Box<dyn World>, String> {
+    let missing = |export: &str| format!("it does not export `{export}`");
+    Ok(match target {
+        Target::Wit(call) => {
+            let function = functions.get(&call.export).cloned();
+            let exported =
+                function.and_then(|function| Exported::new(component, function, call.clone()));
+            Box::new(exported.ok_or_else(|| missing(&call.export))?)
+        }
+        Target::Foreign(world) => {
+            let tool = foreign::Tool::new(component, world);
+            Box::new(tool.ok_or_else(|| missing(world.export()))?)
+        }
+        _ => {
+            let driver = DriverPre::new(component);
+            Box::new(driver.map_err(|error| format!("{}: {error:#}", missing(HANDLER)))?)
+        }
+    })
 }
 
-impl PreparedCall<'_> {
-    /// Gives the texts of the invocation back.
-    pub fn give_back(self) {
-        self.call.give_back();
-    }
+/// A call of a driver that is ready to be instantiated.
+pub struct PreparedCall<'a> {
+    world: &'a dyn World,
+    driver: &'a Prepared,
+    invocation: &'a Invocation,
 }
 
 /// What one attempt used and wrote, however it ended.
@@ -155,18 +170,17 @@ pub enum AttemptOutcome {
 /// of the call. Takes turns with other calls; without a spender, it runs in its
 /// caller's turns. Returns the instance, too, unless the engine panicked.
 pub async fn attempt(
-    prepared: &PreparedCall<'_>,
+    call: &PreparedCall<'_>,
     grant: &CallGrant<'_>,
     own: AttemptLimits,
     (spender, memory): (Option<Spender<'_>>, Option<Arc<dyn MemoryBudget>>),
     deadline: Instant,
 ) -> (AttemptOutcome, Usage, Option<Instance>) {
     let limits = grant.limits;
-    let engine = prepared.call.engine();
-    let result_size = prepared.call.result_size(limits);
+    let result_size = call.world.result_size(limits);
     let state = State::new(grant, &own, memory.clone());
-    let mut store = Store::new(engine, state);
-    store.data_mut().limiter.lay_out(prepared.layout);
+    let mut store = Store::new(&call.driver.engine, state);
+    store.data_mut().limiter.lay_out(call.driver.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());
@@ -178,9 +192,17 @@ pub async fn attempt(
         Ok(()) => {
             let mut guest = pin!(async {
                 // Counted before they are made.
-                store.data_mut().limiter.held.keep(prepared.instance_bytes);
+                store
+                    .data_mut()
+                    .limiter
+                    .held
+                    .keep(call.driver.instance_bytes);
                 store.data_mut().limiter.settle()?;
-                prepared.call.execute(&mut store, limits).await
+                let invocation = call.invocation;
+                (call
+                    .world
+                    .execute(&mut store, WorldCall { invocation, limits }))
+                .await
             });
             let counted = poll_fn(|context| {
                 polls.counted();
@@ -314,7 +336,7 @@ fn classify(
         if let Some(exceeded) = limiter.no_room(room, most) {
             return AttemptOutcome::Exceeded(exceeded);
         }
-        return AttemptOutcome::Exceeded(Exceeded::new(limit, allowed.saturating_add(1), allowed));
+        return AttemptOutcome::Exceeded(Exceeded::over(limit, allowed));
     }
     let resources = limits.resources;
     if text.contains("store handle limit exceeded")
@@ -323,11 +345,7 @@ fn classify(
             Some(wasmtime::component::ResourceTableError::Full)
         )
     {
-        return AttemptOutcome::Exceeded(Exceeded::new(
-            LimitName::Resources,
-            resources.saturating_add(1),
-            resources,
-        ));
+        return AttemptOutcome::Exceeded(Exceeded::over(LimitName::Resources, resources));
     }
     AttemptOutcome::Trapped(text)
 }

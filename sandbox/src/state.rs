@@ -1,9 +1,11 @@
 //! The data of a store for one attempt: WASI with the grant, the limiter, and the sinks
 //! of log and progress.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use toolward_policy::LimitName;
+use wasmtime::Store;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::bindings::random::insecure_seed;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -13,7 +15,8 @@ use crate::capture::Capture;
 use crate::exceeded::Exceeded;
 use crate::http::{self, Hooks};
 use crate::imports::Imports;
-use crate::limiter::Limiter;
+use crate::invocation::{DriverEnd, Invocation};
+use crate::limiter::{Limiter, ResultSize};
 use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
 use crate::result::LogRecord;
 use crate::violations::Violations;
@@ -90,12 +93,12 @@ impl State {
             wasi: None,
             insecure_seed: InsecureSeed::default(),
             table,
-            files: match &grant.files {
-                Some(files) => {
+            files: grant
+                .files
+                .as_ref()
+                .map_or_else(files::Ctx::default, |files| {
                     files::Ctx::new(files.clone(), grant.violations.clone(), held.clone())
-                }
-                None => files::Ctx::default(),
-            },
+                }),
             limiter,
             stdout,
             stderr,
@@ -168,6 +171,29 @@ impl State {
         }
     }
 }
+
+/// A component, bound to the world in which it is called.
+pub(crate) trait World: Send + Sync {
+    /// Instantiates the component and runs its handler. Start functions are guest
+    /// code: the store must be armed.
+    fn execute<'s>(&'s self, store: &'s mut Store<State>, call: WorldCall<'s>) -> Execution<'s>;
+
+    /// How large its result may be.
+    fn result_size(&self, limits: &CallLimits) -> ResultSize {
+        ResultSize::of_text(limits.output_bytes)
+    }
+}
+
+/// A call of a component.
+#[derive(Clone, Copy)]
+pub(crate) struct WorldCall<'a> {
+    pub(crate) invocation: &'a Invocation,
+    pub(crate) limits: &'a CallLimits,
+}
+
+/// A handler that runs. The outer error is what ended the guest.
+pub(crate) type Execution<'a> =
+    Pin<Box<dyn Future<Output = wasmtime::Result<DriverEnd>> + Send + 'a>>;
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {

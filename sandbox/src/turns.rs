@@ -12,11 +12,12 @@ mod accounts;
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
+use toolward_support::helper::lock;
 
 use self::accounts::{Accounts, Claim, Payer};
 /// A turn that was given and not taken for this long is reclaimed: its future may never
@@ -121,10 +122,6 @@ impl Turns {
         self.start.elapsed()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a permit, if one is free and the queue is empty.
     fn take(&self) -> bool {
         self.counts
@@ -172,7 +169,7 @@ impl Turns {
     /// Reclaims the turns that were given `patience` ago and not taken, and gives them
     /// to others.
     pub(super) fn reclaim(&self, patience: Duration) {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         let now = self.now();
         let late: Vec<_> = queue
             .given
@@ -231,15 +228,6 @@ impl Wake for Polls {
     }
 }
 
-/// How a slice of a guest ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slice {
-    /// It yielded or has been woken: it needs another turn.
-    Yielded,
-    /// It waits for something, or has ended.
-    Left,
-}
-
 /// The turns of one guest. Dropping it returns its permit.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
@@ -279,7 +267,7 @@ impl<'a> Turn<'a> {
                 return Poll::Ready(());
             }
             Phase::Idle => {
-                let mut queue = turns.lock();
+                let mut queue = lock(&turns.queue);
                 self.book(&mut queue);
                 let seat = self.claim(&mut queue, context);
                 turns.give(queue, Some(&seat));
@@ -288,7 +276,7 @@ impl<'a> Turn<'a> {
                 seat.tardy.store(false, Ordering::Relaxed);
                 if !waker.will_wake(context.waker()) {
                     waker.clone_from(context.waker());
-                    let mut queue = turns.lock();
+                    let mut queue = lock(&turns.queue);
                     let own = |waiting: &&mut Waiting| Arc::ptr_eq(&waiting.seat, seat);
                     if let Some(own) = queue.waiting.iter_mut().find(own) {
                         own.waker.clone_from(waker);
@@ -324,31 +312,25 @@ impl<'a> Turn<'a> {
         polls.woken.store(false, Ordering::Release);
         let polled = Pin::new(guest).poll(&mut Context::from_waker(waker));
         let ended = Instant::now();
-        let slice = match polled.is_pending() && polls.woken.load(Ordering::Acquire) {
-            true => Slice::Yielded,
-            false => Slice::Left,
-        };
-        self.end(ended.saturating_duration_since(began), slice, context);
+        let yields = polled.is_pending() && polls.woken.load(Ordering::Acquire);
+        self.end(ended.saturating_duration_since(began), yields, context);
         (polled, ended)
     }
 
     /// Ends a slice that took so long.
-    fn end(&mut self, took: Duration, slice: Slice, context: &Context<'_>) {
+    fn end(&mut self, took: Duration, yields: bool, context: &Context<'_>) {
         let turns = self.spender.turns;
         self.unbooked = self.unbooked.saturating_add(took);
         self.phase = Phase::Idle;
         if turns.put() {
             if self.unbooked >= UNBOOKED {
-                self.book(&mut turns.lock());
+                self.book(&mut lock(&turns.queue));
             }
             return;
         }
-        let mut queue = turns.lock();
+        let mut queue = lock(&turns.queue);
         self.book(&mut queue);
-        let seat = match slice {
-            Slice::Yielded => Some(self.claim(&mut queue, context)),
-            Slice::Left => None,
-        };
+        let seat = yields.then(|| self.claim(&mut queue, context));
         turns.counts.fetch_sub(1, Ordering::AcqRel);
         // A guest that yields has woken its task, which checks its seat.
         turns.give(queue, seat.as_ref());
@@ -402,7 +384,7 @@ impl Drop for Turn<'_> {
         if !runs && self.payer.is_none() {
             return;
         }
-        let mut queue = turns.lock();
+        let mut queue = lock(&turns.queue);
         if let Phase::Waits(seat, _) = &self.phase {
             let own = |waiting: &Waiting| Arc::ptr_eq(&waiting.seat, seat);
             match queue.waiting.iter().position(own) {

@@ -24,7 +24,6 @@ const MAX_SUBJECT_BYTES: usize = 256;
 /// The kind of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ViolationKind {
     /// A request that is not granted.
     Network,
@@ -43,7 +42,8 @@ pub enum ViolationKind {
 }
 
 /// An attempt of a driver that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{} {subject:?}", .kind.as_str())]
 pub struct Violation {
     /// Its kind.
     pub kind: ViolationKind,
@@ -67,24 +67,11 @@ impl ViolationKind {
     }
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.kind.as_str(), self.subject)
-    }
-}
-
 /// Policy ends the call at its first violation. Raised as a host error, which ends the
 /// guest at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("beyond its grant: {0}")]
 pub struct EndsCall(pub Violation);
-
-impl fmt::Display for EndsCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "beyond its grant: {}", self.0)
-    }
-}
-
-impl std::error::Error for EndsCall {}
 
 /// Redacts secrets in a text.
 pub trait RedactText: fmt::Debug + Send + Sync {

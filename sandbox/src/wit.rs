@@ -4,20 +4,19 @@
 use std::sync::Arc;
 
 use toolward_bundle::component::{Function, Type};
-use toolward_contract::driver::{BytesForm, ResultForm, WitCall, domain_code};
+use toolward_contract::driver::{ResultForm, WitCall, domain_code};
 use toolward_policy::LimitName;
 use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
-use wasmtime::{Engine, Error, Result, Store};
+use wasmtime::{Error, Result, Store};
 
 use self::from_json::{Arguments, Refused};
-use self::to_json::JsonText;
-use self::typed::Typed;
+use self::typed::{Returned, Typed};
 use crate::exceeded::Exceeded;
-use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput, Invocation};
+use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput};
 use crate::limiter::ResultSize;
 use crate::limits::CallLimits;
 use crate::result::WorldErrorCode;
-use crate::state::State;
+use crate::state::{Execution, State, World, WorldCall};
 
 mod from_json;
 mod to_json;
@@ -71,55 +70,39 @@ pub(super) fn export(component: &InstancePre<State>, name: &str) -> Option<Compo
     }
 }
 
-/// A call of a function.
-pub(crate) struct FunctionCall<'a> {
-    exported: &'a Exported,
-    input: &'a str,
+impl World for Exported {
+    fn execute<'s>(&'s self, store: &'s mut Store<State>, call: WorldCall<'s>) -> Execution<'s> {
+        match self.typed {
+            Some(typed) => Box::pin(self.execute_typed(typed, store, call)),
+            None => Box::pin(self.execute_values(store, call)),
+        }
+    }
+
+    fn result_size(&self, limits: &CallLimits) -> ResultSize {
+        match self.typed {
+            Some(_) => ResultSize::of_text(limits.output_bytes),
+            None => ResultSize::of_values(limits.output_bytes, self.weight),
+        }
+    }
 }
 
-impl<'a> FunctionCall<'a> {
-    pub(crate) fn new(exported: &'a Exported, invocation: &'a Invocation) -> Self {
-        Self {
-            exported,
-            input: &invocation.input,
-        }
-    }
-
-    /// How large its result may be.
-    pub(crate) fn result_size(&self, output_bytes: u64) -> ResultSize {
-        match self.exported.typed {
-            Some(_) => ResultSize::of_text(output_bytes),
-            None => ResultSize::of_values(output_bytes, self.exported.weight),
-        }
-    }
-
-    pub(crate) async fn execute(
-        &self,
-        store: &mut Store<State>,
-        limits: &CallLimits,
-    ) -> Result<DriverEnd> {
-        match self.exported.typed {
-            Some(typed) => self.execute_typed(typed, store, limits).await,
-            None => self.execute_values(store, limits).await,
-        }
-    }
-
+impl Exported {
     /// The parameters, counted; the inner error is the function's that can't take the input.
     fn read<T>(
         &self,
         store: &mut Store<State>,
-        limits: &CallLimits,
+        call: WorldCall<'_>,
         read: impl FnOnce(Arguments<'_>, &str) -> Result<T, Refused>,
     ) -> Result<Result<T, DriverError>> {
         let before = store.data().limiter.memory_left();
         let mut left = before;
         let arguments = Arguments {
-            function: &self.exported.function,
-            call: &self.exported.call,
-            limits: &limits.json,
+            function: &self.function,
+            call: &self.call,
+            limits: &call.limits.json,
             memory: &mut left,
         };
-        match read(arguments, self.input) {
+        match read(arguments, &call.invocation.input) {
             Ok(parameters) => {
                 let held = before.saturating_sub(left);
                 store.data_mut().limiter.held.keep(held);
@@ -137,42 +120,48 @@ impl<'a> FunctionCall<'a> {
         &self,
         typed: Typed,
         store: &mut Store<State>,
-        limits: &CallLimits,
+        call: WorldCall<'_>,
     ) -> Result<DriverEnd> {
-        let parameter = match self.read(store, limits, |arguments, input| arguments.plain(input))? {
+        let parameter = match self.read(store, call, |arguments, input| arguments.plain(input))? {
             Ok(parameter) => parameter,
             Err(error) => return Ok(CallEnd::Failed(error)),
         };
         let Exported {
             component, index, ..
-        } = self.exported;
+        } = self;
         let instance = component.instantiate_async(&mut *store).await?;
         let returned = typed.call(&instance, store, index, &parameter).await?;
         let limiter = &mut store.data_mut().limiter;
         // As it came, in base64, and as JSON.
         limiter.held.keep(returned.bytes().saturating_mul(4));
         limiter.settle()?;
-        written(returned, self.exported.call.bytes, limits.output_bytes)
+        let text = match returned {
+            Returned::Text(text) => Ok(text),
+            Returned::Bytes(bytes) => to_json::text_of(bytes, self.call.bytes),
+            Returned::Failed(message) => {
+                return Ok(failed(WorldErrorCode::WitError.code(), message, None));
+            }
+        };
+        let allowed = call.limits.output_bytes;
+        ended(text.and_then(|text| to_json::text(&text, allowed)), allowed)
     }
 
     /// Calls a function of any types.
     async fn execute_values(
         &self,
         store: &mut Store<State>,
-        limits: &CallLimits,
+        call: WorldCall<'_>,
     ) -> Result<DriverEnd> {
-        let parameters =
-            match self.read(store, limits, |arguments, input| arguments.values(input))? {
-                Ok(parameters) => parameters,
-                Err(error) => return Ok(CallEnd::Failed(error)),
-            };
+        let parameters = match self.read(store, call, |arguments, input| arguments.values(input))? {
+            Ok(parameters) => parameters,
+            Err(error) => return Ok(CallEnd::Failed(error)),
+        };
         let Exported {
             component,
             index,
             function,
-            call,
             ..
-        } = self.exported;
+        } = self;
         let instance = component.instantiate_async(&mut *store).await?;
         let func: Func = instance
             .get_func(&mut *store, index)
@@ -187,40 +176,25 @@ impl<'a> FunctionCall<'a> {
             .held
             .keep(results.iter().map(weight::of_value).sum());
         limiter.settle()?;
-        let allowed = limits.output_bytes;
-        let mut text = JsonText::new(allowed, call.bytes);
         let value = results.first().zip(function.result.as_deref());
-        let Some((value, ty)) = value else {
-            return Ok(done("null".to_owned()));
-        };
-        let written = match (call.result, value, ty) {
-            (ResultForm::Unwrap, Val::Result(Err(value)), Type::Result { err, .. }) => {
-                let value = value.as_deref().zip(err.as_deref());
-                let written = text.payload(value);
-                return self.own_error(written.map(|()| text.into_string()), value, allowed);
+        let (value, is_error) = match (self.call.result, value) {
+            (ResultForm::Unwrap, Some((Val::Result(Ok(value)), Type::Result { ok, .. }))) => {
+                (value.as_deref().zip(ok.as_deref()), false)
             }
-            (ResultForm::Unwrap, Val::Result(Ok(value)), Type::Result { ok, .. }) => {
-                text.payload(value.as_deref().zip(ok.as_deref()))
+            (ResultForm::Unwrap, Some((Val::Result(Err(value)), Type::Result { err, .. }))) => {
+                (value.as_deref().zip(err.as_deref()), true)
             }
-            _ => text.value(value, ty),
+            (_, value) => (value, false),
         };
-        match written {
-            Ok(()) => Ok(done(text.into_string())),
-            Err(refused) => unwritten(&refused, allowed),
+        let allowed = call.limits.output_bytes;
+        match to_json::written(value, self.call.bytes, allowed) {
+            Ok(json) if is_error => Ok(self.own_error(json, value)),
+            json => ended(json, allowed),
         }
     }
 
     /// The function returned its own error.
-    fn own_error(
-        &self,
-        written: Result<String, to_json::Refused>,
-        value: Option<(&Val, &Type)>,
-        allowed: u64,
-    ) -> Result<DriverEnd> {
-        let json = match written {
-            Ok(json) => json,
-            Err(refused) => return unwritten(&refused, allowed),
-        };
+    fn own_error(&self, json: String, value: Option<(&Val, &Type)>) -> DriverEnd {
         let code = match value {
             Some((Val::Variant(case, _) | Val::Enum(case), _)) => domain_code("wit", case),
             _ => WorldErrorCode::WitError.code().to_owned(),
@@ -230,15 +204,11 @@ impl<'a> FunctionCall<'a> {
             Some((Val::Variant(_, Some(held)), _)) if let Val::String(text) = &**held => {
                 text.clone()
             }
-            _ => format!("{} returned an error: {json}", self.exported.call.export),
+            _ => format!("{} returned an error: {json}", self.call.export),
         };
         let said = matches!(value, Some((Val::String(_), _)));
         let cause = (value.is_some() && !said).then_some(json);
-        Ok(failed(&code, message, cause))
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        self.exported.component.engine()
+        failed(&code, message, cause)
     }
 }
 
@@ -250,27 +220,6 @@ pub(super) fn no_memory(store: &mut Store<State>) -> Error {
         Err(exceeded) => exceeded.into(),
         Ok(()) => Error::msg("it takes too much memory"),
     }
-}
-
-/// What a function of texts and bytes returned.
-fn written(returned: typed::Returned, bytes: BytesForm, allowed: u64) -> Result<DriverEnd> {
-    let text = match returned {
-        typed::Returned::Text(text) => Some(text),
-        typed::Returned::Bytes(found) => typed::text_of(found, bytes),
-        typed::Returned::Failed(message) => {
-            return Ok(failed(WorldErrorCode::WitError.code(), message, None));
-        }
-    };
-    let mut json = JsonText::new(allowed, bytes);
-    match text.map(|text| json.text(&text)) {
-        Some(Ok(())) => Ok(done(json.into_string())),
-        Some(Err(refused)) => unwritten(&refused, allowed),
-        None => unwritten(&to_json::Refused::NotUtf8, allowed),
-    }
-}
-
-fn done(structured: String) -> DriverEnd {
-    CallEnd::Done(DriverOutput::new(structured))
 }
 
 fn failed(code: &str, message: String, cause: Option<String>) -> DriverEnd {
@@ -287,22 +236,17 @@ fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
     }
 }
 
-/// A result that isn't an output.
-fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<DriverEnd> {
-    match refused {
-        to_json::Refused::TooLarge => {
-            let used = allowed.saturating_add(1);
-            Err(Exceeded::new(LimitName::Output, used, allowed).into())
-        }
-        to_json::Refused::NotUtf8 => {
+/// What a call ends with whose result was written, or not.
+fn ended(json: Result<String, to_json::Refused>, allowed: u64) -> Result<DriverEnd> {
+    match json {
+        Ok(json) => Ok(CallEnd::Done(DriverOutput::new(json))),
+        Err(to_json::Refused::TooLarge) => Err(Exceeded::over(LimitName::Output, allowed).into()),
+        Err(to_json::Refused::NotUtf8) => {
             let message =
                 "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
-            Ok(failed(
-                WorldErrorCode::NotUtf8.code(),
-                message.to_owned(),
-                None,
-            ))
+            let code = WorldErrorCode::NotUtf8.code();
+            Ok(failed(code, message.to_owned(), None))
         }
-        to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
+        Err(to_json::Refused::Mismatch) => Err(Error::msg("the result is of another type")),
     }
 }

@@ -269,6 +269,11 @@ fn too_many(limits: &Limits, place: (usize, usize)) -> JsonError {
     JsonError::new(JsonErrorKind::TooMany, message, place)
 }
 
+/// Whether the text of a value has at most this many bytes.
+pub fn is_within(value: &Value, bytes: usize) -> bool {
+    serde_json::to_writer(Counter { left: bytes }, value).is_ok()
+}
+
 struct Counter {
     left: usize,
 }

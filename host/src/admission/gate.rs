@@ -9,7 +9,7 @@ use toolward_policy::{LimitName, Limits};
 use toolward_sandbox::exceeded::Exceeded;
 use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, StateError};
 
-use crate::api::result::{CallError, ErrorCode, Hit};
+use crate::api::result::{CallError, ErrorCode, Result};
 
 /// The retry-after of a call that found the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -53,7 +53,7 @@ impl Gate {
         &self,
         bounded: bool,
         deadline: Option<Instant>,
-    ) -> Result<CallPlace, CallError> {
+    ) -> Result<CallPlace> {
         if let Some(place) = self.places.clone().try_enter() {
             return Ok(place);
         }
@@ -72,7 +72,7 @@ impl Gate {
     }
 
     /// A place in the queue, for a call that is going to enter: refused where the call would be.
-    pub(super) fn reserve(&self) -> Result<CallPlace, CallError> {
+    pub(super) fn reserve(&self) -> Result<CallPlace> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
     }
@@ -92,7 +92,7 @@ impl Gate {
         };
         full(
             format!("{waiting} calls are waiting already ({})", self.name),
-            (
+            Exceeded::new(
                 limit,
                 u64::from(waiting).saturating_add(1),
                 u64::from(self.limits.waiting),
@@ -102,7 +102,7 @@ impl Gate {
     }
 
     /// A parking permit for a call that waits for a tool; fails instead of waiting.
-    pub(super) fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
+    pub(super) fn park(&self) -> Result<OwnedSemaphorePermit> {
         self.parked.clone().try_acquire_owned().map_err(|_| {
             let most = u64::from(self.limits.running);
             full(
@@ -110,14 +110,14 @@ impl Gate {
                     "{most} calls are waiting for tools that they call ({})",
                     self.name
                 ),
-                (self.name, most.saturating_add(1), most),
+                Exceeded::over(self.name, most),
                 format!("try again later, or raise the limit `{}`", self.name),
             )
         })
     }
 }
 
-pub(super) fn full(message: String, limit: impl Into<Hit>, hint: String) -> CallError {
+pub(super) fn full(message: String, limit: Exceeded, hint: String) -> CallError {
     CallError::of(ErrorCode::RATE_LIMITED, message)
         .with_limit(limit)
         .with_hint(hint)

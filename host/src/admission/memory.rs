@@ -22,7 +22,7 @@ pub use self::reader::ReadProgress;
 use self::reader::Reader;
 use super::Gate;
 use super::gate::{Full, Share, Sum};
-use crate::api::result::CallError;
+use crate::api::result::{CallError, Result};
 
 /// The most that a call reserves before it starts, in bytes.
 pub(crate) const RESERVED: u64 = 16 << 20;
@@ -73,7 +73,7 @@ impl CallMemory {
         principal: &Arc<Gate>,
         publisher: &Arc<Gate>,
         limit: u64,
-    ) -> Result<Arc<MemoryLease>, CallError> {
+    ) -> Result<Arc<MemoryLease>> {
         let bytes = limit.min(RESERVED);
         let lease = MemoryLease::new(self, principal, Some(publisher), None);
         let Err(full) = lease.take(bytes, 0) else {

@@ -14,7 +14,6 @@ pub use verdict::{ApprovalKeys, ApprovalScope, Remembered, Verdict};
 /// A request for a person's approval of one call. Its texts come from bundles and
 /// callers and are untrusted: show them through [`toolward_bundle::text::visible`].
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ApprovalRequest {
     /// The invocation's id.
     pub invocation: String,
@@ -107,7 +106,6 @@ pub struct ShownRequest {
 
 /// A driver that serves an approved call where the one before it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct NamedDriver {
     /// Its id.
     pub id: String,

@@ -2,18 +2,18 @@
 //! codes and numbers, and nothing that a caller, a driver or a server wrote but the ids of [`Native`].
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use toolward_ledger::record::Native;
+use toolward_sandbox::imports::Progress;
 
-use crate::api::facts::Cancellation;
-use crate::api::result::ErrorClass;
+use crate::api::facts::{CallFacts, Cancellation};
+use crate::api::result::{ErrorClass, LogRecord};
 use crate::digest;
 
 /// Something that happened to a call.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct CallEvent {
     /// The event's own id, a UUIDv7: ids rise with time.
     pub id: String,
@@ -36,7 +36,6 @@ pub struct CallEvent {
 /// What happened to a call: the event classes of Agent Tool 0.2.0 that calls of a host
 /// have. An implementation may skip the states that do not apply.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum CallEventKind {
     /// It was requested.
     Planned,
@@ -143,7 +142,6 @@ impl CallEventKind {
 
 /// How it was decided whether a call may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum CallDecision {
     /// Policy allows it without a question.
     Allowed,
@@ -166,7 +164,6 @@ impl CallDecision {
 
 /// What a call took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CallCost {
     /// Microseconds from request to result.
     pub micros: u64,
@@ -180,12 +177,11 @@ pub struct CallCost {
 
 /// Stands for a principal in events and logs: the same for all its calls as long as the
 /// process runs, and no name can be guessed from it. Shown as 32 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrincipalId([u8; 16]);
 
 impl PrincipalId {
     /// The id of a principal in this process.
-    #[must_use]
     pub fn of(principal: &str) -> Self {
         let digest = digest::secret(&json!({ "principal": principal }));
         let first = digest.first_chunk();
@@ -199,26 +195,18 @@ impl fmt::Display for PrincipalId {
     }
 }
 
-impl fmt::Debug for PrincipalId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// Whose events are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter(pub(crate) Option<PrincipalId>);
 
 impl EventFilter {
     /// The events of all principals: for the operator.
-    #[must_use]
     pub fn all() -> Self {
         Self(None)
     }
 
     /// The events of one principal. Take its name from the authentication of the reader,
     /// never from what the reader sends.
-    #[must_use]
     pub fn principal(name: &str) -> Self {
         Self(Some(PrincipalId::of(name)))
     }
@@ -235,4 +223,62 @@ mod tests {
         assert_ne!(ada, PrincipalId::of("bob"));
         assert_eq!(ada.to_string().len(), 32);
     }
+}
+
+/// A driver is compiled for the first time, and a call waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiling {
+    /// The driver's id.
+    pub driver: String,
+    /// How long it has been compiling; `None` while it waits for other drivers.
+    pub elapsed: Option<Duration>,
+    /// The most that it may take, if that is bounded.
+    pub longest: Option<Duration>,
+}
+
+/// Receives progress and log records of a call. Runs on the thread of the guest: return
+/// quickly.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_bundle::text::visible_line;
+/// use toolward_host::{CallFacts, Compiling, LogLevel, LogRecord, Observer, Progress, Request};
+///
+/// struct Printed;
+///
+/// impl Observer for Printed {
+///     fn progress(&self, progress: &Progress) {
+///         println!("{} of {:?}", progress.done, progress.total);
+///     }
+///
+///     fn compiling(&self, compiling: &Compiling) {
+///         println!("compiling {}", compiling.driver);
+///     }
+///
+///     fn log(&self, record: &LogRecord) {
+///         if record.level == LogLevel::Error {
+///             println!("{}", visible_line(&record.message, 1000));
+///         }
+///     }
+///
+///     fn canceled(&self, call: &CallFacts) {
+///         println!("{} was cancelled", call.tool);
+///     }
+/// }
+///
+/// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
+/// ```
+pub trait Observer: Send + Sync {
+    /// The driver reported progress. A report that is not higher than the last one is dropped.
+    fn progress(&self, _progress: &Progress) {}
+
+    /// The call waits for the driver to be compiled. Repeated while it waits.
+    fn compiling(&self, _compiling: &Compiling) {}
+
+    /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Nested calls
+    /// are reported before their callers. Runs while the future is dropped: don't panic.
+    fn canceled(&self, _call: &CallFacts) {}
+
+    /// The driver logged a record.
+    fn log(&self, _record: &LogRecord) {}
 }

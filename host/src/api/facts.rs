@@ -129,7 +129,6 @@ impl CallFacts {
 
 /// A driver that was tried for a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Tried {
     /// Its id.
     pub driver: Arc<str>,
@@ -229,7 +228,6 @@ pub struct SharedCancellation {
 
 impl SharedCancellation {
     /// `otherwise` is the reason if none is set until the call's future is dropped.
-    #[must_use]
     pub fn unless_set(otherwise: Cancellation) -> Self {
         Self {
             reason: Arc::default(),

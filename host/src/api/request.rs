@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolward_contract::json;
 use toolward_contract::tool::CONTEXT_PIN;
 use toolward_ledger::record::{Invocation, Native};
 
 use crate::api::approval::Approver;
+use crate::api::event::Observer;
 use crate::api::facts::SharedCancellation;
-use crate::api::observer::Observer;
 use crate::call_scope::CallScope;
 use crate::elicitation::{Answerable, Resume};
 use crate::named::Named;
@@ -36,6 +37,7 @@ pub(crate) enum Input {
 ///     .timeout(Duration::from_secs(10));
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Request {
     pub(crate) scope: Arc<CallScope>,
     pub(crate) tool: String,
@@ -69,7 +71,7 @@ impl Request {
     pub(crate) fn is_below(&self, bytes: usize) -> bool {
         match &self.input {
             Input::Text(text) => text.len() < bytes,
-            Input::Value(value) => serde_json::to_writer(Room(bytes), value).is_ok(),
+            Input::Value(value) => json::is_within(value, bytes),
         }
     }
 
@@ -92,7 +94,6 @@ impl Request {
     /// Takes a null in the input for an absent property, if the contract's `inputs` neither accept null there nor
     /// require the property: models send it. The driver gets the input without these properties; the ledger keeps the
     /// input as received. Default: such an input is refused.
-    #[must_use]
     pub fn null_is_absent(mut self) -> Self {
         self.null_is_absent = true;
         self
@@ -105,7 +106,6 @@ impl Request {
     /// `pinnedProvider` (AIP-30) pins a driver by its id, as
     /// [`pinned_driver`](Self::pinned_driver) does. It is removed before the schema is
     /// checked, and the driver does not get it.
-    #[must_use]
     pub fn context(mut self, context: Value) -> Self {
         let mut context = context;
         self.pinned_provider = context
@@ -119,21 +119,18 @@ impl Request {
     /// Sets who calls: a local user, a token's subject, an embedder's name. Each
     /// principal has its own shares, buckets, stored secrets and approvals. Default:
     /// [`LOCAL`](crate::LOCAL).
-    #[must_use]
     pub fn principal(mut self, principal: impl Into<Arc<str>>) -> Self {
         self.scope_mut().principal = principal.into();
         self
     }
 
     /// Lets only this driver serve the call.
-    #[must_use]
     pub fn pinned_driver(mut self, driver: impl Into<String>) -> Self {
         self.pinned_driver = Some(driver.into());
         self
     }
 
     /// Lowers the deadline. Can't raise it above what contract and operator allow.
-    #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -159,7 +156,6 @@ impl Request {
     /// let id = uuid::Uuid::now_v7().to_string();
     /// let request = Request::new("notes.append", r#"{"text": "Hello"}"#).named(id);
     /// ```
-    #[must_use]
     pub fn named(mut self, id: impl Into<String>) -> Self {
         let id = id.into();
         self.named = Some(Box::new(Named { id, session: None }));
@@ -167,7 +163,6 @@ impl Request {
     }
 
     /// [`named`](Self::named), for an id that is known to this session of the principal only.
-    #[must_use]
     pub fn named_within(mut self, id: impl Into<String>, session: impl Into<String>) -> Self {
         let (id, session) = (id.into(), Some(session.into()));
         self.named = Some(Box::new(Named { id, session }));
@@ -180,7 +175,6 @@ impl Request {
 
     /// Sets which questions of a driver the caller can have answered. If the driver
     /// asks one of them, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
-    #[must_use]
     pub fn answerable(mut self, answerable: Answerable) -> Self {
         self.scope_mut().answerable = answerable;
         self
@@ -188,7 +182,6 @@ impl Request {
 
     /// Resumes a call that asked, with the answers. The rest of the request must be
     /// unchanged.
-    #[must_use]
     pub fn resume(mut self, resume: Resume) -> Self {
         self.resume = Some(Box::new(resume));
         self
@@ -201,14 +194,12 @@ impl Request {
     ///
     /// Only drivers of `kind: component` have an instance; instances of nested calls are not kept.
     /// Default: the instance is dropped first.
-    #[must_use]
     pub fn answer_first(mut self) -> Self {
         self.scope_mut().answers_first = true;
         self
     }
 
     /// Names the recorded call that this one makes once more, for the new one's record.
-    #[must_use]
     pub fn rerun_of(mut self, recorded: Invocation) -> Self {
         self.null_is_absent = true;
         self.rerun_of = Some(recorded);
@@ -227,7 +218,6 @@ impl Request {
     /// };
     /// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).native(native);
     /// ```
-    #[must_use]
     pub fn native(mut self, native: Native) -> Self {
         self.scope_mut().native = native;
         self
@@ -235,7 +225,6 @@ impl Request {
 
     /// Sets where the reason of a cancellation is found. Default: a call whose future is dropped was cancelled by its
     /// [caller](crate::Cancellation::Caller).
-    #[must_use]
     pub fn cancellation(mut self, cancellation: SharedCancellation) -> Self {
         self.scope_mut().cancellation = Some(cancellation);
         self
@@ -243,42 +232,14 @@ impl Request {
 
     /// Sets who asks people for this call and its nested calls, instead of the host's
     /// approver.
-    #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.scope_mut().approver = Some(approver);
         self
     }
 
     /// Sets who receives progress and log records while the driver runs.
-    #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.scope_mut().observer = Some(observer);
         self
-    }
-}
-
-/// A writer that accepts a number of bytes and discards them.
-struct Room(usize);
-
-impl std::io::Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 = self
-            .0
-            .checked_sub(bytes.len())
-            .ok_or(std::io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Request {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not the input, which may be confidential.
-        f.debug_struct("Request")
-            .field("tool", &self.tool)
-            .finish_non_exhaustive()
     }
 }

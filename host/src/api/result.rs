@@ -5,13 +5,16 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 pub use toolward_sandbox::result::{
-    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
+    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogLevel,
     LogRecord, Origin, Output, ResourceBody, Role, WorldErrorCode,
 };
 pub(crate) use toolward_sandbox::result::{shortened, too_much_memory};
 
 use crate::api::facts::CallFacts;
 use crate::elicitation::Asked;
+
+/// What may end a call.
+pub(crate) type Result<T, E = CallError> = std::result::Result<T, E>;
 
 /// The terminal result of one call. Every call ends with one, denial and
 /// timeout included.

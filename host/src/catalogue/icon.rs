@@ -13,7 +13,6 @@ const MAX_BYTES: usize = 16 << 10;
 
 /// A tool's icon. Untrusted bytes, of which only the magic number was checked.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Icon {
     /// `image/png`, `image/jpeg` or `image/webp`. No SVG: it can hold scripts and
     /// point elsewhere.

@@ -25,7 +25,6 @@ use crate::services::Services;
 
 /// A driver that may serve a tool. It gives access to what is the same for all the tools of the driver, the fields of
 /// [`LoadedDriver`].
-#[non_exhaustive]
 pub struct DriverFacts {
     /// The policy's decision.
     pub decision: Decision,
@@ -198,7 +197,6 @@ impl fmt::Debug for DriverFacts {
 }
 
 /// The driver of a bundle, for all the tools that it may serve.
-#[non_exhaustive]
 pub struct LoadedDriver {
     /// Its id.
     pub id: Arc<str>,

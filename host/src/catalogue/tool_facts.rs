@@ -40,7 +40,6 @@ use crate::recording::RecordedTool;
 ///     }
 /// }
 /// ```
-#[non_exhaustive]
 pub struct ToolFacts {
     /// Its contract. Untrusted text.
     pub contract: Arc<Tool>,
@@ -197,7 +196,6 @@ const MAX_TEXT_BYTES: usize = 200;
 
 /// Why drivers of the contract's own publisher do not serve it. Callers learn nothing of other publishers' drivers.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Unserved {
     /// Those drivers, by id.
     pub drivers: Vec<UnservedDriver>,
@@ -207,7 +205,6 @@ pub struct Unserved {
 
 /// A driver that declares a contract, and does not serve it.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct UnservedDriver {
     /// Its id.
     pub id: String,
@@ -315,7 +312,6 @@ pub struct WithheldTool {
 
 /// Why a tool is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum WithheldReason {
     /// Its bundle does not verify now: it was revoked, it expired, or its publisher is no longer trusted.
     Withdrawn,
@@ -325,7 +321,6 @@ pub enum WithheldReason {
 
 impl WithheldTool {
     /// The tool of this contract.
-    #[must_use]
     pub fn of(contract: &Tool, publisher: &str, reason: WithheldReason) -> Self {
         Self {
             id: contract.id.to_string(),

@@ -4,12 +4,12 @@ use serde_json::json;
 use toolward_contract::form::Form;
 use toolward_contract::json;
 use toolward_policy::LimitName;
-use toolward_policy::UserGrant;
-use toolward_sandbox::invocation::{DriverAsk, InputRequest};
+use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::invocation::{DriverAsk, DriverForm, InputRequest};
 use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
-use crate::api::result::{CallError, ErrorCode};
+use crate::api::result::{CallError, ErrorCode, Result};
 use crate::redact::Redactor;
 
 /// Questions that are asked at once.
@@ -30,7 +30,7 @@ const MAX_STATE_BYTES: usize = 64 << 10;
 /// What a call may ask, and what its caller can have answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
-    pub(crate) granted: UserGrant,
+    pub(crate) granted: Answerable,
     pub(crate) answerable: Answerable,
     /// Whether another tool made the call, so that no one can answer.
     pub(crate) nested: bool,
@@ -48,16 +48,11 @@ pub(crate) struct CheckedQuestions {
 impl Asker {
     /// The first kind of question that the driver was not granted.
     fn beyond(&self, request: &InputRequest) -> Option<&'static str> {
-        let granted = Answerable {
-            form: self.granted.form,
-            sample: self.granted.sample,
-            roots: self.granted.roots,
-        };
         request
             .questions
             .iter()
             .map(|question| kind(&question.ask))
-            .find(|kind| !covers(granted, kind))
+            .find(|kind| !covers(self.granted, kind))
     }
 
     /// The questions, if they were granted and the caller may see them.
@@ -65,7 +60,7 @@ impl Asker {
         &self,
         request: InputRequest,
         violations: &Violations,
-    ) -> Result<CheckedQuestions, CallError> {
+    ) -> Result<CheckedQuestions> {
         if let Some(kind) = self.beyond(&request) {
             return Err(match violations.record(ViolationKind::User, kind) {
                 Err(EndsCall(violation)) => CallError::violated(&violation),
@@ -77,7 +72,7 @@ impl Asker {
     }
 
     /// Whether the caller can have the questions answered.
-    fn may_ask(&self, request: &InputRequest) -> Result<(), CallError> {
+    fn may_ask(&self, request: &InputRequest) -> Result<()> {
         let mut lacking: Vec<&str> = Vec::new();
         for question in &request.questions {
             let kind = kind(&question.ask);
@@ -98,7 +93,7 @@ impl Asker {
 
 impl CheckedQuestions {
     /// Refuses questions that contain a secret's value, which only the driver may see.
-    pub(crate) fn keep(self, redactor: Option<&Redactor>) -> Result<Self, CallError> {
+    pub(crate) fn keep(self, redactor: Option<&Redactor>) -> Result<Self> {
         let Some(redactor) = redactor else {
             return Ok(self);
         };
@@ -114,7 +109,7 @@ impl CheckedQuestions {
 
 fn kind(ask: &DriverAsk) -> &'static str {
     match ask {
-        DriverAsk::Form { .. } => "form",
+        DriverAsk::Form(_) => "form",
         DriverAsk::Sample(_) => "sample",
         DriverAsk::Roots => "roots",
     }
@@ -175,7 +170,9 @@ fn is_key(key: &str) -> bool {
 
 fn size(ask: &DriverAsk) -> usize {
     match ask {
-        DriverAsk::Form { message, schema } => message.len().saturating_add(schema.len()),
+        DriverAsk::Form(DriverForm { message, schema }) => {
+            message.len().saturating_add(schema.len())
+        }
         DriverAsk::Sample(parameters) => parameters.len(),
         DriverAsk::Roots => 0,
     }
@@ -183,7 +180,7 @@ fn size(ask: &DriverAsk) -> usize {
 
 fn ask(ask: DriverAsk) -> Result<Ask, String> {
     match ask {
-        DriverAsk::Form { message, schema } => {
+        DriverAsk::Form(DriverForm { message, schema }) => {
             if message.trim().is_empty() || message.len() > MAX_MESSAGE_BYTES {
                 return Err(format!("its message is not 1 to {MAX_MESSAGE_BYTES} bytes"));
             }
@@ -233,11 +230,7 @@ fn worn_out() -> CallError {
         ErrorCode::LIMIT_EXCEEDED,
         format!("the driver asks again after {MAX_ROUNDS} rounds of questions"),
     )
-    .with_limit((
-        LimitName::Rounds,
-        u64::from(MAX_ROUNDS).saturating_add(1),
-        u64::from(MAX_ROUNDS),
-    ))
+    .with_limit(Exceeded::over(LimitName::Rounds, u64::from(MAX_ROUNDS)))
     .with_hint("report this to the driver's publisher")
 }
 

@@ -6,7 +6,7 @@ use toolward_contract::json;
 use toolward_sandbox::invocation::{QuestionAnswer, QuestionReply, Resumption};
 
 use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, sample};
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 
 /// Bytes of the answer to a form.
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
@@ -31,6 +31,9 @@ pub(crate) struct Resumed {
     pub(crate) spent: Spent,
     pub(crate) resumption: Resumption,
 }
+
+/// Why an answer does not fit its question, for a driver that may ask again.
+pub(crate) struct RejectedAnswer(pub(crate) String);
 
 impl CallIdentity<'_> {
     /// BLAKE3 of what the guest gets, 64 hex digits.
@@ -67,7 +70,7 @@ pub(crate) fn check(
     call: &CallIdentity<'_>,
     limits: json::Limits,
     asks_again: bool,
-) -> Result<Resumed, CallError> {
+) -> Result<(Resumed, Option<RejectedAnswer>)> {
     let Resume { asked, answers } = resume;
     if let Some(what) = call.differs(&asked) {
         return Err(refused(format!(
@@ -107,7 +110,7 @@ pub(crate) fn check(
                 match checked.and_then(|()| fits(&question.ask, &value)) {
                     Ok(()) => QuestionReply::Accepted(value.to_string()),
                     Err(problem) if asks_again => {
-                        rejected = Some(problem);
+                        rejected = Some(RejectedAnswer(problem));
                         QuestionReply::Cancelled
                     }
                     Err(problem) => return Err(misses(&key, &problem)),
@@ -116,15 +119,15 @@ pub(crate) fn check(
         };
         replies.push(QuestionAnswer { key, reply });
     }
-    Ok(Resumed {
+    let resumed = Resumed {
         rounds: asked.round,
         spent: asked.spent,
         resumption: Resumption {
             state: asked.state,
             answers: replies,
-            rejected,
         },
-    })
+    };
+    Ok((resumed, rejected))
 }
 
 fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {

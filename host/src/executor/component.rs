@@ -16,8 +16,8 @@ use toolward_sandbox::turns::{Spender, Turns};
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
 use super::limits::over;
-use super::{AttemptReport, DriverSource, Executor, Features, Job};
-use crate::api::result::{CallError, ErrorCode, Hit, LogLevel, LogRecord};
+use super::{Attempt, AttemptReport, DriverSource, Executor, Features, Job};
+use crate::api::result::{CallError, ErrorCode, LogLevel, LogRecord, Result};
 use crate::call_context::CallContext;
 use crate::call_scope::CallScope;
 use crate::imports::BoxFuture;
@@ -57,7 +57,7 @@ impl Executor for ComponentExecutor {
         self.component.preparation.is_ready()
     }
 
-    fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
+    fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {
         match self.component.preparation.done.get() {
             // Most calls: the future that prepares is far larger.
             Some(Ok(_)) => Box::pin(std::future::ready(Ok(()))),
@@ -65,11 +65,7 @@ impl Executor for ComponentExecutor {
         }
     }
 
-    fn attempt<'a>(
-        &'a self,
-        job: &'a mut Job,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
         Box::pin(self.run(job, context))
     }
 }
@@ -87,7 +83,7 @@ impl ComponentExecutor {
             }
         };
         job.invocation.remaining_ms = context.clock.remaining_ms();
-        let Some(call) = prepared.call(&context.implements.world, &mut job.invocation) else {
+        let Some(call) = prepared.call(&context.implements.world, &job.invocation) else {
             let error = CallError::internal("the driver is bound to no such world");
             return AttemptReport::failed(error);
         };
@@ -119,7 +115,6 @@ impl ComponentExecutor {
                 context.imports.redact(&mut last.message);
             }
         }
-        call.give_back();
         let end = end_of(ended, &usage, context);
         let is_short = match &end {
             CallEnd::Done(output) => {
@@ -159,7 +154,7 @@ fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> Call
             ErrorCode::FUEL_EXHAUSTED,
             format!("the driver used up its {allowed} units of fuel"),
         )
-        .with_limit((LimitName::Fuel, allowed, allowed))
+        .with_limit(Exceeded::new(LimitName::Fuel, allowed, allowed))
         .with_hint("ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`"),
         AttemptOutcome::Exceeded(exceeded) => over(exceeded),
         AttemptOutcome::Violation(violation) => CallError::violated(&violation),
@@ -216,7 +211,7 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
 /// both, since a language may turn the refusal into any error.
 fn after(refused: Exceeded, mut error: CallError) -> CallError {
     let over = over(refused);
-    let name = |hit: Option<Hit>| hit.map(|hit| hit.limit);
+    let name = |hit: Option<Exceeded>| hit.map(|hit| hit.limit);
     if error.limit.is_some() && name(error.limit) == name(over.limit) {
         return error;
     }

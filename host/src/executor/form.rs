@@ -8,14 +8,13 @@ use serde_json::json;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_sandbox::invocation::{
-    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply,
+    CallEnd, DriverAsk, DriverForm, DriverOutput, DriverQuestion, InputRequest, QuestionReply,
 };
 
-use super::{AttemptReport, Executor, Features, Job, ResultSource};
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use super::{Attempt, AttemptReport, Executor, Features, Job, ResultSource};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::call_context::CallContext;
-use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
-use crate::imports::BoxFuture;
+use crate::elicitation::{MAX_ROUNDS, OpenForms, RejectedAnswer, unavailable};
 
 /// The key of the one question.
 const KEY: &str = "form";
@@ -43,18 +42,14 @@ impl Executor for FormExecutor {
         }
     }
 
-    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<(), CallError> {
+    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<()> {
         let id = &job.invocation.id;
         let form = OpenForms::opened(&self.forms, &context.scope.principal, id);
         context.extensions.insert(form);
         Ok(())
     }
 
-    fn attempt<'a>(
-        &'a self,
-        job: &'a mut Job,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
         let end = self.end(job, context);
         let report = AttemptReport {
             dispatched: false,
@@ -66,15 +61,15 @@ impl Executor for FormExecutor {
 }
 
 impl FormExecutor {
-    fn end(&self, job: &mut Job, context: &CallContext) -> Result<CallEnd, CallError> {
+    fn end(&self, job: &mut Job, context: &CallContext) -> Result<CallEnd> {
         let Some(resumption) = job.invocation.resume.take() else {
             return self.ask(job, context, None);
         };
         if !self.forms.close(context.principal(), &job.invocation.id) {
             return Err(unanswered("nobody answered in time"));
         }
-        if let Some(problem) = resumption.rejected {
-            return self.ask(job, context, Some(&problem));
+        if let Some(RejectedAnswer(problem)) = context.extensions.get() {
+            return self.ask(job, context, Some(problem));
         }
         let reply = resumption.answers.into_iter().next();
         match reply.map(|answer| answer.reply) {
@@ -86,12 +81,7 @@ impl FormExecutor {
         }
     }
 
-    fn ask(
-        &self,
-        job: &Job,
-        context: &CallContext,
-        rejected: Option<&str>,
-    ) -> Result<CallEnd, CallError> {
+    fn ask(&self, job: &Job, context: &CallContext, rejected: Option<&str>) -> Result<CallEnd> {
         let asker = &context.asker;
         if !asker.granted.form {
             return Err(CallError::new(
@@ -116,10 +106,10 @@ impl FormExecutor {
         let request = InputRequest {
             questions: vec![DriverQuestion {
                 key: KEY.to_owned(),
-                ask: DriverAsk::Form {
+                ask: DriverAsk::Form(DriverForm {
                     message: message(&context.contract, job, rejected)?,
                     schema: schema.to_string(),
-                },
+                }),
             }],
             state: Vec::new(),
         };
@@ -133,7 +123,7 @@ impl FormExecutor {
 
 /// What the tool is for, and the input behind a bar, so that no line of it passes for one of
 /// these.
-fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String, CallError> {
+fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String> {
     let description = &contract.description;
     let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES);
     let mut message = String::new();

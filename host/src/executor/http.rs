@@ -19,14 +19,15 @@ use toolward_egress::{
 };
 use toolward_policy::{LimitName, SecretPosition};
 use toolward_sandbox::deadline;
+use toolward_sandbox::exceeded::Exceeded;
 use toolward_sandbox::invocation::{CallEnd, DriverOutput};
 
 use super::limits::over;
-use super::{AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
+use super::{Attempt, AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, too_much_memory};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result, too_much_memory};
 use crate::call_context::CallContext;
-use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
+use crate::imports::{HttpError, HttpRequest};
 
 /// What a chunk of a body takes besides its bytes.
 const CHUNK_BYTES: u64 = 128;
@@ -61,11 +62,11 @@ impl Executor for HttpExecutor {
         }
     }
 
-    fn request(&self, call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+    fn request(&self, call: &RequestValues<'_>) -> Result<Option<ShownRequest>> {
         request::preview(&self.driver, call)
     }
 
-    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<(), CallError> {
+    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<()> {
         let Some(http) = &context.implements.http else {
             return Err(CallError::internal("this driver has no request"));
         };
@@ -75,11 +76,7 @@ impl Executor for HttpExecutor {
         Ok(())
     }
 
-    fn attempt<'a>(
-        &'a self,
-        job: &'a mut Job,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
         Box::pin(async move {
             match self.exchange(job, context) {
                 Some(exchange) => exchange.attempt().await,
@@ -154,7 +151,7 @@ impl Exchange<'_> {
         Ok(self.output(&bytes, memory)?)
     }
 
-    async fn request(&self) -> Result<http::Request<UnsyncBoxBody<Bytes, BoxError>>, CallError> {
+    async fn request(&self) -> Result<http::Request<UnsyncBoxBody<Bytes, BoxError>>> {
         let rendered = self.rendered;
         let by_policy = self.placed_by_policy(&rendered.secrets_by_policy).await?;
         let mut query = Vec::new();
@@ -197,7 +194,7 @@ impl Exchange<'_> {
     }
 
     /// The headers of secrets that the driver itself gives no place, with placeholders.
-    async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
+    async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
             let mut secrets = self.context.access.grant.secrets().iter();
@@ -212,16 +209,13 @@ impl Exchange<'_> {
         Ok(placed)
     }
 
-    async fn placeholder(&self, slug: &str) -> Result<String, CallError> {
+    async fn placeholder(&self, slug: &str) -> Result<String> {
         let mut secrets = self.context.access.grant.secrets().iter();
         if !secrets.any(|grant| grant.slug == slug) {
             return Err(self.no_credential(slug));
         }
-        let request = SecretRequest::Placeholder(slug.to_owned());
-        match self.context.imports.secret(request).await {
-            Ok(SecretReply::Placeholder(placeholder)) => Ok(placeholder),
-            Ok(_) | Err(_) => Err(self.no_credential(slug)),
-        }
+        let placeholder = self.context.imports.placeholder(slug.to_owned()).await;
+        placeholder.map_err(|_| self.no_credential(slug))
     }
 
     fn no_credential(&self, slug: &str) -> CallError {
@@ -250,7 +244,11 @@ impl Exchange<'_> {
                 ErrorCode::LIMIT_EXCEEDED,
                 format!("the request went over a limit: {error}"),
             )
-            .with_limit((LimitName::HttpBody, limit.used, limit.allowed)),
+            .with_limit(Exceeded::new(
+                LimitName::HttpBody,
+                limit.used,
+                limit.allowed,
+            )),
             EgressError::Secret(secret) => {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
                 match secret.problem {
@@ -279,7 +277,7 @@ impl Exchange<'_> {
         error
     }
 
-    fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
+    fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput> {
         if bytes.is_empty() {
             return Ok(DriverOutput::empty(&self.context.contract));
         }
@@ -343,7 +341,7 @@ fn is_connecting_stage(stage: Stage) -> bool {
     matches!(stage, Stage::Resolve | Stage::Connect | Stage::Tls)
 }
 
-fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
     let name = HeaderName::try_from(name).map_err(unbuildable)?;
     headers.insert(name, HeaderValue::try_from(value).map_err(unbuildable)?);
     Ok(())

@@ -1,13 +1,21 @@
-//! The time that a call has, and the errors of a call that exceeded a limit.
+//! The time and memory that a call has, and the errors of a call that exceeded a limit.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use toolward_contract::json::{self as strict, JsonError, JsonErrorKind};
 use toolward_policy::LimitName;
 use toolward_sandbox::deadline;
 use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::limits::MemoryBudget as _;
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::admission::MemoryLease;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
+use crate::imports::SlotCell;
 
 /// The clock of one call: starts when it gets its first slot.
 #[derive(Debug, Clone, Copy)]
@@ -61,10 +69,7 @@ impl Clock {
     }
 
     /// Drives a future until the deadline at the latest.
-    pub(crate) async fn bound<T>(
-        &self,
-        future: impl Future<Output = T> + Unpin,
-    ) -> Result<T, CallError> {
+    pub(crate) async fn bound<T>(&self, future: impl Future<Output = T> + Unpin) -> Result<T> {
         let done = deadline::before(self.deadline, future).await;
         done.map_err(|deadline::Elapsed| self.late())
     }
@@ -82,13 +87,12 @@ impl Clock {
 /// The retry-after of a call that ended for the memory of all.
 const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-pub(crate) fn over(exceeded: Exceeded) -> CallError {
-    let hit = Hit::from(exceeded);
-    let limit = exceeded.limit;
+pub(crate) fn over(hit: Exceeded) -> CallError {
+    let limit = hit.limit;
     let (code, raise) = match limit {
         LimitName::Output => return CallError::too_large(hit.used, hit.allowed),
         LimitName::MemoryTotal => return no_memory(hit),
-        LimitName::Memory if exceeded.by_host => return held_too_much(hit),
+        LimitName::Memory if hit.by_host => return held_too_much(hit),
         LimitName::Memory => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
         _ if limit.own().is_none() => (
             ErrorCode::LIMIT_EXCEEDED,
@@ -129,7 +133,7 @@ const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER
                             host's limit `memory_bytes`";
 
 /// All calls together need more memory than there is, and this one ends for the others.
-fn no_memory(hit: Hit) -> CallError {
+fn no_memory(hit: Exceeded) -> CallError {
     CallError::of(ErrorCode::MEMORY_EXCEEDED,
         format!(
             "all calls together need {} bytes of memory, {} are allowed (limit `memory_total`); this call \
@@ -144,7 +148,7 @@ fn no_memory(hit: Hit) -> CallError {
 }
 
 /// The guest's memory and what the host holds for it are one limit.
-fn held_too_much(hit: Hit) -> CallError {
+fn held_too_much(hit: Exceeded) -> CallError {
     CallError::of(ErrorCode::MEMORY_EXCEEDED,
         format!(
             "the host would hold too much for the driver (handles, header fields, bodies, \
@@ -154,4 +158,68 @@ fn held_too_much(hit: Hit) -> CallError {
     )
     .with_limit(hit)
     .with_hint(RAISE_MEMORY)
+}
+
+/// The memory of one call: its part of the memory of all, and its limit.
+#[derive(Debug, Clone)]
+pub(crate) struct AttemptMemory {
+    lease: Option<Arc<MemoryLease>>,
+    limit: u64,
+}
+
+impl AttemptMemory {
+    pub(crate) fn of(slot: &SlotCell, limit: u64) -> Self {
+        Self {
+            lease: slot.memory(),
+            limit,
+        }
+    }
+
+    /// Covers `used` bytes. Returns how many are covered.
+    pub(crate) fn cover(&self, used: u64) -> Result<u64> {
+        let Some(lease) = &self.lease else {
+            return Ok(self.limit);
+        };
+        let covered = lease.cover(used.min(self.limit), self.limit);
+        covered.map_err(over)
+    }
+
+    /// Parses a text while `held` bytes are in memory, the text's own included. Returns the
+    /// memory that the value takes, too.
+    pub(crate) fn parse(
+        &self,
+        text: &[u8],
+        json: &strict::Limits,
+        held: u64,
+    ) -> Result<Result<(Value, u64), JsonError>> {
+        let most = self.limit.saturating_sub(held);
+        let mut room = self.cover(held)?.saturating_sub(held).min(most);
+        loop {
+            let mut left = room;
+            match strict::parse_within(text, json, &mut left) {
+                Err(error) if error.kind == JsonErrorKind::TooMuchMemory && room < most => {
+                    // What was leased before it was known how much the values take would be
+                    // too much for nearly all texts.
+                    let more = held.saturating_add(room.saturating_mul(2).max(1));
+                    room = self.cover(more)?.saturating_sub(held).min(most);
+                }
+                parsed => return Ok(parsed.map(|value| (value, room.saturating_sub(left)))),
+            }
+        }
+    }
+
+    /// Drives a future until the call has to end for others.
+    pub(crate) async fn until_ended<F: Future + Unpin>(&self, mut future: F) -> Result<F::Output> {
+        poll_fn(|context| {
+            let polled = Pin::new(&mut future).poll(context);
+            if polled.is_pending()
+                && let Some(lease) = &self.lease
+                && let Poll::Ready(exceeded) = lease.poll_ended(context)
+            {
+                return Poll::Ready(Err(over(exceeded)));
+            }
+            polled.map(Ok)
+        })
+        .await
+    }
 }

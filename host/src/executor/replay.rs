@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use toolward_ledger::cassette::CassetteCall;
 use toolward_sandbox::invocation::DriverOutput;
 
-use super::{AttemptReport, Executor, Features, Job, ResultSource};
-use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output, shortened};
+use super::{Attempt, AttemptReport, Executor, Features, Job, ResultSource};
+use crate::api::result::{
+    Block, CallError, ErrorClass, ErrorCode, Origin, Output, Result, shortened,
+};
 use crate::call_context::CallContext;
-use crate::imports::BoxFuture;
 use crate::recording::publisher_id;
 use crate::redact::Redactor;
 use crate::tape::{Nearest, Tape, Wanted};
@@ -38,7 +39,7 @@ impl ReplayExecutor {
         Self { tape }
     }
 
-    fn report(&self, context: &CallContext) -> Result<AttemptReport, CallError> {
+    fn report(&self, context: &CallContext) -> Result<AttemptReport> {
         let recorded = context.extensions.get::<RecordedInput>();
         let recorded =
             recorded.ok_or_else(|| CallError::internal("a call without a recorded form"))?;
@@ -80,11 +81,7 @@ impl Executor for ReplayExecutor {
         }
     }
 
-    fn attempt<'a>(
-        &'a self,
-        _job: &'a mut Job,
-        context: &'a CallContext,
-    ) -> BoxFuture<'a, AttemptReport> {
+    fn attempt<'a>(&'a self, _job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
         let report = self.report(context);
         let report = report.unwrap_or_else(AttemptReport::failed);
         Box::pin(std::future::ready(report))
@@ -106,7 +103,7 @@ struct RecordedDetail {
     hint: Option<String>,
 }
 
-fn output(call: &CassetteCall) -> Result<Output, CallError> {
+fn output(call: &CassetteCall) -> Result<Output> {
     let unreadable = |_| {
         CallError::of(
             ErrorCode::UPSTREAM_ERROR,

@@ -61,7 +61,8 @@ impl CallBuckets {
     /// Does what a driver asks for.
     pub(crate) async fn answer(&self, request: BucketRequest) -> Result<BucketReply, BucketError> {
         let BucketRequest { bucket, operation } = request;
-        self.count_operation()?;
+        let (counter, allowed) = (&self.counters.operations, self.limits.operations);
+        count(LimitName::BucketOperations, counter, 1, allowed)?;
         let Some(grant) = self.grant(&bucket) else {
             return Err(self.denied(&bucket));
         };
@@ -106,11 +107,6 @@ impl CallBuckets {
             Ok(()) => BucketError::Denied,
             Err(ends) => BucketError::Ends(ends.into()),
         }
-    }
-
-    fn count_operation(&self) -> Result<(), BucketError> {
-        let (counter, allowed) = (&self.counters.operations, self.limits.operations);
-        count(LimitName::BucketOperations, counter, 1, allowed)
     }
 
     fn count_bytes(&self, bytes: usize) -> Result<(), BucketError> {

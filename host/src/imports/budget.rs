@@ -11,8 +11,8 @@ use toolward_sandbox::limits::CallLimits;
 
 use super::{BucketCounters, StoredSecrets};
 use crate::admission::Path;
-use crate::api::observer::Observer;
-use crate::api::result::{CallError, ErrorCode};
+use crate::api::event::Observer;
+use crate::api::result::{CallError, ErrorCode, Result};
 
 pub(crate) struct CallBudget {
     calls: AtomicU64,
@@ -67,12 +67,12 @@ impl CallBudget {
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).
-    pub(crate) fn count_call(&self, depth: usize) -> Result<(), CallError> {
+    pub(crate) fn count_call(&self, depth: usize) -> Result<()> {
         let over = |limit, used, allowed| {
             let message =
                 format!("calls of tools by tools: {used}, {allowed} are allowed (limit `{limit}`)");
             Err(CallError::of(ErrorCode::RATE_LIMITED, message)
-                .with_limit((limit, used, allowed))
+                .with_limit(Exceeded::new(limit, used, allowed))
                 .with_hint(format!("raise the host's limit `{limit}`")))
         };
         let depth = (depth as u64).saturating_add(1);
@@ -84,13 +84,5 @@ impl CallBudget {
             return over(LimitName::NestedCalls, used, self.calls_allowed);
         }
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for CallBudget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallBudget")
-            .field("calls", &self.calls)
-            .finish_non_exhaustive()
     }
 }

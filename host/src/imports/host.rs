@@ -1,12 +1,14 @@
 //! The answers of this process to a call's driver: each request is checked against the grant, counted, and
 //! recorded if it was not granted.
 
+use std::future::ready;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use http_body_util::BodyExt as _;
 use toolward_egress::{Call, Denied, Error as EgressError};
 use toolward_policy::LimitName;
-use toolward_sandbox::exceeded::Exceeded;
+use toolward_sandbox::exceeded::{self, Exceeded};
 use toolward_sandbox::imports::PROGRESS_REPORT_BYTES;
 use toolward_sandbox::invocation::ToolCall;
 use toolward_sandbox::limits::CallLimits;
@@ -17,9 +19,9 @@ use super::tools::NestedCalls;
 use super::{
     BoxFuture, BucketError, BucketReply, BucketRequest, CallBuckets, CallBudget, CallSecrets,
     CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError,
-    SecretReply, SecretRequest, ToolReply,
+    ToolReply,
 };
-use crate::api::observer::Observer;
+use crate::api::event::Observer;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
 use crate::events::ProgressEvents;
 
@@ -43,27 +45,18 @@ pub(crate) struct HostImports {
 }
 
 impl Imports for HostImports {
-    fn secret(&self, request: SecretRequest) -> BoxFuture<'_, Result<SecretReply, SecretError>> {
+    fn placeholder(&self, slug: String) -> BoxFuture<'_, Result<String, SecretError>> {
+        Box::pin(ready(self.checked(&slug, self.own_placeholder(&slug))))
+    }
+
+    fn reveal(&self, slug: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>> {
+        Box::pin(ready(self.checked(&slug, self.secrets.reveal(&slug))))
+    }
+
+    fn store(&self, slug: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), SecretError>> {
         Box::pin(async move {
-            let (slug, result) = match request {
-                SecretRequest::Placeholder(slug) => {
-                    let placeholder = self.placeholder(&slug);
-                    (slug, placeholder.map(SecretReply::Placeholder))
-                }
-                SecretRequest::Reveal(slug) => {
-                    let value = self.secrets.reveal(&slug);
-                    (slug, value.map(SecretReply::Value))
-                }
-                SecretRequest::Store(slug, value) => {
-                    let stored = self.secrets.store(&slug, value).await;
-                    (slug, stored.map(|()| SecretReply::Stored))
-                }
-            };
-            if let Err(SecretError::Denied) = result {
-                let recorded = self.violations.record(ViolationKind::Secret, &slug);
-                recorded.map_err(|ends| SecretError::Ends(ends.into()))?;
-            }
-            result
+            let stored = self.secrets.store(&slug, value).await;
+            self.checked(&slug, stored)
         })
     }
 
@@ -78,12 +71,12 @@ impl Imports for HostImports {
             let host = request.uri().authority().map_or("", |name| name.as_str());
             // The guest ends when it is entered again.
             let _ = violations.record(ViolationKind::Network, host);
-            return Box::pin(std::future::ready(Err(HttpError::NoNetwork)));
+            return Box::pin(ready(Err(HttpError::NoNetwork)));
         };
         let open = match self.budget.connection() {
             Ok(open) => open,
             Err(exceeded) => {
-                return Box::pin(std::future::ready(Err(HttpError::Exceeded(exceeded))));
+                return Box::pin(ready(Err(HttpError::Exceeded(exceeded))));
             }
         };
         let sending = network.send(request, timeouts);
@@ -204,7 +197,16 @@ impl HostImports {
         self.violations.absorb(&found.first, found.total);
     }
 
-    fn placeholder(&self, slug: &str) -> Result<String, SecretError> {
+    /// Records what is denied.
+    fn checked<T>(&self, slug: &str, reply: Result<T, SecretError>) -> Result<T, SecretError> {
+        if let Err(SecretError::Denied) = reply {
+            let recorded = self.violations.record(ViolationKind::Secret, slug);
+            recorded.map_err(|ends| SecretError::Ends(ends.into()))?;
+        }
+        reply
+    }
+
+    fn own_placeholder(&self, slug: &str) -> Result<String, SecretError> {
         self.secrets.may_use(slug)?;
         let network = self.network.as_ref();
         let placeholder = network.and_then(|network| network.placeholder(slug));
@@ -238,18 +240,12 @@ fn record(denied: &Denied, violations: &Violations) {
 /// What a call has reported so far, all its attempts together.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    counts: Mutex<Counts>,
+    /// The last progress that was passed on, and how many.
+    progress: Mutex<(Option<f64>, u32)>,
+    records: AtomicU64,
+    bytes: AtomicU64,
     max_records: u64,
     max_bytes: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// The last progress that was passed on, and how many.
-    progress: Option<f64>,
-    reports: u32,
-    records: u64,
-    bytes: u64,
 }
 
 /// Progress reports that are passed on in one call; the rest is dropped.
@@ -258,7 +254,9 @@ const PROGRESS_REPORTS: u32 = 1000;
 impl Reports {
     pub(crate) fn new(limits: &CallLimits) -> Self {
         Self {
-            counts: Mutex::default(),
+            progress: Mutex::default(),
+            records: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             max_records: limits.log_records,
             max_bytes: limits.log_bytes,
         }
@@ -266,32 +264,20 @@ impl Reports {
 
     /// Whether a report of progress with this value is passed on: it only ever rises, and only so often.
     fn admits_progress(&self, done: f64) -> bool {
-        let mut counts = lock(&self.counts);
-        let rises = done.is_finite() && counts.progress.is_none_or(|last| done > last);
-        let admits = rises && counts.reports < PROGRESS_REPORTS;
+        let mut progress = lock(&self.progress);
+        let (last, reports) = *progress;
+        let rises = done.is_finite() && last.is_none_or(|last| done > last);
+        let admits = rises && reports < PROGRESS_REPORTS;
         if admits {
-            counts.progress = Some(done);
-            counts.reports = counts.reports.saturating_add(1);
+            *progress = (Some(done), reports.saturating_add(1));
         }
         admits
     }
 
     /// Counts a log record of `size` bytes before anything is made of it.
     fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
-        let mut counts = lock(&self.counts);
-        let (records, bytes) = (
-            counts.records.saturating_add(1),
-            counts.bytes.saturating_add(size),
-        );
-        if records > self.max_records {
-            let (limit, allowed) = (LimitName::LogRecords, self.max_records);
-            return Err(Exceeded::new(limit, records, allowed));
-        }
-        if bytes > self.max_bytes {
-            return Err(Exceeded::new(LimitName::LogBytes, bytes, self.max_bytes));
-        }
-        (counts.records, counts.bytes) = (records, bytes);
-        Ok(())
+        exceeded::take(&self.bytes, LimitName::LogBytes, size, self.max_bytes)?;
+        exceeded::take(&self.records, LimitName::LogRecords, 1, self.max_records)
     }
 }
 

@@ -2,14 +2,14 @@
 //! left of the root's budgets. A waiting caller releases its slot.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use toolward_ledger::record::Native;
 use toolward_sandbox::invocation::ToolCall;
 use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
 use toolward_support::helper::lock;
 
-use super::{BoxFuture, CallBudget, CallerBudget, ToolReply};
+use super::{BoxFuture, CallerBudget, ToolReply};
 use crate::access::Access;
 use crate::admission::{MemoryLease, Path, Slot};
 use crate::api::request::Request;
@@ -54,20 +54,10 @@ impl SlotCell {
 /// The state for nested calls. Made only if tools are granted.
 pub(crate) struct NestedCalls {
     pub(crate) host: Arc<dyn CallTools>,
-    pub(crate) budget: Arc<CallBudget>,
     pub(crate) access: Arc<Access>,
-    /// The id of the invocation that calls.
-    pub(crate) invocation: Arc<str>,
-    /// The id of the first invocation of the chain.
-    pub(crate) root: Arc<str>,
-    /// `id@major` from the first call to this one.
-    pub(crate) names: Arc<[String]>,
-    /// The bundles of these tools and of their drivers.
-    pub(crate) bundles: Vec<String>,
-    pub(crate) covered: Vec<String>,
+    /// The call that calls tools, before it has spent anything.
+    pub(crate) caller: Caller,
     pub(crate) scope: Arc<CallScope>,
-    pub(crate) dev: bool,
-    pub(crate) deadline: Instant,
     pub(crate) gates: Path,
     pub(crate) slot: SlotCell,
 }
@@ -87,7 +77,8 @@ impl NestedCalls {
             violations.record(ViolationKind::Tool, &request.tool)?;
             return refused(CallError::not_granted(&request.tool));
         }
-        if let Err(error) = self.budget.count_call(self.names.len().saturating_sub(1)) {
+        let depth = self.caller.names.len().saturating_sub(1);
+        if let Err(error) = self.caller.budget.count_call(depth) {
             return refused(error);
         }
         let Some(slot) = self.slot.take() else {
@@ -102,16 +93,9 @@ impl NestedCalls {
             }
         };
         let chain = CallChain::of(Caller {
-            invocation: self.invocation.clone(),
-            root: self.root.clone(),
-            budget: self.budget.clone(),
-            names: self.names.clone(),
-            bundles: self.bundles.clone(),
-            deadline: self.deadline,
             fuel: left.fuel,
             memory_bytes: left.memory_bytes,
-            covered: self.covered.clone(),
-            dev: self.dev,
+            ..self.caller.clone()
         });
         let scope = CallScope {
             principal: self.scope.principal.clone(),
@@ -130,7 +114,7 @@ impl NestedCalls {
         };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
-        let result = match self.gates.resume(parked, self.deadline).await {
+        let result = match self.gates.resume(parked, self.caller.deadline).await {
             Ok(slot) => {
                 self.slot.put(slot);
                 reply.result

@@ -9,7 +9,7 @@ use toolward_ledger::record::{Hex, Invocation, Tool};
 use toolward_state::CallId;
 use uuid::{Builder, Uuid, Variant};
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::digest;
 use crate::elicitation::{Answer, Resume};
 
@@ -51,7 +51,7 @@ impl Named {
         tool: &str,
         (input, context): (&Value, Option<&Value>),
         resume: Option<&Resume>,
-    ) -> Result<CallName, CallError> {
+    ) -> Result<CallName> {
         let id = read(&self.id, SystemTime::now())?;
         let (answers, round) = match resume {
             None => (Value::Null, 0),
@@ -90,7 +90,7 @@ impl CallName {
     ///
     /// # Errors
     /// A fault of the host's own.
-    pub(crate) fn given(&self) -> Result<Given, CallError> {
+    pub(crate) fn given(&self) -> Result<Given> {
         let tool = Tool::parse(&self.tool).or_else(|_| Tool::parse(&unfit(&self.tool)));
         Ok(Given {
             principal: Arc::from(self.scope.as_str()),
@@ -108,7 +108,7 @@ impl CallName {
 }
 
 /// Reads a UUIDv7 (RFC 9562, section 5.7) of the last day.
-fn read(text: &str, now: SystemTime) -> Result<Uuid, CallError> {
+fn read(text: &str, now: SystemTime) -> Result<Uuid> {
     let uuid = match text.len() {
         36 => Uuid::try_parse(text).ok(),
         _ => None,

@@ -182,8 +182,11 @@ pub(crate) fn validate(
         route,
     });
     if let Some(resume) = request.resume {
-        let resumed = elicitation::check(*resume, &call.identity(), json_limits, asks)?;
+        let (resumed, rejected) = elicitation::check(*resume, &call.identity(), json_limits, asks)?;
         call.extensions.insert(resumed);
+        if let Some(rejected) = rejected {
+            call.extensions.insert(rejected);
+        }
     }
     let longest = call.longest(|limits| limits.timeout);
     call.timeout = request.timeout.map_or(longest, |own| own.min(longest));

@@ -2,6 +2,7 @@
 //! told to run one of the "tests" at the end of this file.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -164,9 +165,8 @@ async fn without_a_cache_the_artifact_comes_back_signed() {
 #[tokio::test]
 async fn an_artifact_that_is_larger_than_the_whole_cache_comes_back_signed() {
     let backend = CompileBackend::new();
-    let broker = Broker::builder(backend.command("worker_process"))
-        .cache(backend.cache())
-        .cache_limit(1000);
+    let mut broker = Broker::builder(backend.command("worker_process")).cache(backend.cache());
+    broker.cache_limit = 1000;
     still_serves(&host(broker.start().unwrap())).await;
     assert_eq!(backend.artifacts(), Vec::<PathBuf>::new());
 }
@@ -366,9 +366,8 @@ async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
         let section = [&[0, 6, 4][..], b"more", &[number]].concat();
         fixture.write(&path, [wasm, section].concat());
     }
-    let broker = Broker::builder(backend.command("worker_process"))
-        .cache(backend.cache())
-        .workers(2);
+    let mut broker = Broker::builder(backend.command("worker_process")).cache(backend.cache());
+    broker.workers = NonZeroUsize::new(2).unwrap();
     let host = Host::builder()
         .bundle(fixture.content())
         .broker(broker.start().unwrap())

@@ -15,23 +15,23 @@ mod permits;
 mod serve;
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use toolward_signing::Digest;
-use toolward_support::helper::{self, frames::send};
+use toolward_support::helper::{self, frames::send, lock};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use self::frame::{PROTOCOL, Request, Start};
-use self::link::{Compiled, Link};
+use self::frame::{Made, PROTOCOL, Request, Start};
+use self::link::Link;
 use self::permits::Permits;
-use super::artifact_signature::Claim;
+use super::artifact::Claim;
 use super::cache::{Cache, Shelf};
-use super::error::CompileError;
-use super::limits::{Ahead, CompileCost, CompileLimits};
+use super::limits::{Ahead, CompileCost, CompileError, CompileLimits, Result};
 pub use super::worker::run_worker;
 use super::{Callers, Watch};
 use crate::engine::finds_written_pages;
@@ -92,12 +92,8 @@ struct Inner {
     /// Empty until it is started.
     link: OnceLock<Link>,
     starting: Mutex<()>,
-    command: BrokerCommand,
+    settings: BrokerBuilder,
     shelf: Option<Shelf>,
-    cache_limit: u64,
-    limits: CompileLimits,
-    workers: usize,
-    component_bytes: usize,
     permits: Permits,
 }
 
@@ -107,10 +103,17 @@ struct Inner {
 pub struct BrokerBuilder {
     command: BrokerCommand,
     cache: Option<PathBuf>,
-    cache_limit: u64,
-    limits: CompileLimits,
-    workers: usize,
-    component_bytes: usize,
+    /// The most bytes of compiled drivers in the cache, see [`Cache::limit`]. Default:
+    /// [`Cache::DEFAULT_LIMIT_BYTES`].
+    pub cache_limit: u64,
+    /// What compiling one component may cost.
+    pub limits: CompileLimits,
+    /// The most components that are compiled at once. Default: one less than the
+    /// machine has cores, and at least one.
+    pub workers: NonZeroUsize,
+    /// The size of the largest component. Default: that of
+    /// [`toolward_policy::Limits::component_bytes`].
+    pub component_bytes: usize,
 }
 
 impl BrokerBuilder {
@@ -121,30 +124,9 @@ impl BrokerBuilder {
         self
     }
 
-    /// Sets the most bytes of compiled drivers in the cache, see [`Cache::limit`].
-    /// Default: [`Cache::DEFAULT_LIMIT_BYTES`].
-    pub fn cache_limit(mut self, bytes: u64) -> Self {
-        self.cache_limit = bytes;
-        self
-    }
-
     /// Sets what compiling one component may cost.
     pub fn limits(mut self, limits: CompileLimits) -> Self {
         self.limits = limits;
-        self
-    }
-
-    /// Compiles at most this many components at once. Default: one less than the
-    /// machine has cores, and at least one.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.max(1);
-        self
-    }
-
-    /// Sets the size of the largest component. Default: that of
-    /// [`toolward_policy::Limits::component_bytes`].
-    pub fn component_bytes(mut self, bytes: usize) -> Self {
-        self.component_bytes = bytes;
         self
     }
 
@@ -180,13 +162,9 @@ impl BrokerBuilder {
             inner: Arc::new(Inner {
                 link: OnceLock::new(),
                 starting: Mutex::default(),
-                command: self.command,
+                permits: Permits::new(self.workers.get()),
+                settings: self,
                 shelf,
-                cache_limit: self.cache_limit,
-                limits: self.limits,
-                workers: self.workers,
-                component_bytes: self.component_bytes,
-                permits: Permits::new(self.workers),
             }),
         })
     }
@@ -207,7 +185,7 @@ impl Broker {
             cache: None,
             cache_limit: Cache::DEFAULT_LIMIT_BYTES,
             limits: CompileLimits::default(),
-            workers: cores().saturating_sub(1).max(1),
+            workers: NonZeroUsize::new(cores().saturating_sub(1)).unwrap_or(NonZeroUsize::MIN),
             component_bytes: toolward_policy::Limits::default().component_bytes,
         }
     }
@@ -222,10 +200,7 @@ impl Broker {
     /// [`HostError::Broker`] when the program can't be started.
     pub fn start(&self) -> Result<(), HostError> {
         let inner = &*self.inner;
-        let _starting = inner
-            .starting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _starting = lock(&inner.starting);
         if inner.link.get().is_none() {
             let link = inner.start()?;
             let _ = inner.link.set(link);
@@ -235,7 +210,7 @@ impl Broker {
 
     /// What compiling one component may cost.
     pub fn limits(&self) -> CompileLimits {
-        self.inner.limits
+        self.inner.settings.limits
     }
 
     /// The directory of the cache that this process reads; a confinement has to keep
@@ -260,8 +235,8 @@ impl Broker {
     /// # Errors
     ///
     /// [`CompileError`]; a verdict on the component, or a failure that may pass.
-    pub fn compile(&self, wasm: &[u8]) -> Result<(), CompileError> {
-        self.compile_for(wasm, &mut self.inner.limits.most())
+    pub fn compile(&self, wasm: &[u8]) -> Result<()> {
+        self.compile_for(wasm, &mut self.inner.settings.limits.most())
     }
 
     /// Compiles a component as [`Self::compile`] does, for at most what is left of a
@@ -271,22 +246,18 @@ impl Broker {
     /// # Errors
     ///
     /// As [`Self::compile`]; a budget that is too small is not an error.
-    pub fn compile_within(
-        &self,
-        wasm: &[u8],
-        left: &mut CompileCost,
-    ) -> Result<Ahead, CompileError> {
+    pub fn compile_within(&self, wasm: &[u8], left: &mut CompileCost) -> Result<Ahead> {
         let budget = *left;
         match self.compile_for(wasm, left) {
             Ok(()) => Ok(Ahead::Compiled),
-            Err(error) if self.inner.limits.are_above(budget, error.reason()) => {
+            Err(error) if self.inner.settings.limits.are_above(budget, error.reason()) => {
                 Ok(Ahead::OverBudget)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn compile_for(&self, wasm: &[u8], left: &mut CompileCost) -> Result<(), CompileError> {
+    fn compile_for(&self, wasm: &[u8], left: &mut CompileCost) -> Result<()> {
         let engine = compiling_engine(MemoryLayout::Pooled)
             .map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
         let engine = EngineHash::of(&engine);
@@ -309,7 +280,7 @@ impl Broker {
         engine: &Engine,
         claim: Claim<'_>,
         most_bytes: u64,
-    ) -> Option<Result<Component, CompileError>> {
+    ) -> Option<Result<Component>> {
         let public = self.inner.link.get()?.public()?;
         let shelf = self.inner.shelf.as_ref()?;
         shelf.get(engine, claim, &public, most_bytes)
@@ -323,7 +294,7 @@ impl Broker {
         wasm: &[u8],
         callers: &Callers,
         watch: &mut Watch<'_>,
-    ) -> Result<Component, CompileError> {
+    ) -> Result<Component> {
         let inner = &*self.inner;
         let link = inner.link()?;
         let cached = || self.cached(engine, claim, u64::MAX);
@@ -332,15 +303,15 @@ impl Broker {
         }
         let _permit = inner.permits.take(callers, watch)?;
         for _ in 0..ATTEMPTS {
-            match link.compile(claim, wasm, &mut inner.limits.most(), watch)? {
-                Compiled::Cached => {
+            match link.compile(claim, wasm, &mut inner.settings.limits.most(), watch)? {
+                (Made::Cached, _) => {
                     if let Some(loaded) = cached() {
                         return loaded;
                     }
                 }
-                Compiled::Artifact { signature, bytes } => {
-                    let public = link.public();
-                    let holds = public.is_some_and(|public| {
+                (Made::Artifact { signature }, bytes) => {
+                    let signed = link.public().zip(signature.try_into().ok());
+                    let holds = signed.is_some_and(|(public, signature)| {
                         claim.holds(&blake3::hash(&bytes), &signature, &public)
                     });
                     return match holds {
@@ -360,24 +331,25 @@ impl Broker {
 
 impl Inner {
     fn start(&self) -> Result<Link, HostError> {
-        let fail = |error: std::io::Error| cannot_start(&self.command, error);
-        let started = helper::start(&self.command.program, &self.command.broker, Stdio::null());
+        let command = &self.settings.command;
+        let fail = |error: std::io::Error| cannot_start(command, error);
+        let started = helper::start(&command.program, &command.broker, Stdio::null());
         let (child, mut socket) = started.map_err(fail)?;
         let shelf = self.shelf.as_ref();
         let start = Start {
             protocol: PROTOCOL,
-            program: self.command.program.clone().into_os_string(),
-            arguments: self.command.worker.clone(),
+            program: command.program.clone().into_os_string(),
+            arguments: command.worker.clone(),
             cache: shelf.map(|shelf| shelf.directory().into()),
-            cache_limit: self.cache_limit,
-            limits: self.limits,
-            workers: self.workers,
-            component_bytes: self.component_bytes,
+            cache_limit: self.settings.cache_limit,
+            limits: self.settings.limits,
+            workers: self.settings.workers.get(),
+            component_bytes: self.settings.component_bytes,
         };
         let told = send(&mut socket, &Request::Start(start), &[]);
         let known = shelf.and_then(Shelf::public_key);
-        let most_open = self.workers.saturating_add(serve::QUEUE);
-        let link = Link::new(child, socket, known, self.limits, most_open);
+        let most_open = self.settings.workers.get().saturating_add(serve::QUEUE);
+        let link = Link::new(child, socket, known, self.settings.limits, most_open);
         match told {
             // A broker that has already died is reported for the first component.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
@@ -385,7 +357,7 @@ impl Inner {
         }
     }
 
-    fn link(&self) -> Result<&Link, CompileError> {
+    fn link(&self) -> Result<&Link> {
         let link = self.link.get();
         link.ok_or_else(|| CompileError::unavailable("the compile broker was not started"))
     }

@@ -16,8 +16,8 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::room::Room;
-use super::artifact_signature::{Claim, SIGNATURE};
-use super::error::CompileError;
+use super::artifact::{Claim, SIGNATURE};
+use super::limits::Result;
 use super::{artifact, refused};
 use crate::error::HostError;
 
@@ -93,7 +93,7 @@ impl Cache {
         engine: &Engine,
         claim: Claim<'_>,
         most_bytes: u64,
-    ) -> Option<Result<Component, CompileError>> {
+    ) -> Option<Result<Component>> {
         let public = self.key.public();
         self.shelf.get(engine, claim, &public, most_bytes)
     }
@@ -186,7 +186,7 @@ impl Shelf {
         claim: Claim<'_>,
         public: &PublicKey,
         most_bytes: u64,
-    ) -> Option<Result<Component, CompileError>> {
+    ) -> Option<Result<Component>> {
         let file = self.find(claim, public, most_bytes)?;
         let loaded = artifact::from_checked_file(engine, &file);
         Some(loaded.map_err(|error| refused(&error)))

@@ -46,20 +46,18 @@ impl Bounds {
     }
 
     fn read(from: &mut impl Read) -> io::Result<Self> {
-        let mut number = [0; 8];
-        from.read_exact(&mut number)?;
-        let cpu_seconds = u64::from_le_bytes(number);
-        from.read_exact(&mut number)?;
-        let memory_bytes = u64::from_le_bytes(number);
-        from.read_exact(&mut number)?;
-        let layout = match u64::from_le_bytes(number) {
-            0 => MemoryLayout::Pooled,
-            _ => MemoryLayout::Compact,
+        let mut next = || {
+            let mut number = [0; 8];
+            from.read_exact(&mut number)?;
+            io::Result::Ok(u64::from_le_bytes(number))
         };
         Ok(Self {
-            cpu_seconds,
-            memory_bytes,
-            layout,
+            cpu_seconds: next()?,
+            memory_bytes: next()?,
+            layout: match next()? {
+                0 => MemoryLayout::Pooled,
+                _ => MemoryLayout::Compact,
+            },
         })
     }
 

@@ -5,10 +5,11 @@ use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::Semaphore;
 use toolward_policy::LimitName;
+use toolward_support::helper::lock;
 
 use super::plan::Mount;
 use crate::exceeded::{self, Exceeded};
@@ -34,7 +35,6 @@ pub struct FileLimits {
 
 impl FileLimits {
     /// The limits of a call.
-    #[must_use]
     pub fn of(limits: &CallLimits) -> Self {
         Self {
             bytes: limits.workspace_bytes,
@@ -45,7 +45,6 @@ impl FileLimits {
     }
 
     /// The lesser of each.
-    #[must_use]
     pub fn within(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.min(other.bytes),
@@ -191,7 +190,7 @@ impl FileCounters {
     }
 
     fn own(&self, directory: &Path) -> Arc<Spent> {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.own);
         if let Some((_, spent)) = own.iter().find(|(known, _)| known == directory) {
             return spent.clone();
         }

@@ -1,6 +1,7 @@
 //! The host functions of `wasi:filesystem`: look up the descriptor and dispatch to
 //! [`super::resolved_path`] and [`super::file`], which do the work.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::file::{OpenFile, Position};
 use super::listing::Listing;
 use super::metadata::{hash, hash_at, metadata, stat, timestamps};
 use super::path::{Rejected, VirtualPath, resolve};
-use super::resolved_path::{Opened, Request, ResolvedPath};
+use super::resolved_path::{Kind, Opened, Request, ResolvedPath};
 use super::streams::{Reader, Writer};
 use super::{Fail, Shared, View};
 
@@ -46,6 +47,8 @@ struct Directory {
 }
 
 type Handle = Resource<types::Descriptor>;
+type InputStream = Resource<DynInputStream>;
+type OutputStream = Resource<DynOutputStream>;
 type Entries = Resource<types::DirectoryEntryStream>;
 
 impl Directory {
@@ -56,7 +59,7 @@ impl Directory {
             Err(Rejected::Malformed(code)) => return Err(code.into()),
             Err(Rejected::Outside(path)) => return Err(self.refuse(&path)),
         };
-        let Some((mount, access)) = self.shared.plan.find(&resolved.path) else {
+        let Some((mount, access)) = self.shared.grant.plan.find(&resolved.path) else {
             return Err(self.refuse(resolved.path.as_str()));
         };
         Ok(ResolvedPath {
@@ -105,13 +108,27 @@ async fn on<R: Send + 'static>(
     shared.run(&path, move || work(&file)).await
 }
 
-/// Waits until what was written is on the disk.
-async fn synchronise(descriptor: Descriptor, data_alone: bool) -> FsResult<()> {
-    match descriptor {
-        Descriptor::File(file) => on(file, move |file| file.sync(data_alone)).await,
-        Descriptor::Directory(directory) => {
-            at(directory.own()?, ResolvedPath::sync_directory).await
+impl Descriptor {
+    /// Works on an open file, or on the place of a directory.
+    async fn with<R: Send + 'static>(
+        self,
+        file: impl FnOnce(&OpenFile) -> Result<R, Fail> + Send + 'static,
+        place: impl FnOnce(&ResolvedPath) -> Result<R, Fail> + Send + 'static,
+    ) -> FsResult<R> {
+        match self {
+            Self::File(open) => on(open, file).await,
+            Self::Directory(directory) => at(directory.own()?, place).await,
         }
+    }
+
+    async fn metadata(self) -> FsResult<Metadata> {
+        self.with(|file| Ok(file.metadata()?), metadata).await
+    }
+
+    /// Waits until what was written is on the disk.
+    async fn synchronise(self, data_alone: bool) -> FsResult<()> {
+        let file = move |file: &OpenFile| file.sync(data_alone);
+        self.with(file, ResolvedPath::sync_directory).await
     }
 }
 
@@ -142,11 +159,7 @@ impl View<'_> {
         Ok(Resource::new_own(own.rep()))
     }
 
-    fn writer(
-        &mut self,
-        handle: &Handle,
-        position: Position,
-    ) -> FsResult<Resource<DynOutputStream>> {
+    fn writer(&mut self, handle: &Handle, position: Position) -> FsResult<OutputStream> {
         let file = self.file(handle)?;
         let writer = Writer::new(file.clone(), position)
             .map_err(|fail| fail.raise(file.path.as_str(), &file.shared.violations))?;
@@ -160,7 +173,7 @@ impl preopens::Host for View<'_> {
         let Some(shared) = self.ctx.0.clone() else {
             return Ok(Vec::new());
         };
-        let preopens = shared.plan.preopens().iter().map(|path| {
+        let preopens = shared.grant.plan.preopens().iter().map(|path| {
             let handle = self.push(Descriptor::Directory(Directory {
                 path: path.clone(),
                 shared: shared.clone(),
@@ -186,11 +199,7 @@ impl types::Host for View<'_> {
 }
 
 impl HostDescriptor for View<'_> {
-    fn read_via_stream(
-        &mut self,
-        handle: Handle,
-        offset: Filesize,
-    ) -> FsResult<Resource<DynInputStream>> {
+    fn read_via_stream(&mut self, handle: Handle, offset: Filesize) -> FsResult<InputStream> {
         let file = match self.descriptor(&handle)? {
             Descriptor::File(file) => file,
             Descriptor::Directory(_) => return Err(ErrorCode::IsDirectory.into()),
@@ -201,15 +210,11 @@ impl HostDescriptor for View<'_> {
         Ok(self.table.push(stream)?)
     }
 
-    fn write_via_stream(
-        &mut self,
-        handle: Handle,
-        offset: Filesize,
-    ) -> FsResult<Resource<DynOutputStream>> {
+    fn write_via_stream(&mut self, handle: Handle, offset: Filesize) -> FsResult<OutputStream> {
         self.writer(&handle, Position::At(offset))
     }
 
-    fn append_via_stream(&mut self, handle: Handle) -> FsResult<Resource<DynOutputStream>> {
+    fn append_via_stream(&mut self, handle: Handle) -> FsResult<OutputStream> {
         self.writer(&handle, Position::End)
     }
 
@@ -225,7 +230,7 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn sync_data(&mut self, handle: Handle) -> FsResult<()> {
-        synchronise(self.descriptor(&handle)?, true).await
+        self.descriptor(&handle)?.synchronise(true).await
     }
 
     async fn get_flags(&mut self, handle: Handle) -> FsResult<DescriptorFlags> {
@@ -234,7 +239,7 @@ impl HostDescriptor for View<'_> {
                 flag(file.read, DescriptorFlags::READ) | flag(file.write, DescriptorFlags::WRITE)
             }
             Descriptor::Directory(Directory { path, shared }) => {
-                let writes = shared.plan.writes_somewhere(&path);
+                let writes = shared.grant.plan.writes_somewhere(&path);
                 DescriptorFlags::READ | flag(writes, DescriptorFlags::MUTATE_DIRECTORY)
             }
         })
@@ -308,7 +313,7 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn sync(&mut self, handle: Handle) -> FsResult<()> {
-        synchronise(self.descriptor(&handle)?, false).await
+        self.descriptor(&handle)?.synchronise(false).await
     }
 
     async fn create_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
@@ -317,11 +322,7 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn stat(&mut self, handle: Handle) -> FsResult<DescriptorStat> {
-        let metadata = match self.descriptor(&handle)? {
-            Descriptor::File(file) => on(file, |file| Ok(file.metadata()?)).await?,
-            Descriptor::Directory(directory) => at(directory.own()?, metadata).await?,
-        };
-        Ok(stat(&metadata))
+        Ok(stat(&self.descriptor(&handle)?.metadata().await?))
     }
 
     async fn stat_at(
@@ -403,7 +404,7 @@ impl HostDescriptor for View<'_> {
 
     async fn remove_directory_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let place = self.directory(&handle)?.entry(&path)?;
-        at(place, ResolvedPath::remove_directory).await
+        at(place, |place| place.remove(Kind::Directory)).await
     }
 
     async fn rename_at(
@@ -427,20 +428,14 @@ impl HostDescriptor for View<'_> {
 
     async fn unlink_file_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
         let place = self.directory(&handle)?.entry(&path)?;
-        at(place, ResolvedPath::remove_file).await
+        at(place, |place| place.remove(Kind::File)).await
     }
 
     async fn is_same_object(&mut self, a: Handle, b: Handle) -> wasmtime::Result<bool> {
         let (a, b) = (self.descriptor(&a)?, self.descriptor(&b)?);
-        let identity = async |descriptor| {
-            let metadata = match descriptor {
-                Descriptor::File(file) => on(file, |file| Ok(file.metadata()?)).await,
-                Descriptor::Directory(directory) => match directory.own() {
-                    Ok(place) => at(place, metadata).await,
-                    Err(error) => Err(error),
-                },
-            };
-            metadata.map(|metadata| (metadata.dev(), metadata.ino()))
+        let identity = async |descriptor: Descriptor| {
+            let metadata = descriptor.metadata().await?;
+            FsResult::Ok((metadata.dev(), metadata.ino()))
         };
         match (identity(a).await, identity(b).await) {
             (Ok(a), Ok(b)) => Ok(a == b),
@@ -450,10 +445,8 @@ impl HostDescriptor for View<'_> {
     }
 
     async fn metadata_hash(&mut self, handle: Handle) -> FsResult<MetadataHashValue> {
-        match self.descriptor(&handle)? {
-            Descriptor::File(file) => on(file, |file| hash(&file.metadata()?, &file.shared)).await,
-            Descriptor::Directory(directory) => at(directory.own()?, hash_at).await,
-        }
+        let file = |file: &OpenFile| hash(&file.metadata()?, &file.shared);
+        self.descriptor(&handle)?.with(file, hash_at).await
     }
 
     async fn metadata_hash_at(
@@ -476,8 +469,5 @@ impl HostDescriptor for View<'_> {
 }
 
 fn flag(set: bool, flag: DescriptorFlags) -> DescriptorFlags {
-    match set {
-        true => flag,
-        false => DescriptorFlags::empty(),
-    }
+    if set { flag } else { DescriptorFlags::empty() }
 }

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::Timestamps;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use toolward_support::helper::lock;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::counters::Slot;
@@ -100,7 +101,7 @@ impl OpenFile {
     /// Writes all of it, or nothing where that would go beyond a limit.
     pub(super) fn write_to(&self, position: Position, bytes: &[u8]) -> Result<(), Fail> {
         let length = bytes.len() as u64;
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _growing = lock(&self.growing);
         match position {
             Position::At(offset) => {
                 let end = offset.checked_add(length).ok_or(ErrorCode::FileTooLarge)?;
@@ -132,7 +133,7 @@ impl OpenFile {
     }
 
     pub(super) fn set_size(&self, size: u64) -> Result<(), Fail> {
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _growing = lock(&self.growing);
         self.grow_to(size)?;
         Ok(self.file.set_len(size)?)
     }
@@ -164,9 +165,7 @@ impl OpenFile {
     }
 
     fn grow_by(&self, growth: u64) -> Result<(), Fail> {
-        let Shared {
-            counters, limits, ..
-        } = &*self.shared;
-        Ok(counters.grow(limits, &self.mount, growth)?)
+        let grant = &self.shared.grant;
+        Ok(grant.counters.grow(&grant.limits, &self.mount, growth)?)
     }
 }

@@ -81,8 +81,8 @@ impl Source {
     }
 
     fn count(&self) -> Result<(), Fail> {
-        let shared = &self.place.shared;
-        Ok(shared.counters.entry(&shared.limits)?)
+        let grant = &self.place.shared.grant;
+        Ok(grant.counters.entry(&grant.limits)?)
     }
 
     /// The kind of an entry, where it exists for the guest.
@@ -93,6 +93,7 @@ impl Source {
         let (_, access) = self
             .place
             .shared
+            .grant
             .plan
             .find(&self.place.path.child(name))
             .filter(|(mount, _)| mount.path == self.place.mount.path)?;

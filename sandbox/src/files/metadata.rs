@@ -52,7 +52,7 @@ pub(super) fn hash_at(place: &ResolvedPath) -> Result<MetadataHashValue, Fail> {
 
 /// The same for the same file, as long as the call lasts.
 pub(super) fn hash(metadata: &Metadata, shared: &Shared) -> Result<MetadataHashValue, Fail> {
-    let key = shared.counters.hash_key().ok_or(ErrorCode::Io)?;
+    let key = shared.grant.counters.hash_key().ok_or(ErrorCode::Io)?;
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&metadata.dev().to_le_bytes());
     hasher.update(&metadata.ino().to_le_bytes());

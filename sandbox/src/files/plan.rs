@@ -153,27 +153,21 @@ pub(super) enum Access {
 
 /// The patterns of one workspace that are granted: what they state about a path, and which files never change.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Vec<Rule>);
-
-#[derive(Debug)]
-struct Rule {
-    pattern: PathPattern,
-    write: bool,
-}
+pub(super) struct Rules(Vec<(PathPattern, bool)>);
 
 impl Rules {
     pub(super) fn add(&mut self, pattern: PathPattern, write: bool) {
-        self.0.push(Rule { pattern, write });
+        self.0.push((pattern, write));
     }
 
     /// The most that any pattern gives.
     pub(super) fn access(&self, path: &VirtualPath) -> Access {
-        let each = self.0.iter().map(|rule| {
-            let matches = rule.pattern.matches(path.as_str());
-            match (matches, rule.write) {
+        let each = self.0.iter().map(|(pattern, write)| {
+            let matches = pattern.matches(path.as_str());
+            match (matches, *write) {
                 (true, true) => Access::Write,
                 (true, false) => Access::Read,
-                (false, _) if rule.pattern.leads_through(path.as_str()) => Access::Pass,
+                (false, _) if pattern.leads_through(path.as_str()) => Access::Pass,
                 (false, _) => Access::None,
             }
         });
@@ -185,15 +179,13 @@ impl Rules {
     pub(super) fn writes_below(&self, path: &VirtualPath) -> bool {
         self.0
             .iter()
-            .any(|rule| rule.write && rule.pattern.matches_below(path.as_str()))
+            .any(|(pattern, write)| *write && pattern.matches_below(path.as_str()))
     }
 
     /// Whether anything at or below the path may be changed.
     pub(super) fn writes_somewhere(&self, path: &VirtualPath) -> bool {
-        self.0.iter().any(|rule| {
-            rule.write
-                && (rule.pattern.matches(path.as_str())
-                    || rule.pattern.leads_through(path.as_str()))
+        self.0.iter().any(|(pattern, write)| {
+            *write && (pattern.matches(path.as_str()) || pattern.leads_through(path.as_str()))
         })
     }
 }

@@ -196,10 +196,8 @@ impl ResolvedPath {
 
     fn create(&self, request: &Request) -> Result<(File, Metadata), Fail> {
         self.makeable()?;
-        let Shared {
-            counters, limits, ..
-        } = &*self.shared;
-        counters.create(limits, &self.mount, || {
+        let grant = &self.shared.grant;
+        grant.counters.create(&grant.limits, &self.mount, || {
             let file = self.mount.root.create(self.relative(), flags(request))?;
             let metadata = file.metadata()?;
             Ok((file, metadata))
@@ -218,30 +216,24 @@ impl ResolvedPath {
             return Err(ErrorCode::Exist.into());
         };
         self.makeable()?;
-        let Shared {
-            counters, limits, ..
-        } = &*self.shared;
-        counters.create(limits, &self.mount, || {
+        let grant = &self.shared.grant;
+        grant.counters.create(&grant.limits, &self.mount, || {
             rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)).map_err(Fail::from)
         })
     }
 
-    pub(super) fn remove_directory(&self) -> Result<(), Fail> {
+    /// Removes a file, or an empty directory.
+    pub(super) fn remove(&self, kind: Kind) -> Result<(), Fail> {
         self.writable()?;
-        if self.look()?.2 != Kind::Directory {
-            return Err(ErrorCode::NotDirectory.into());
+        let (other, flags) = match kind {
+            Kind::File => (ErrorCode::IsDirectory, AtFlags::empty()),
+            Kind::Directory => (ErrorCode::NotDirectory, AtFlags::REMOVEDIR),
+        };
+        if self.look()?.2 != kind {
+            return Err(other.into());
         }
         let (parent, name) = self.entry()?.ok_or(ErrorCode::Busy)?;
-        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
-    }
-
-    pub(super) fn remove_file(&self) -> Result<(), Fail> {
-        self.writable()?;
-        if self.look()?.2 != Kind::File {
-            return Err(ErrorCode::IsDirectory.into());
-        }
-        let (parent, name) = self.entry()?.ok_or(ErrorCode::Busy)?;
-        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+        Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
     /// Moves what is here to `target`. Both ends must be writable; of a

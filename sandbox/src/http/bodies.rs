@@ -7,23 +7,23 @@ use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, DynPollable, OutputStream, Pollable, StreamResult,
 };
-use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::HttpResult;
 use wasmtime_wasi_http::p2::bindings::http::types::{
     ErrorCode, HostFutureTrailers, HostIncomingBody, HostOutgoingBody,
 };
 use wasmtime_wasi_http::p2::body as own;
+use wasmtime_wasi_http::{FieldMap, WasiHttpCtxView};
 
-use super::view::View;
+use super::view::{View, freed};
 use crate::held::Shared;
 
+type OutgoingBody = Resource<own::HostOutgoingBody>;
+type IncomingBody = Resource<own::HostIncomingBody>;
+type Fields = Resource<FieldMap>;
 type Trailers = Resource<own::HostFutureTrailers>;
 
 impl HostOutgoingBody for View<'_> {
-    fn write(
-        &mut self,
-        body: Resource<own::HostOutgoingBody>,
-    ) -> Result<Result<Resource<DynOutputStream>, ()>> {
+    fn write(&mut self, body: OutgoingBody) -> Result<Result<Resource<DynOutputStream>, ()>> {
         let Some(stream) = self.http.table.get_mut(&body)?.take_output_stream() else {
             return Ok(Err(()));
         };
@@ -34,11 +34,7 @@ impl HostOutgoingBody for View<'_> {
         Ok(Ok(self.http.table.push_child(stream, &body)?))
     }
 
-    fn finish(
-        &mut self,
-        body: Resource<own::HostOutgoingBody>,
-        trailers: Option<Resource<FieldMap>>,
-    ) -> HttpResult<()> {
+    fn finish(&mut self, body: OutgoingBody, trailers: Option<Fields>) -> HttpResult<()> {
         self.held.free(body.rep());
         if let Some(trailers) = &trailers {
             // The trailers wait for the end of the body in the task that sends it.
@@ -48,10 +44,7 @@ impl HostOutgoingBody for View<'_> {
         HostOutgoingBody::finish(&mut self.http, body, trailers)
     }
 
-    fn drop(&mut self, body: Resource<own::HostOutgoingBody>) -> Result<()> {
-        self.held.free(body.rep());
-        HostOutgoingBody::drop(&mut self.http, body)
-    }
+    freed!(HostOutgoingBody, OutgoingBody);
 }
 
 /// The stream of an outgoing body. What it takes in is counted.
@@ -87,31 +80,22 @@ impl OutputStream for Counting {
 }
 
 impl HostIncomingBody for View<'_> {
-    fn stream(
-        &mut self,
-        body: Resource<own::HostIncomingBody>,
-    ) -> Result<Result<Resource<DynInputStream>, ()>> {
+    fn stream(&mut self, body: IncomingBody) -> Result<Result<Resource<DynInputStream>, ()>> {
         HostIncomingBody::stream(&mut self.http, body)
     }
 
-    fn finish(&mut self, body: Resource<own::HostIncomingBody>) -> Result<Trailers> {
+    fn finish(&mut self, body: IncomingBody) -> Result<Trailers> {
         let number = body.rep();
         let trailers = HostIncomingBody::finish(&mut self.http, body)?;
         self.held.pass(number, trailers.rep());
         Ok(trailers)
     }
 
-    fn drop(&mut self, body: Resource<own::HostIncomingBody>) -> Result<()> {
-        self.held.free(body.rep());
-        HostIncomingBody::drop(&mut self.http, body)
-    }
+    freed!(HostIncomingBody, IncomingBody);
 }
 
 impl HostFutureTrailers for View<'_> {
-    fn drop(&mut self, trailers: Trailers) -> Result<()> {
-        self.held.free(trailers.rep());
-        HostFutureTrailers::drop(&mut self.http, trailers)
-    }
+    freed!(HostFutureTrailers, Trailers);
 
     fn subscribe(&mut self, trailers: Trailers) -> Result<Resource<DynPollable>> {
         HostFutureTrailers::subscribe(&mut self.http, trailers)
@@ -120,7 +104,7 @@ impl HostFutureTrailers for View<'_> {
     fn get(
         &mut self,
         trailers: Trailers,
-    ) -> Result<Option<Result<Result<Option<Resource<FieldMap>>, ErrorCode>, ()>>> {
+    ) -> Result<Option<Result<Result<Option<Fields>, ErrorCode>, ()>>> {
         let got = HostFutureTrailers::get(&mut self.http, trailers)?;
         if let Some(Ok(Ok(Some(fields)))) = &got {
             let same = Resource::new_borrow(fields.rep());

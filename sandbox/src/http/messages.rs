@@ -3,43 +3,51 @@
 use wasmtime::Result;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::DynPollable;
-use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::bindings::http::types::{
     ErrorCode, HostFields, HostFutureIncomingResponse, HostIncomingRequest, HostIncomingResponse,
     HostOutgoingRequest, HostOutgoingResponse, HostResponseOutparam, Method, Scheme, StatusCode,
 };
 use wasmtime_wasi_http::p2::body::{HostIncomingBody, HostOutgoingBody};
 use wasmtime_wasi_http::p2::{HeaderResult, HttpResult, types as own};
+use wasmtime_wasi_http::{FieldMap, WasiHttpCtxView};
 
-use super::view::{EXCHANGE, OUTGOING_BODY, View, field_cost, fields_cost, named_cost, texts_cost};
+use super::view::{
+    EXCHANGE, OUTGOING_BODY, View, field_cost, fields_cost, forward, freed, named_cost, texts_cost,
+};
 
 type Outgoing = Resource<own::HostOutgoingRequest>;
+type OutgoingResponse = Resource<own::HostOutgoingResponse>;
+type IncomingRequest = Resource<own::HostIncomingRequest>;
+type Outparam = Resource<own::HostResponseOutparam>;
 type Response = Resource<own::HostIncomingResponse>;
 type Future = Resource<own::HostFutureIncomingResponse>;
+type OutgoingBody = Resource<HostOutgoingBody>;
+type IncomingBody = Resource<HostIncomingBody>;
 type Fields = Resource<FieldMap>;
 
-impl View<'_> {
-    /// Runs what changes a text of a request, and counts the difference.
-    fn writing(
-        &mut self,
-        request: Outgoing,
-        write: impl FnOnce(&mut Self, Outgoing) -> Result<Result<(), ()>>,
-    ) -> Result<Result<(), ()>> {
-        let same = Outgoing::new_borrow(request.rep());
-        let before = texts_cost(self.http.table.get(&same)?);
-        let result = write(self, request);
-        let after = texts_cost(self.http.table.get(&same)?);
-        self.held.sub(same.rep(), before);
-        self.held.add(same.rep(), after);
-        result
-    }
+/// Setters of a request, which count the difference in its texts.
+macro_rules! writing {
+    ($interface:path: $(fn $method:ident($name:ident: $type:ty);)*) => {
+        $(fn $method(&mut self, request: Outgoing, $name: $type) -> Result<Result<(), ()>> {
+            let same = Outgoing::new_borrow(request.rep());
+            let before = texts_cost(self.http.table.get(&same)?);
+            let http = &mut self.http;
+            let result = <WasiHttpCtxView<'_> as $interface>::$method(http, request, $name);
+            let after = texts_cost(self.http.table.get(&same)?);
+            self.held.sub(same.rep(), before);
+            self.held.add(same.rep(), after);
+            result
+        })*
+    };
+}
 
+impl View<'_> {
     /// Counts a body that was taken from the message `number`.
     fn outgoing_body(
         &mut self,
         number: u32,
-        body: Result<Resource<HostOutgoingBody>, ()>,
-    ) -> Result<Resource<HostOutgoingBody>, ()> {
+        body: Result<OutgoingBody, ()>,
+    ) -> Result<OutgoingBody, ()> {
         body.inspect(|body| {
             self.held.add(number, OUTGOING_BODY);
             self.held.add(body.rep(), OUTGOING_BODY);
@@ -48,6 +56,20 @@ impl View<'_> {
 }
 
 impl HostOutgoingRequest for View<'_> {
+    writing! { HostOutgoingRequest:
+        fn set_method(method: Method);
+        fn set_path_with_query(path: Option<String>);
+        fn set_scheme(scheme: Option<Scheme>);
+        fn set_authority(authority: Option<String>);
+    }
+
+    forward! { HostOutgoingRequest:
+        fn method(request: Outgoing) -> Result<Method>;
+        fn path_with_query(request: Outgoing) -> Result<Option<String>>;
+        fn scheme(request: Outgoing) -> Result<Option<Scheme>>;
+        fn authority(request: Outgoing) -> Result<Option<String>>;
+    }
+
     fn new(&mut self, headers: Fields) -> Result<Outgoing> {
         let fields = self.held.free(headers.rep());
         let request = HostOutgoingRequest::new(&mut self.http, headers)?;
@@ -55,64 +77,13 @@ impl HostOutgoingRequest for View<'_> {
         Ok(request)
     }
 
-    fn body(&mut self, request: Outgoing) -> Result<Result<Resource<HostOutgoingBody>, ()>> {
+    fn body(&mut self, request: Outgoing) -> Result<Result<OutgoingBody, ()>> {
         let number = request.rep();
         let body = HostOutgoingRequest::body(&mut self.http, request)?;
         Ok(self.outgoing_body(number, body))
     }
 
-    fn drop(&mut self, request: Outgoing) -> Result<()> {
-        self.held.free(request.rep());
-        HostOutgoingRequest::drop(&mut self.http, request)
-    }
-
-    fn method(&mut self, request: Outgoing) -> Result<Method> {
-        HostOutgoingRequest::method(&mut self.http, request)
-    }
-
-    fn set_method(&mut self, request: Outgoing, method: Method) -> Result<Result<(), ()>> {
-        self.writing(request, |view, request| {
-            HostOutgoingRequest::set_method(&mut view.http, request, method)
-        })
-    }
-
-    fn path_with_query(&mut self, request: Outgoing) -> Result<Option<String>> {
-        HostOutgoingRequest::path_with_query(&mut self.http, request)
-    }
-
-    fn set_path_with_query(
-        &mut self,
-        request: Outgoing,
-        path: Option<String>,
-    ) -> Result<Result<(), ()>> {
-        self.writing(request, |view, request| {
-            HostOutgoingRequest::set_path_with_query(&mut view.http, request, path)
-        })
-    }
-
-    fn scheme(&mut self, request: Outgoing) -> Result<Option<Scheme>> {
-        HostOutgoingRequest::scheme(&mut self.http, request)
-    }
-
-    fn set_scheme(&mut self, request: Outgoing, scheme: Option<Scheme>) -> Result<Result<(), ()>> {
-        self.writing(request, |view, request| {
-            HostOutgoingRequest::set_scheme(&mut view.http, request, scheme)
-        })
-    }
-
-    fn authority(&mut self, request: Outgoing) -> Result<Option<String>> {
-        HostOutgoingRequest::authority(&mut self.http, request)
-    }
-
-    fn set_authority(
-        &mut self,
-        request: Outgoing,
-        authority: Option<String>,
-    ) -> Result<Result<(), ()>> {
-        self.writing(request, |view, request| {
-            HostOutgoingRequest::set_authority(&mut view.http, request, authority)
-        })
-    }
+    freed!(HostOutgoingRequest, Outgoing);
 
     fn headers(&mut self, request: Outgoing) -> Result<Fields> {
         let bytes = self.held.of(request.rep());
@@ -122,50 +93,34 @@ impl HostOutgoingRequest for View<'_> {
 }
 
 impl HostOutgoingResponse for View<'_> {
-    fn new(&mut self, headers: Fields) -> Result<Resource<own::HostOutgoingResponse>> {
+    forward! { HostOutgoingResponse:
+        fn status_code(response: OutgoingResponse) -> Result<StatusCode>;
+        fn set_status_code(response: OutgoingResponse, code: StatusCode) -> Result<Result<(), ()>>;
+    }
+
+    fn new(&mut self, headers: Fields) -> Result<OutgoingResponse> {
         let fields = self.held.free(headers.rep());
         let response = HostOutgoingResponse::new(&mut self.http, headers)?;
         self.held.add(response.rep(), fields);
         Ok(response)
     }
 
-    fn body(
-        &mut self,
-        response: Resource<own::HostOutgoingResponse>,
-    ) -> Result<Result<Resource<HostOutgoingBody>, ()>> {
+    fn body(&mut self, response: OutgoingResponse) -> Result<Result<OutgoingBody, ()>> {
         let number = response.rep();
         let body = HostOutgoingResponse::body(&mut self.http, response)?;
         Ok(self.outgoing_body(number, body))
     }
 
-    fn status_code(&mut self, response: Resource<own::HostOutgoingResponse>) -> Result<StatusCode> {
-        HostOutgoingResponse::status_code(&mut self.http, response)
-    }
-
-    fn set_status_code(
-        &mut self,
-        response: Resource<own::HostOutgoingResponse>,
-        status: StatusCode,
-    ) -> Result<Result<(), ()>> {
-        HostOutgoingResponse::set_status_code(&mut self.http, response, status)
-    }
-
-    fn headers(&mut self, response: Resource<own::HostOutgoingResponse>) -> Result<Fields> {
+    fn headers(&mut self, response: OutgoingResponse) -> Result<Fields> {
         let fields = HostOutgoingResponse::headers(&mut self.http, response)?;
         self.counted(fields)
     }
 
-    fn drop(&mut self, response: Resource<own::HostOutgoingResponse>) -> Result<()> {
-        self.held.free(response.rep());
-        HostOutgoingResponse::drop(&mut self.http, response)
-    }
+    freed!(HostOutgoingResponse, OutgoingResponse);
 }
 
 impl HostFutureIncomingResponse for View<'_> {
-    fn drop(&mut self, future: Future) -> Result<()> {
-        self.held.free(future.rep());
-        HostFutureIncomingResponse::drop(&mut self.http, future)
-    }
+    freed!(HostFutureIncomingResponse, Future);
 
     fn get(&mut self, future: Future) -> Result<Option<Result<Result<Response, ErrorCode>, ()>>> {
         let number = future.rep();
@@ -191,10 +146,7 @@ impl HostFutureIncomingResponse for View<'_> {
 }
 
 impl HostIncomingResponse for View<'_> {
-    fn drop(&mut self, response: Response) -> Result<()> {
-        self.held.free(response.rep());
-        HostIncomingResponse::drop(&mut self.http, response)
-    }
+    freed!(HostIncomingResponse, Response);
 
     fn status(&mut self, response: Response) -> Result<StatusCode> {
         HostIncomingResponse::status(&mut self.http, response)
@@ -205,7 +157,7 @@ impl HostIncomingResponse for View<'_> {
         self.counted(fields)
     }
 
-    fn consume(&mut self, response: Response) -> Result<Result<Resource<HostIncomingBody>, ()>> {
+    fn consume(&mut self, response: Response) -> Result<Result<IncomingBody, ()>> {
         let number = response.rep();
         let body = HostIncomingResponse::consume(&mut self.http, response)?;
         Ok(body.inspect(|body| {
@@ -218,62 +170,23 @@ impl HostIncomingResponse for View<'_> {
 
 /// No request ever comes in: nothing is counted.
 impl HostIncomingRequest for View<'_> {
-    fn method(&mut self, request: Resource<own::HostIncomingRequest>) -> Result<Method> {
-        HostIncomingRequest::method(&mut self.http, request)
-    }
-
-    fn path_with_query(
-        &mut self,
-        request: Resource<own::HostIncomingRequest>,
-    ) -> Result<Option<String>> {
-        HostIncomingRequest::path_with_query(&mut self.http, request)
-    }
-
-    fn scheme(&mut self, request: Resource<own::HostIncomingRequest>) -> Result<Option<Scheme>> {
-        HostIncomingRequest::scheme(&mut self.http, request)
-    }
-
-    fn authority(&mut self, request: Resource<own::HostIncomingRequest>) -> Result<Option<String>> {
-        HostIncomingRequest::authority(&mut self.http, request)
-    }
-
-    fn headers(&mut self, request: Resource<own::HostIncomingRequest>) -> Result<Fields> {
-        HostIncomingRequest::headers(&mut self.http, request)
-    }
-
-    fn consume(
-        &mut self,
-        request: Resource<own::HostIncomingRequest>,
-    ) -> Result<Result<Resource<HostIncomingBody>, ()>> {
-        HostIncomingRequest::consume(&mut self.http, request)
-    }
-
-    fn drop(&mut self, request: Resource<own::HostIncomingRequest>) -> Result<()> {
-        HostIncomingRequest::drop(&mut self.http, request)
+    forward! { HostIncomingRequest:
+        fn method(request: IncomingRequest) -> Result<Method>;
+        fn path_with_query(request: IncomingRequest) -> Result<Option<String>>;
+        fn scheme(request: IncomingRequest) -> Result<Option<Scheme>>;
+        fn authority(request: IncomingRequest) -> Result<Option<String>>;
+        fn headers(request: IncomingRequest) -> Result<Fields>;
+        fn consume(request: IncomingRequest) -> Result<Result<IncomingBody, ()>>;
+        fn drop(request: IncomingRequest) -> Result<()>;
     }
 }
 
 /// Without a request there is nothing to answer.
 impl HostResponseOutparam for View<'_> {
-    fn drop(&mut self, outparam: Resource<own::HostResponseOutparam>) -> Result<()> {
-        HostResponseOutparam::drop(&mut self.http, outparam)
-    }
-
-    fn set(
-        &mut self,
-        outparam: Resource<own::HostResponseOutparam>,
-        response: Result<Resource<own::HostOutgoingResponse>, ErrorCode>,
-    ) -> Result<()> {
-        HostResponseOutparam::set(&mut self.http, outparam, response)
-    }
-
-    fn send_informational(
-        &mut self,
-        outparam: Resource<own::HostResponseOutparam>,
-        status: u16,
-        headers: Fields,
-    ) -> HttpResult<()> {
-        HostResponseOutparam::send_informational(&mut self.http, outparam, status, headers)
+    forward! { HostResponseOutparam:
+        fn drop(outparam: Outparam) -> Result<()>;
+        fn set(outparam: Outparam, response: Result<OutgoingResponse, ErrorCode>) -> Result<()>;
+        fn send_informational(outparam: Outparam, status: u16, headers: Fields) -> HttpResult<()>;
     }
 }
 
@@ -308,8 +221,11 @@ impl View<'_> {
 }
 
 impl HostFields for View<'_> {
-    fn new(&mut self) -> Result<Fields> {
-        HostFields::new(&mut self.http)
+    forward! { HostFields:
+        fn new() -> Result<Fields>;
+        fn get(fields: Fields, name: String) -> Result<Vec<Vec<u8>>>;
+        fn has(fields: Fields, name: String) -> Result<bool>;
+        fn entries(fields: Fields) -> Result<Vec<(String, Vec<u8>)>>;
     }
 
     fn from_list(&mut self, entries: Vec<(String, Vec<u8>)>) -> HeaderResult<Fields> {
@@ -319,18 +235,7 @@ impl HostFields for View<'_> {
         Ok(fields)
     }
 
-    fn drop(&mut self, fields: Fields) -> Result<()> {
-        self.held.free(fields.rep());
-        HostFields::drop(&mut self.http, fields)
-    }
-
-    fn get(&mut self, fields: Fields, name: String) -> Result<Vec<Vec<u8>>> {
-        HostFields::get(&mut self.http, fields, name)
-    }
-
-    fn has(&mut self, fields: Fields, name: String) -> Result<bool> {
-        HostFields::has(&mut self.http, fields, name)
-    }
+    freed!(HostFields, Fields);
 
     fn set(&mut self, fields: Fields, name: String, values: Vec<Vec<u8>>) -> HeaderResult<()> {
         let own = Resource::new_borrow(fields.rep());
@@ -353,10 +258,6 @@ impl HostFields for View<'_> {
         HostFields::append(&mut self.http, fields, name, value)?;
         self.held.add(number, bytes);
         Ok(())
-    }
-
-    fn entries(&mut self, fields: Fields) -> Result<Vec<(String, Vec<u8>)>> {
-        HostFields::entries(&mut self.http, fields)
     }
 
     /// The copy shares its fields with the first until one of them is changed, and

@@ -24,6 +24,27 @@ pub(crate) struct View<'a> {
     pub(crate) held: &'a mut Held,
 }
 
+/// Methods of an interface that change nothing that is counted.
+macro_rules! forward {
+    ($interface:path: $(fn $method:ident($($name:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $method(&mut self, $($name: $type),*) -> $result {
+            <WasiHttpCtxView<'_> as $interface>::$method(&mut self.http, $($name),*)
+        })*
+    };
+}
+pub(super) use forward;
+
+/// Drops a resource, and gives back what is held with it.
+macro_rules! freed {
+    ($interface:path, $resource:ty) => {
+        fn drop(&mut self, resource: $resource) -> Result<()> {
+            self.held.free(resource.rep());
+            <WasiHttpCtxView<'_> as $interface>::drop(&mut self.http, resource)
+        }
+    };
+}
+pub(super) use freed;
+
 struct Http;
 
 impl HasData for Http {
@@ -63,65 +84,27 @@ impl outgoing_handler::Host for View<'_> {
 }
 
 impl types::Host for View<'_> {
-    fn convert_error_code(&mut self, error: HttpError) -> Result<ErrorCode> {
-        types::Host::convert_error_code(&mut self.http, error)
-    }
-
-    fn convert_header_error(&mut self, error: HeaderError) -> Result<types::HeaderError> {
-        types::Host::convert_header_error(&mut self.http, error)
-    }
-
-    fn http_error_code(&mut self, error: Resource<types::IoError>) -> Result<Option<ErrorCode>> {
-        types::Host::http_error_code(&mut self.http, error)
+    forward! { types::Host:
+        fn convert_error_code(error: HttpError) -> Result<ErrorCode>;
+        fn convert_header_error(error: HeaderError) -> Result<types::HeaderError>;
+        fn http_error_code(error: Resource<types::IoError>) -> Result<Option<ErrorCode>>;
     }
 }
 
 type Options = Resource<RequestOptions>;
+type Timeout = Option<Duration>;
 
 /// Three durations: a handle's share covers them.
 impl types::HostRequestOptions for View<'_> {
-    fn new(&mut self) -> Result<Options> {
-        types::HostRequestOptions::new(&mut self.http)
-    }
-
-    fn connect_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
-        types::HostRequestOptions::connect_timeout(&mut self.http, options)
-    }
-
-    fn set_connect_timeout(
-        &mut self,
-        options: Options,
-        duration: Option<Duration>,
-    ) -> Result<Result<(), ()>> {
-        types::HostRequestOptions::set_connect_timeout(&mut self.http, options, duration)
-    }
-
-    fn first_byte_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
-        types::HostRequestOptions::first_byte_timeout(&mut self.http, options)
-    }
-
-    fn set_first_byte_timeout(
-        &mut self,
-        options: Options,
-        duration: Option<Duration>,
-    ) -> Result<Result<(), ()>> {
-        types::HostRequestOptions::set_first_byte_timeout(&mut self.http, options, duration)
-    }
-
-    fn between_bytes_timeout(&mut self, options: Options) -> Result<Option<Duration>> {
-        types::HostRequestOptions::between_bytes_timeout(&mut self.http, options)
-    }
-
-    fn set_between_bytes_timeout(
-        &mut self,
-        options: Options,
-        duration: Option<Duration>,
-    ) -> Result<Result<(), ()>> {
-        types::HostRequestOptions::set_between_bytes_timeout(&mut self.http, options, duration)
-    }
-
-    fn drop(&mut self, options: Options) -> Result<()> {
-        types::HostRequestOptions::drop(&mut self.http, options)
+    forward! { types::HostRequestOptions:
+        fn new() -> Result<Options>;
+        fn connect_timeout(options: Options) -> Result<Timeout>;
+        fn set_connect_timeout(options: Options, timeout: Timeout) -> Result<Result<(), ()>>;
+        fn first_byte_timeout(options: Options) -> Result<Timeout>;
+        fn set_first_byte_timeout(options: Options, timeout: Timeout) -> Result<Result<(), ()>>;
+        fn between_bytes_timeout(options: Options) -> Result<Timeout>;
+        fn set_between_bytes_timeout(options: Options, timeout: Timeout) -> Result<Result<(), ()>>;
+        fn drop(options: Options) -> Result<()>;
     }
 }
 

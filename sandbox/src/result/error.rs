@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
@@ -22,39 +21,6 @@ pub enum Origin {
     Driver,
     /// A person, who answered a driver of `kind: form`.
     Person,
-}
-
-/// A limit that a call hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hit {
-    /// Which limit; its name serialised.
-    #[serde(deserialize_with = "limit_name")]
-    pub limit: LimitName,
-    /// What the call used or asked for, in the limit's unit.
-    pub used: u64,
-    /// What it was allowed.
-    pub allowed: u64,
-}
-
-impl From<Exceeded> for Hit {
-    fn from(exceeded: Exceeded) -> Self {
-        Self {
-            limit: exceeded.limit,
-            used: exceeded.used,
-            allowed: exceeded.allowed,
-        }
-    }
-}
-
-/// The limit, what was used, and what is allowed.
-impl From<(LimitName, u64, u64)> for Hit {
-    fn from((limit, used, allowed): (LimitName, u64, u64)) -> Self {
-        Self {
-            limit,
-            used,
-            allowed,
-        }
-    }
 }
 
 /// Why a call has no output.
@@ -100,7 +66,7 @@ pub struct CallError {
     pub origin: Origin,
     /// The limit that was hit, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Hit>,
+    pub limit: Option<Exceeded>,
     /// The cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Value>,
@@ -120,20 +86,12 @@ fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durati
     Ok(Option::deserialize(from)?.map(Duration::from_millis))
 }
 
-fn limit_name<'de, D: Deserializer<'de>>(from: D) -> Result<LimitName, D::Error> {
-    let name = String::deserialize(from)?;
-    let mut all = LimitName::ALL.iter();
-    let found = all.find(|limit| limit.as_str() == name).copied();
-    found.ok_or_else(|| D::Error::custom("not a limit of this host"))
-}
-
 /// The longest error message, in bytes: it may quote a caller or a driver.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CallError {
     /// An error of this host or of a server in front of it: not retryable, without a
     /// hint. The message is truncated at 4 KiB.
-    #[must_use]
     pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
@@ -158,7 +116,6 @@ impl CallError {
 
     /// The error for input that is not valid JSON. For the host, and for a server in
     /// front of it that parses inputs.
-    #[must_use]
     pub fn malformed_input(error: &JsonError) -> Self {
         Self::of(
             ErrorCode::INPUT_INVALID,
@@ -172,7 +129,6 @@ impl CallError {
     }
 
     /// The error for a secret that the policy gives and that has no value.
-    #[must_use]
     pub fn no_credential(slug: &str) -> Self {
         Self::of(
             ErrorCode::AUTH_REQUIRED,
@@ -182,7 +138,6 @@ impl CallError {
     }
 
     /// The error for a call of another tool that is not granted.
-    #[must_use]
     pub fn not_granted(tool: &str) -> Self {
         Self::new(
             ErrorCode::UNAUTHORISED,
@@ -206,7 +161,6 @@ impl CallError {
 
     /// The same in the words of tools.json, where the call went through an attachment: what is not granted, or is a
     /// secret without a value, has one code there.
-    #[must_use]
     pub fn of_attachment(self, is_attachment: bool) -> Self {
         let is_gap = matches!(
             self.class,
@@ -223,7 +177,6 @@ impl CallError {
     }
 
     /// The error of a call that policy ended at its first violation.
-    #[must_use]
     pub fn violated(violation: &Violation) -> Self {
         Self::new(
             ErrorCode::SANDBOX_VIOLATION,
@@ -241,33 +194,34 @@ impl CallError {
     }
 
     /// The error of a call that did not end in time.
-    #[must_use]
     pub fn timed_out(allowed: Duration, took: Duration) -> Self {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self::of(
             ErrorCode::TIMEOUT,
             format!("the call did not end within {} ms", millis(allowed)),
         )
-        .with_limit((LimitName::Timeout, millis(took), millis(allowed)))
+        .with_limit(Exceeded::new(
+            LimitName::Timeout,
+            millis(took),
+            millis(allowed),
+        ))
         .with_hint(
             "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
         )
     }
 
     /// The error of a result that is larger than allowed.
-    #[must_use]
     pub fn too_large(used: u64, allowed: u64) -> Self {
         Self::new(
             ErrorCode::RESULT_TOO_LARGE,
             ErrorClass::ResultTooLarge,
             format!("the result is larger than the {allowed} bytes that are allowed"),
         )
-        .with_limit((LimitName::Output, used, allowed))
+        .with_limit(Exceeded::new(LimitName::Output, used, allowed))
         .with_hint("ask for less, or raise the limit `output_bytes`")
     }
 
     /// A driver's own error, always marked as the driver's.
-    #[must_use]
     pub fn of_driver(code: ErrorCode, message: String, cause: Option<Value>) -> Self {
         Self {
             origin: Origin::Driver,
@@ -277,28 +231,24 @@ impl CallError {
     }
 
     /// Adds the cause.
-    #[must_use]
     pub fn with_cause(mut self, cause: Value) -> Self {
         self.cause = Some(cause);
         self
     }
 
     /// Adds the next step for the person who runs the host.
-    #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds the limit that was hit.
-    #[must_use]
-    pub fn with_limit(mut self, limit: impl Into<Hit>) -> Self {
-        self.limit = Some(limit.into());
+    pub fn with_limit(mut self, limit: Exceeded) -> Self {
+        self.limit = Some(limit);
         self
     }
 
     /// Makes it retryable, after this time.
-    #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retryable = true;
         self.retry_after = Some(after);
@@ -322,7 +272,7 @@ pub fn too_much_memory(allowed: u64) -> CallError {
              allowed (limit `memory_bytes`)"
         ),
     )
-    .with_limit((LimitName::Memory, allowed.saturating_add(1), allowed))
+    .with_limit(Exceeded::over(LimitName::Memory, allowed))
     .with_hint(
         "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
          `memory_bytes`",

@@ -16,8 +16,8 @@ const BUCKET: Duration = Duration::from_secs(1);
 /// is bounded.
 const MOST_ACCOUNTS: usize = 4096;
 
-/// The index of the account that is shared when there are too many.
-const SHARED: usize = 0;
+/// The key of the account that is shared when there are too many.
+const SHARED: u64 = 0;
 
 /// Nanoseconds that were spent in the last ten seconds.
 #[derive(Debug, Default)]
@@ -58,29 +58,18 @@ fn part_of(bucket: u64) -> usize {
     usize::try_from(bucket % BUCKETS as u64).unwrap_or_default()
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Account {
-    key: u64,
     window: Window,
     /// Calls that have it open.
     holders: u32,
 }
 
-impl Account {
-    fn new(key: u64) -> Self {
-        Self {
-            key,
-            window: Window::default(),
-            holders: 0,
-        }
-    }
-}
-
 /// The two accounts that a call spends from. Open until it is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Payer {
-    principal: usize,
-    publisher: usize,
+    principal: u64,
+    publisher: u64,
 }
 
 /// A claim to a turn.
@@ -95,26 +84,12 @@ pub(super) struct Claim {
 
 /// The accounts of all principals, and within each of the publishers whose tools
 /// it runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Accounts {
-    accounts: Vec<Option<Account>>,
-    free: Vec<usize>,
-    by_key: HashMap<u64, usize>,
+    by_key: HashMap<u64, Account>,
     /// Keyed with a secret, so that names with colliding accounts can't be chosen.
     keys: RandomState,
     swept: u64,
-}
-
-impl Default for Accounts {
-    fn default() -> Self {
-        Self {
-            accounts: vec![Some(Account::new(0))],
-            free: Vec::new(),
-            by_key: HashMap::new(),
-            keys: RandomState::new(),
-            swept: 0,
-        }
-    }
 }
 
 impl Accounts {
@@ -129,8 +104,8 @@ impl Accounts {
 
     /// Closes an account. What was spent counts until its window has passed.
     pub(super) fn close(&mut self, payer: Payer) {
-        for index in [payer.principal, payer.publisher] {
-            if let Some(Some(account)) = self.accounts.get_mut(index) {
+        for key in [payer.principal, payer.publisher] {
+            if let Some(account) = self.by_key.get_mut(&key) {
                 account.holders = account.holders.saturating_sub(1);
             }
         }
@@ -139,8 +114,8 @@ impl Accounts {
     /// Counts what was spent.
     pub(super) fn spend(&mut self, payer: Payer, spent: Duration, now: Duration) {
         let nanoseconds = nanoseconds(spent);
-        for index in [payer.principal, payer.publisher] {
-            if let Some(Some(account)) = self.accounts.get_mut(index) {
+        for key in [payer.principal, payer.publisher] {
+            if let Some(account) = self.by_key.get_mut(&key) {
                 account.window.add(nanoseconds, bucket_of(now));
             }
         }
@@ -169,51 +144,29 @@ impl Accounts {
             .map(|(index, _)| index)
     }
 
-    fn spent(&mut self, index: usize, bucket: u64) -> u64 {
-        match self.accounts.get_mut(index) {
-            Some(Some(account)) => account.window.total(bucket),
-            _ => 0,
-        }
+    fn spent(&mut self, key: u64, bucket: u64) -> u64 {
+        let account = self.by_key.get_mut(&key);
+        account.map_or(0, |account| account.window.total(bucket))
     }
 
-    fn account(&mut self, key: u64) -> usize {
-        let index = match self.by_key.get(&key) {
-            Some(index) => *index,
-            None if self.by_key.len() >= MOST_ACCOUNTS => SHARED,
-            None => {
-                let index = self.free.pop().unwrap_or_else(|| {
-                    self.accounts.push(None);
-                    self.accounts.len().saturating_sub(1)
-                });
-                if let Some(place) = self.accounts.get_mut(index) {
-                    *place = Some(Account::new(key));
-                }
-                self.by_key.insert(key, index);
-                index
-            }
+    /// Opens the account of a name; beyond [`MOST_ACCOUNTS`] the shared one.
+    fn account(&mut self, key: u64) -> u64 {
+        let has_room = self.by_key.len() < MOST_ACCOUNTS;
+        let key = match has_room || self.by_key.contains_key(&key) {
+            true => key,
+            false => SHARED,
         };
-        if let Some(Some(account)) = self.accounts.get_mut(index) {
-            account.holders = account.holders.saturating_add(1);
-        }
-        index
+        let account = self.by_key.entry(key).or_default();
+        account.holders = account.holders.saturating_add(1);
+        key
     }
 
-    /// Drops closed accounts with no spending in the last ten seconds. Runs at most
-    /// once per bucket.
+    /// Removes the accounts that no call has open and whose window has passed, once a bucket.
     fn sweep(&mut self, bucket: u64) {
-        if bucket <= self.swept {
-            return;
-        }
-        self.swept = bucket;
-        for (index, place) in self.accounts.iter_mut().enumerate().skip(1) {
-            if let Some(account) = place
-                && account.holders == 0
-                && account.window.total(bucket) == 0
-            {
-                self.by_key.remove(&account.key);
-                *place = None;
-                self.free.push(index);
-            }
+        if bucket > self.swept {
+            self.swept = bucket;
+            self.by_key
+                .retain(|_, account| account.holders > 0 || account.window.total(bucket) > 0);
         }
     }
 }
@@ -359,11 +312,10 @@ mod tests {
             accounts.spend(payer, SLICE, Duration::ZERO);
             accounts.close(payer);
         }
-        assert_eq!(accounts.by_key.len(), MOST_ACCOUNTS);
-        assert_eq!(accounts.accounts.len(), MOST_ACCOUNTS + 1);
+        assert_eq!(accounts.by_key.len(), MOST_ACCOUNTS + 1);
         let crowded = accounts.open("late", "acme", Duration::ZERO);
         assert_eq!((crowded.principal, crowded.publisher), (SHARED, SHARED));
         accounts.open("later", "acme", SECOND * 20);
-        assert_eq!(accounts.by_key.len(), 2, "there is room again");
+        assert_eq!(accounts.by_key.len(), 3, "there is room again");
     }
 }

@@ -40,9 +40,9 @@ impl<'a> Guest<'a> {
         self.turn.begin(&context).is_ready()
     }
 
-    fn ends(&mut self, slice: Slice) {
+    fn ends(&mut self, yields: bool) {
         let context = Context::from_waker(&self.waker);
-        self.turn.end(Duration::from_millis(5), slice, &context);
+        self.turn.end(Duration::from_millis(5), yields, &context);
     }
 
     fn woken(&self) -> usize {
@@ -51,7 +51,7 @@ impl<'a> Guest<'a> {
 }
 
 fn is_free(turns: &Turns) -> bool {
-    let queue = turns.lock();
+    let queue = lock(&turns.queue);
     turns.counts.load(Ordering::SeqCst) == 0
         && queue.waiting.is_empty()
         && !queue.given.iter().any(|(given, _)| given.seat.is(GIVEN))
@@ -66,7 +66,7 @@ fn while_permits_are_free_nobody_waits_or_has_an_account() {
         for guest in [&mut one, &mut two] {
             let context = Context::from_waker(&guest.waker);
             let took = Duration::from_micros(10);
-            guest.turn.end(took, Slice::Yielded, &context);
+            guest.turn.end(took, true, &context);
             assert!(guest.turn.payer.is_none());
         }
     }
@@ -82,14 +82,14 @@ fn one_that_waits_is_woken_once_its_turn_has_come() {
     assert!(!waits.begins());
     assert!(!waits.begins());
     assert_eq!(waits.woken(), 0);
-    runs.ends(Slice::Yielded);
+    runs.ends(true);
     assert_eq!(waits.woken(), 1);
     assert!(!runs.begins(), "it has spent more");
     assert!(waits.begins());
-    waits.ends(Slice::Left);
+    waits.ends(false);
     assert_eq!(runs.woken(), 1);
     assert!(runs.begins());
-    runs.ends(Slice::Left);
+    runs.ends(false);
     drop((runs, waits));
     assert!(is_free(&turns));
 }
@@ -105,15 +105,15 @@ fn whoever_has_spent_least_goes_on_though_others_wait() {
     // What they spent before anybody else came.
     for index in (0..9).cycle().take(20) {
         assert!(greedy[index].begins());
-        greedy[index].ends(Slice::Yielded);
+        greedy[index].ends(true);
     }
     let mut modest = Guest::of(&turns, "modest");
     assert!(!modest.begins());
     assert!(greedy[2].begins());
-    greedy[2].ends(Slice::Yielded);
+    greedy[2].ends(true);
     for _ in 0..20 {
         assert!(modest.begins());
-        modest.ends(Slice::Yielded);
+        modest.ends(true);
     }
 }
 
@@ -122,7 +122,7 @@ fn one_that_waits_in_the_host_keeps_no_permit() {
     let turns = Turns::new(1);
     let [mut sleeps, mut runs] = ["a", "b"].map(|who| Guest::of(&turns, who));
     assert!(sleeps.begins());
-    sleeps.ends(Slice::Left);
+    sleeps.ends(false);
     assert!(runs.begins());
     assert!(!sleeps.begins(), "when it wakes, it waits like all");
 }
@@ -152,7 +152,7 @@ fn a_turn_that_is_not_taken_goes_to_another() {
     let [mut runs, mut silent, mut waits] = ["a", "b", "c"].map(|who| Guest::of(&turns, who));
     assert!(runs.begins());
     assert!(!silent.begins() && !waits.begins());
-    runs.ends(Slice::Left);
+    runs.ends(false);
     assert_eq!((silent.woken(), waits.woken()), (1, 0));
     turns.reclaim(Duration::MAX);
     assert_eq!(waits.woken(), 0, "it has some time");
@@ -160,9 +160,9 @@ fn a_turn_that_is_not_taken_goes_to_another() {
     assert_eq!(waits.woken(), 1);
     assert!(!silent.begins());
     assert!(waits.begins());
-    waits.ends(Slice::Left);
+    waits.ends(false);
     assert!(silent.begins());
-    silent.ends(Slice::Left);
+    silent.ends(false);
     drop((runs, silent, waits));
     assert!(is_free(&turns));
 }
@@ -177,7 +177,7 @@ fn another_task_may_go_on_with_it() {
     let before = std::mem::replace(&mut moved.bell, bell.clone());
     moved.waker = Waker::from(bell);
     assert!(!moved.begins());
-    runs.ends(Slice::Left);
+    runs.ends(false);
     assert_eq!((before.0.load(Ordering::SeqCst), moved.woken()), (0, 1));
 }
 
@@ -200,8 +200,8 @@ fn no_more_run_at_once_than_there_are_permits_and_none_is_forgotten() {
                         std::hint::spin_loop();
                         running.fetch_sub(1, Ordering::SeqCst);
                         guest.ends(match (round + slice) % 3 {
-                            0 => Slice::Left,
-                            _ => Slice::Yielded,
+                            0 => false,
+                            _ => true,
                         });
                     }
                 }

@@ -1,9 +1,7 @@
 //! Between this version's types and the host's own. Texts are moved, not copied.
 
-use super::types;
-use crate::invocation::{
-    DriverAsk, DriverError, DriverOutput, DriverQuestion, InputRequest, QuestionReply, Resumption,
-};
+use crate::bindings::toolward::driver::types;
+use crate::invocation::DriverOutput;
 use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
 // A block is moved in place: were the host's larger, both lists would exist at once.
@@ -23,55 +21,6 @@ pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
         structured: output.structured,
         content: output.content.into_iter().map(block).collect(),
         lifted_bytes: lifted as u64,
-    }
-}
-
-/// A driver's error.
-pub(super) fn error(error: types::ToolError) -> DriverError {
-    DriverError {
-        code: error.code,
-        message: error.message,
-        retryable: error.retryable,
-        retry_after_ms: error.retry_after_ms,
-        cause: error.cause,
-    }
-}
-
-/// What a driver asks.
-pub(super) fn input_request(request: types::InputRequest) -> InputRequest {
-    let questions = request
-        .questions
-        .into_iter()
-        .map(|question| DriverQuestion {
-            key: question.key,
-            ask: match question.ask {
-                types::Ask::Form(form) => DriverAsk::Form {
-                    message: form.message,
-                    schema: form.schema,
-                },
-                types::Ask::Sample(parameters) => DriverAsk::Sample(parameters),
-                types::Ask::Roots => DriverAsk::Roots,
-            },
-        });
-    InputRequest {
-        questions: questions.collect(),
-        state: request.state,
-    }
-}
-
-/// The answers to what it asked.
-pub(super) fn resumption(resumption: &Resumption) -> types::Resumption {
-    let answers = resumption.answers.iter().map(|answer| types::Answer {
-        key: answer.key.clone(),
-        reply: match &answer.reply {
-            QuestionReply::Accepted(value) => types::Reply::Accepted(value.clone()),
-            QuestionReply::Declined => types::Reply::Declined,
-            QuestionReply::Cancelled => types::Reply::Cancelled,
-        },
-    });
-    types::Resumption {
-        state: resumption.state.clone(),
-        answers: answers.collect(),
     }
 }
 

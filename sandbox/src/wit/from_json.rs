@@ -209,8 +209,8 @@ impl Arguments<'_> {
                 Value::Bool(value) => Ok(Val::Bool(*value)),
                 _ => misfit("a boolean"),
             },
-            Type::Unsigned(bits) => unsigned(value, *bits),
-            Type::Signed(bits) => signed(value, *bits),
+            Type::Unsigned(bits) => sized(value, false, *bits),
+            Type::Signed(bits) => sized(value, true, *bits),
             Type::Float32 => {
                 let number = float(value)?;
                 let narrow = nearest(number);
@@ -400,35 +400,25 @@ fn whole(value: &Value, bits: u32) -> Option<i128> {
     }
 }
 
-fn unsigned(value: &Value, bits: u32) -> Read {
-    let number = whole(value, bits).and_then(|number| u64::try_from(number).ok());
-    let read = number.and_then(|number| match bits {
-        8 => u8::try_from(number).ok().map(Val::U8),
-        16 => u16::try_from(number).ok().map(Val::U16),
-        32 => u32::try_from(number).ok().map(Val::U32),
-        _ => Some(Val::U64(number)),
-    });
-    read.map_or_else(
-        || misfit(format!("an integer from 0 to {}", u64::MAX >> (64 - bits))),
-        Ok,
-    )
-}
-
-fn signed(value: &Value, bits: u32) -> Read {
-    let number = whole(value, bits).and_then(|number| i64::try_from(number).ok());
-    let read = number.and_then(|number| match bits {
-        8 => i8::try_from(number).ok().map(Val::S8),
-        16 => i16::try_from(number).ok().map(Val::S16),
-        32 => i32::try_from(number).ok().map(Val::S32),
-        _ => Some(Val::S64(number)),
-    });
-    read.map_or_else(
-        || {
-            let most = i64::MAX >> (64 - bits);
-            misfit(format!("an integer from {} to {most}", -1 - most))
-        },
-        Ok,
-    )
+/// An integer of a type with so many bits.
+fn sized(value: &Value, signed: bool, bits: u32) -> Read {
+    let most = i128::from(u64::MAX >> (64 - bits + u32::from(signed)));
+    let least = if signed { -1 - most } else { 0 };
+    let number = whole(value, bits).filter(|number| (least..=most).contains(number));
+    let Some(number) = number else {
+        return misfit(format!("an integer from {least} to {most}"));
+    };
+    // Within the range of the type.
+    Ok(match (signed, bits) {
+        (false, 8) => Val::U8(number as u8),
+        (false, 16) => Val::U16(number as u16),
+        (false, 32) => Val::U32(number as u32),
+        (false, _) => Val::U64(number as u64),
+        (true, 8) => Val::S8(number as i8),
+        (true, 16) => Val::S16(number as i16),
+        (true, 32) => Val::S32(number as i32),
+        (true, _) => Val::S64(number as i64),
+    })
 }
 
 fn float(value: &Value) -> Read<f64> {

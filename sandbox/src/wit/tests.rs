@@ -11,7 +11,7 @@ use toolward_contract::json::Limits;
 use wasmtime::component::Val;
 
 use super::from_json::{Arguments, Refused};
-use super::to_json::{self, JsonText};
+use super::to_json;
 use super::weight;
 
 /// The function `f` of a component whose one parameter is of this type, in WAT.
@@ -71,9 +71,7 @@ fn read(function: &Function, input: &Value) -> Result<Val, Refused> {
 }
 
 fn written(value: &Val, ty: &Type, limit: u64) -> Result<Value, to_json::Refused> {
-    let mut text = JsonText::new(limit, BytesForm::Base64);
-    text.value(value, ty)?;
-    let text = text.into_string();
+    let text = to_json::written(Some((value, ty)), BytesForm::Base64, limit)?;
     Ok(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
@@ -313,14 +311,12 @@ fn bytes_are_read_in_each_form() {
         (BytesForm::Array, json!([104, 105])),
     ] {
         assert_eq!(read_as(&function, &value, form), Ok(expected.clone()));
-        let mut text = JsonText::new(64, form);
-        text.value(&expected, of(&function)).expect("written");
-        assert_eq!(text.into_string(), value.to_string());
+        let text = to_json::written(Some((&expected, of(&function))), form, 64);
+        assert_eq!(text, Ok(value.to_string()));
     }
-    let mut text = JsonText::new(64, BytesForm::Utf8);
     let bytes = Val::List(vec![Val::U8(0xff)]);
     assert_eq!(
-        text.value(&bytes, of(&function)),
+        to_json::written(Some((&bytes, of(&function))), BytesForm::Utf8, 64),
         Err(to_json::Refused::NotUtf8)
     );
 }
@@ -428,9 +424,8 @@ fn no_value_takes_more_than_its_type_weighs() {
 #[test]
 fn bytes_that_are_no_text_are_not_passed_off_as_text() {
     let bytes = vec![b'h', 0xff];
-    assert_eq!(super::typed::text_of(bytes.clone(), BytesForm::Utf8), None);
-    assert_eq!(
-        super::typed::text_of(bytes, BytesForm::Base64).as_deref(),
-        Some("aP8=")
-    );
+    let refused = Err(to_json::Refused::NotUtf8);
+    assert_eq!(to_json::text_of(bytes.clone(), BytesForm::Utf8), refused);
+    let text = to_json::text_of(bytes, BytesForm::Base64);
+    assert_eq!(text.as_deref(), Ok("aP8="));
 }

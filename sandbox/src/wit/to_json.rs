@@ -1,17 +1,22 @@
 //! A result, as JSON text.
 
+use std::cell::Cell;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use toolward_bundle::component::Type;
 use toolward_contract::driver::BytesForm;
 use wasmtime::component::Val;
+
+use crate::result::Limited;
 
 /// The largest integer that all readers of JSON keep: 2^53 − 1.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// Why a result is not written.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Refused {
     /// The text would be longer than it may be.
     TooLarge,
@@ -21,198 +26,147 @@ pub(super) enum Refused {
     Mismatch,
 }
 
-type Written = Result<(), Refused>;
-
-/// JSON text that does not grow beyond a limit.
-pub(super) struct JsonText {
-    text: Vec<u8>,
-    limit: usize,
+/// A value as JSON text of at most `limit` bytes; `null` for none.
+pub(super) fn written(
+    value: Option<(&Val, &Type)>,
     bytes: BytesForm,
+    limit: u64,
+) -> Result<String, Refused> {
+    let refused = Cell::new(Refused::TooLarge);
+    let form = Form {
+        bytes,
+        limit,
+        refused: &refused,
+    };
+    let json = value.map(|(value, ty)| form.json(value, ty));
+    text(&json, limit).map_err(|_| refused.get())
 }
 
-impl std::io::Write for JsonText {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.raw(bytes)
-            .map_err(|_| std::io::Error::from(std::io::ErrorKind::FileTooLarge))?;
-        Ok(bytes.len())
-    }
+/// JSON text of at most `limit` bytes.
+pub(super) fn text(value: &impl Serialize, limit: u64) -> Result<String, Refused> {
+    let mut text = Limited::new(limit);
+    serde_json::to_writer(&mut text, value).map_err(|_| Refused::TooLarge)?;
+    String::from_utf8(text.bytes).map_err(|_| Refused::NotUtf8)
+}
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+/// Bytes as text, in the form that the driver declares.
+pub(super) fn text_of(bytes: Vec<u8>, form: BytesForm) -> Result<String, Refused> {
+    match form {
+        BytesForm::Utf8 => String::from_utf8(bytes).map_err(|_| Refused::NotUtf8),
+        _ => Ok(STANDARD.encode(bytes)),
     }
 }
 
-impl JsonText {
-    /// Text of at most `limit` bytes.
-    pub(super) fn new(limit: u64, bytes: BytesForm) -> Self {
-        Self {
-            text: Vec::new(),
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            bytes,
-        }
+/// How values are written, and why one was not.
+#[derive(Clone, Copy)]
+struct Form<'a> {
+    bytes: BytesForm,
+    limit: u64,
+    refused: &'a Cell<Refused>,
+}
+
+impl<'a> Form<'a> {
+    fn json(self, value: &'a Val, ty: &'a Type) -> Json<'a> {
+        let form = self;
+        Json { value, ty, form }
     }
 
-    pub(super) fn into_string(self) -> String {
-        String::from_utf8(self.text).unwrap_or_default()
+    fn refuse<T, E: serde::ser::Error>(self, why: Refused) -> Result<T, E> {
+        self.refused.set(why);
+        Err(E::custom("the result is refused"))
     }
+}
 
-    fn raw(&mut self, bytes: &[u8]) -> Written {
-        if bytes.len() > self.limit.saturating_sub(self.text.len()) {
-            return Err(Refused::TooLarge);
-        }
-        self.text.extend_from_slice(bytes);
-        Ok(())
-    }
+struct Json<'a> {
+    value: &'a Val,
+    ty: &'a Type,
+    form: Form<'a>,
+}
 
-    fn json(&mut self, value: impl Serialize) -> Written {
-        serde_json::to_writer(self, &value).map_err(|_| Refused::TooLarge)
-    }
-
-    fn key(&mut self, name: &str) -> Written {
-        self.json(name)?;
-        self.raw(b":")
-    }
-
-    fn list<T>(
-        &mut self,
-        items: impl Iterator<Item = T>,
-        mut write: impl FnMut(&mut Self, T) -> Written,
-    ) -> Written {
-        self.raw(b"[")?;
-        for (index, item) in items.enumerate() {
-            if index > 0 {
-                self.raw(b",")?;
-            }
-            write(self, item)?;
-        }
-        self.raw(b"]")
-    }
-
-    /// Writes a text.
-    pub(super) fn text(&mut self, text: &str) -> Written {
-        self.json(text)
-    }
-
-    /// What a case holds; `null` if nothing.
-    pub(super) fn payload(&mut self, value: Option<(&Val, &Type)>) -> Written {
-        match value {
-            Some((value, ty)) => self.value(value, ty),
-            None => self.raw(b"null"),
-        }
-    }
-
-    /// Writes a value.
-    pub(super) fn value(&mut self, value: &Val, ty: &Type) -> Written {
-        match (value, ty) {
-            (Val::Bool(value), _) => self.json(value),
-            (Val::U8(value), _) => self.json(value),
-            (Val::U16(value), _) => self.json(value),
-            (Val::U32(value), _) => self.json(value),
-            (Val::S8(value), _) => self.json(value),
-            (Val::S16(value), _) => self.json(value),
-            (Val::S32(value), _) => self.json(value),
-            (Val::U64(value), _) => match *value <= MAX_INTEGER {
-                true => self.json(value),
-                false => self.json(value.to_string()),
-            },
-            (Val::S64(value), _) => match value.unsigned_abs() <= MAX_INTEGER {
-                true => self.json(value),
-                false => self.json(value.to_string()),
-            },
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let form = self.form;
+        match (self.value, self.ty) {
+            (Val::Bool(value), _) => value.serialize(to),
+            (Val::U8(value), _) => value.serialize(to),
+            (Val::U16(value), _) => value.serialize(to),
+            (Val::U32(value), _) => value.serialize(to),
+            (Val::S8(value), _) => value.serialize(to),
+            (Val::S16(value), _) => value.serialize(to),
+            (Val::S32(value), _) => value.serialize(to),
+            (Val::U64(value), _) if *value > MAX_INTEGER => to.collect_str(value),
+            (Val::U64(value), _) => value.serialize(to),
+            (Val::S64(value), _) if value.unsigned_abs() > MAX_INTEGER => to.collect_str(value),
+            (Val::S64(value), _) => value.serialize(to),
             (Val::Float32(value), _) => match word(f64::from(*value)) {
-                Some(word) => self.json(word),
-                None => self.json(value),
+                Some(word) => word.serialize(to),
+                None => value.serialize(to),
             },
             (Val::Float64(value), _) => match word(*value) {
-                Some(word) => self.json(word),
-                None => self.json(value),
+                Some(word) => word.serialize(to),
+                None => value.serialize(to),
             },
-            (Val::Char(value), _) => self.json(value),
-            (Val::String(value) | Val::Enum(value), _) => self.json(value),
-            (Val::List(values), Type::List(_))
-                if ty.is_bytes() && self.bytes != BytesForm::Array =>
-            {
-                self.bytes(values)
+            (Val::Char(value), _) => value.serialize(to),
+            (Val::String(value) | Val::Enum(value), _) => value.serialize(to),
+            (Val::List(values), ty) if ty.is_bytes() && form.bytes != BytesForm::Array => {
+                match form.text_of(values) {
+                    Ok(text) => text.serialize(to),
+                    Err(why) => form.refuse(why),
+                }
             }
             (Val::List(values), Type::List(element)) => {
-                self.list(values.iter(), |text, value| text.value(value, element))
+                to.collect_seq(values.iter().map(|value| form.json(value, element)))
             }
             (Val::Tuple(values), Type::Tuple(types)) => {
                 let values = values.iter().zip(types);
-                self.list(values, |text, (value, ty)| text.value(value, ty))
+                to.collect_seq(values.map(|(value, ty)| form.json(value, ty)))
             }
-            (Val::Record(values), Type::Record(fields)) => self.record(values, fields),
-            (Val::Option(None), _) => self.raw(b"null"),
+            // Fields that are none are left out.
+            (Val::Record(values), Type::Record(fields)) => {
+                let members = values.iter().zip(fields);
+                let members = members.filter(|((_, value), _)| !matches!(value, Val::Option(None)));
+                to.collect_map(members.map(|((name, value), (_, ty))| (name, form.json(value, ty))))
+            }
+            (Val::Option(None), _) => to.serialize_unit(),
             (Val::Option(Some(value)), Type::Option(inner)) => match **inner {
-                Type::Option(_) => {
-                    self.raw(b"{\"some\":")?;
-                    self.value(value, inner)?;
-                    self.raw(b"}")
-                }
-                _ => self.value(value, inner),
+                Type::Option(_) => to.collect_map([("some", form.json(value, inner))]),
+                _ => form.json(value, inner).serialize(to),
             },
-            (Val::Flags(names), _) => self.list(names.iter(), |text, name| text.json(name)),
+            (Val::Flags(names), _) => names.serialize(to),
             (Val::Variant(case, value), Type::Variant(cases)) => {
-                self.raw(b"{\"tag\":")?;
-                self.json(case)?;
-                let found = cases.iter().find(|(name, _)| name == case);
-                let (_, inner) = found.ok_or(Refused::Mismatch)?;
+                let Some((_, inner)) = cases.iter().find(|(name, _)| name == case) else {
+                    return form.refuse(Refused::Mismatch);
+                };
+                let mut map = to.serialize_map(None)?;
+                map.serialize_entry("tag", case)?;
                 if let Some((value, inner)) = value.as_deref().zip(inner.as_deref()) {
-                    self.raw(b",\"val\":")?;
-                    self.value(value, inner)?;
+                    map.serialize_entry("val", &form.json(value, inner))?;
                 }
-                self.raw(b"}")
+                map.end()
             }
             (Val::Result(value), Type::Result { ok, err }) => {
                 let (key, value, ty) = match value {
                     Ok(value) => ("ok", value, ok),
                     Err(value) => ("err", value, err),
                 };
-                self.raw(b"{")?;
-                self.key(key)?;
-                self.payload(value.as_deref().zip(ty.as_deref()))?;
-                self.raw(b"}")
+                let value = value.as_deref().zip(ty.as_deref());
+                to.collect_map([(key, value.map(|(value, ty)| form.json(value, ty)))])
             }
-            _ => Err(Refused::Mismatch),
+            _ => form.refuse(Refused::Mismatch),
         }
     }
+}
 
-    /// A record, without the fields that are none.
-    fn record(
-        &mut self,
-        values: &[(String, Val)],
-        fields: &[(String, std::sync::Arc<Type>)],
-    ) -> Written {
-        self.raw(b"{")?;
-        let mut first = true;
-        for ((name, value), (_, ty)) in values.iter().zip(fields) {
-            if matches!(value, Val::Option(None)) {
-                continue;
-            }
-            if !std::mem::take(&mut first) {
-                self.raw(b",")?;
-            }
-            self.key(name)?;
-            self.value(value, ty)?;
-        }
-        self.raw(b"}")
-    }
-
-    fn bytes(&mut self, values: &[Val]) -> Written {
-        if values.len() > self.limit {
+impl Form<'_> {
+    fn text_of(self, values: &[Val]) -> Result<String, Refused> {
+        if values.len() as u64 > self.limit {
             return Err(Refused::TooLarge);
         }
         let bytes = values.iter().map(|value| match value {
             Val::U8(byte) => Ok(*byte),
             _ => Err(Refused::Mismatch),
         });
-        let bytes = bytes.collect::<Result<Vec<u8>, Refused>>()?;
-        match self.bytes {
-            BytesForm::Utf8 => {
-                self.json(std::str::from_utf8(&bytes).map_err(|_| Refused::NotUtf8)?)
-            }
-            _ => self.json(STANDARD.encode(bytes)),
-        }
+        text_of(bytes.collect::<Result<_, _>>()?, self.bytes)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Functions of texts and bytes only, without values in between: wasmtime copies such a result
 //! as it is, where a list of bytes as values takes 48 times as much.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use toolward_bundle::component::{Function, Type};
 use toolward_contract::driver::{BytesForm, ResultForm, WitCall};
 use wasmtime::component::{
@@ -145,12 +143,4 @@ where
     let function = instance.get_typed_func::<P, (R,)>(&mut *store, index)?;
     let (result,) = function.call_async(&mut *store, parameters).await?;
     Ok(result)
-}
-
-/// Bytes as text; `None` if they are declared as UTF-8 and are not.
-pub(super) fn text_of(bytes: Vec<u8>, form: BytesForm) -> Option<String> {
-    match form {
-        BytesForm::Utf8 => String::from_utf8(bytes).ok(),
-        _ => Some(STANDARD.encode(bytes)),
-    }
 }

@@ -2,14 +2,13 @@
 //! it, finds its exports. Success and verdicts on the component are kept; failures of
 //! the machine are not.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_bundle::component::Function;
+use toolward_bundle::component::Component as Source;
 use toolward_contract::driver::Driver;
 use toolward_sandbox::compile::{
     Callers, CompileBackend, CompileError, CompileReason, Component, Stage,
@@ -19,8 +18,8 @@ use toolward_sandbox::run::Prepared;
 use toolward_signing::Digest;
 use toolward_support::helper::lock;
 
-use crate::api::observer::{Compiling, Observer};
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::event::{Compiling, Observer};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::call_scope::CallScope;
 use crate::shared_state::HostEngine;
 
@@ -37,52 +36,25 @@ const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 /// The component of a driver: its bytes until they are compiled.
 pub(super) struct LoadedComponent {
     driver: Arc<Driver>,
-    digest: Option<Digest>,
-    /// The verified bytes, until they are compiled.
-    wasm: Mutex<Option<Arc<[u8]>>>,
-    /// The functions that it calls in the world `wit`, by name.
-    functions: BTreeMap<String, Arc<Function>>,
-    /// Bytes that the instances of its core modules take.
-    instance_bytes: u64,
+    /// The verified component, until it is compiled.
+    component: Mutex<Option<Arc<Source>>>,
     pub(super) preparation: Preparation,
 }
 
 impl LoadedComponent {
-    pub(super) fn new(
-        driver: Arc<Driver>,
-        component: Option<toolward_bundle::component::Component>,
-    ) -> Self {
-        let (digest, wasm, functions, instance_bytes) = match component {
-            Some(component) => (
-                Some(component.digest),
-                Some(component.bytes),
-                component.functions,
-                component.surface.instance_bytes,
-            ),
-            None => (None, None, BTreeMap::new(), 0),
-        };
+    pub(super) fn new(driver: Arc<Driver>, component: Option<Source>) -> Self {
         Self {
             driver,
-            digest,
-            wasm: Mutex::new(wasm),
-            functions,
-            instance_bytes,
+            component: Mutex::new(component.map(Arc::new)),
             preparation: Preparation::default(),
         }
     }
 
-    /// The component's bytes, until it is compiled.
-    fn wasm(&self) -> Option<Arc<[u8]>> {
-        lock(&self.wasm).clone()
-    }
-
-    /// Frees the component's bytes once it is compiled.
-    fn drop_wasm(&self) {
-        *lock(&self.wasm) = None;
+    fn source(&self) -> Option<Arc<Source>> {
+        lock(&self.component).clone()
     }
 }
 
-/// The preparation of one driver.
 #[derive(Default)]
 pub(super) struct Preparation {
     /// The prepared driver, or a verdict.
@@ -154,7 +126,7 @@ impl Preparer {
         self: &Arc<Self>,
         driver: &Arc<LoadedComponent>,
         call: Option<&CallScope>,
-    ) -> Result<(), CallError> {
+    ) -> Result<()> {
         let preparation = &driver.preparation;
         if preparation.done.get().is_none() {
             if let Some(call) = call {
@@ -222,17 +194,17 @@ impl Preparer {
         driver: &LoadedComponent,
     ) -> Option<Result<Prepared, CompileError>> {
         let job = Job::on(self, self.engine.made()?);
-        let digest = driver.digest?;
+        let source = driver.source()?;
         // Too large a component is refused where it is compiled.
-        if driver.wasm()?.len() > self.component_bytes {
+        if source.bytes.len() > self.component_bytes {
             return None;
         }
         // Where it panics or loads nothing, another thread tries, and what comes of that counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let component = job
-                .backend
-                .load_small(&job.ready, &digest, SMALL_ARTIFACT_BYTES)?;
-            Some(job.link(driver, &component))
+            let component =
+                job.backend
+                    .load_small(&job.ready, &source.digest, SMALL_ARTIFACT_BYTES)?;
+            Some(job.link(driver, &source, &component))
         }))
         .unwrap_or_default()
     }
@@ -280,20 +252,21 @@ impl Job {
     }
 
     fn run(self, driver: &LoadedComponent) -> Result<Prepared, CompileError> {
-        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
+        let Some(source) = driver.source() else {
             return Err(CompileError::new(
                 CompileReason::Invalid,
                 "it has no component",
             ));
         };
-        let component = self.load(driver, &digest, &wasm)?;
-        self.link(driver, &component)
+        let component = self.load(driver, &source.digest, &source.bytes)?;
+        self.link(driver, &source, &component)
     }
 
     /// Links a loaded component, and finds its exports.
     fn link(
         &self,
         driver: &LoadedComponent,
+        source: &Source,
         component: &Component,
     ) -> Result<Prepared, CompileError> {
         if self.host.strong_count() == 0 {
@@ -303,9 +276,10 @@ impl Job {
             ));
         }
         let targets = driver.driver.implements.iter().map(|entry| &entry.world);
-        let (functions, instance_bytes) = (&driver.functions, driver.instance_bytes);
+        let instance_bytes = source.surface.instance_bytes;
+        let functions = &source.functions;
         let prepared = Prepared::link(&self.ready, component, targets, functions, instance_bytes)?;
-        driver.drop_wasm();
+        *lock(&driver.component) = None;
         Ok(prepared)
     }
 

@@ -9,7 +9,7 @@ use toolward_policy::{Grant, SecretPosition};
 use toolward_sandbox::limits::CallLimits;
 
 use crate::api::approval::ShownRequest;
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::executor::RequestValues;
 
 /// Makes the request of a call from these JSON texts. A body has at most `body_bytes`.
@@ -17,7 +17,7 @@ pub(super) fn render(
     http: &HttpCall,
     (input, context): (&str, &str),
     body_bytes: u64,
-) -> Result<Rendered, CallError> {
+) -> Result<Rendered> {
     let (input, context) = (value(input)?, value(context)?);
     let values = Values {
         input: &input,
@@ -32,10 +32,7 @@ pub(super) fn render(
 }
 
 /// What a person is shown of the request of a call.
-pub(super) fn preview(
-    driver: &Driver,
-    call: &RequestValues<'_>,
-) -> Result<Option<ShownRequest>, CallError> {
+pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Option<ShownRequest>> {
     let (Some(http), Some(origin)) = (&call.implements.http, driver.origin()) else {
         return Ok(None);
     };
@@ -105,7 +102,7 @@ fn hides_members(given: &Value, shown: &Value) -> bool {
 }
 
 /// The body for a person to read.
-fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>, CallError> {
+fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>> {
     let Some(bytes) = &rendered.body else {
         return Ok(None);
     };
@@ -160,7 +157,7 @@ pub(super) fn url(origin: &str, rendered: &Rendered, secrets: &[(&str, String)])
 }
 
 /// A value of the call, which was written as text by an earlier stage.
-fn value(text: &str) -> Result<Value, CallError> {
+fn value(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         CallError::internal(format!("a value of the call is not valid JSON: {error}"))
     })

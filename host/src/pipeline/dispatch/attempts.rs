@@ -19,6 +19,7 @@ use crate::admission::Path;
 use crate::api::facts::CallFacts;
 use crate::api::result::{CallError, Output};
 use crate::call_context::CallContext;
+use crate::call_scope::Caller;
 use crate::elicitation::{Asker, CheckedQuestions, Spent};
 use crate::events::ProgressEvents;
 use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
@@ -304,16 +305,20 @@ fn context(
         bundles.extend([call.tool.bundle.to_string(), route.bundle.to_string()]);
         NestedCalls {
             host: host.host.clone(),
-            budget: budget.clone(),
             access: access.clone(),
-            root: caller.map_or_else(|| id.clone(), |caller| caller.root.clone()),
-            invocation: id,
-            names: names.into(),
-            bundles,
-            covered: covered.to_vec(),
+            caller: Caller {
+                root: caller.map_or_else(|| id.clone(), |caller| caller.root.clone()),
+                invocation: id,
+                budget: budget.clone(),
+                names: names.into(),
+                bundles,
+                deadline: clock.deadline,
+                fuel: 0,
+                memory_bytes: 0,
+                covered: covered.to_vec(),
+                dev: call.tool.dev,
+            },
             scope: scope.clone(),
-            dev: call.tool.dev,
-            deadline: clock.deadline,
             gates: admitted.gates.clone(),
             slot: admitted.slot.clone(),
         }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
 use toolward_policy::LimitName;
+use toolward_sandbox::exceeded::Exceeded;
 use toolward_sandbox::invocation::DriverOutput;
 use toolward_sandbox::limits::CallLimits;
 
@@ -112,7 +113,7 @@ fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
             ErrorClass::ResultTooLarge,
             format!("the result has more than the {allowed} JSON values that are allowed"),
         )
-        .with_limit((LimitName::JsonValues, allowed.saturating_add(1), allowed))
+        .with_limit(Exceeded::over(LimitName::JsonValues, allowed))
         .with_hint("ask for less, or raise the limit `json_values`");
     }
     CallError::of(

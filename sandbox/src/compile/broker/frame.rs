@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 use toolward_support::helper::frames::receive;
 
-use super::super::error::{CompileError, cut_message};
-use super::super::limits::{CompileCost, CompileLimits};
+use super::super::limits::{CompileCost, CompileError, CompileLimits, cut_message};
 use crate::engine::EngineHash;
 
 /// The version of the protocol; both sides are usually of one build.

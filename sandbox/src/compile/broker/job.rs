@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::super::error::{CompileError, CompileReason};
-use super::super::limits::{CompileCost, CompileLimits};
+use super::super::limits::{CompileCost, CompileError, CompileLimits, CompileReason, Result};
 use super::super::worker::{self, Bounds, TIME_BYTES};
 use crate::limiter::MemoryLayout;
 
@@ -43,14 +42,9 @@ struct Reply {
     body: Vec<u8>,
 }
 
-/// Why a worker was not left to end by itself.
-enum Interrupted {
-    Late,
-    Cancelled,
-    TooMuch,
-    /// It closed the connection or answered out of protocol; its exit status shows the reason.
-    Gone,
-}
+/// Why a worker was not left to end by itself. Without an error, it closed the connection or answered out of protocol: its
+/// exit status shows the reason.
+type Interrupted = Option<CompileError>;
 
 /// What a worker made.
 struct Compiled {
@@ -68,7 +62,7 @@ impl Worker {
         wasm: &[u8],
         budget: CompileCost,
         cancelled: impl Fn() -> bool,
-    ) -> (Duration, Result<Vec<u8>, CompileError>) {
+    ) -> (Duration, Result<Vec<u8>>) {
         let started = Instant::now();
         let limits = self.limits.within(budget);
         let compiled = something_is_left(&limits)
@@ -91,7 +85,7 @@ impl Worker {
         wasm: &[u8],
         started: Instant,
         cancelled: impl Fn() -> bool,
-    ) -> Result<Compiled, CompileError> {
+    ) -> Result<Compiled> {
         let unavailable = |error: io::Error| {
             CompileError::unavailable(format!("no compiler could be started: {error}"))
         };
@@ -109,6 +103,7 @@ impl Worker {
             child,
             socket,
             deadline: started.checked_add(limits.wall).unwrap_or(started),
+            wall: limits.wall,
         };
         let stderr = running.child.stderr.take();
         let complaint = stderr.map(|mut stderr| {
@@ -140,32 +135,12 @@ fn verdict(
     talk: Result<Reply, Interrupted>,
     status: ExitStatus,
     complaint: &str,
-) -> Result<Compiled, CompileError> {
+) -> Result<Compiled> {
     let refused = |reason, message: String| Err(CompileError::new(reason, message));
     let answer = match talk {
         Ok(answer) => answer,
-        Err(Interrupted::Gone) => Reply::default(),
-        Err(Interrupted::Late) => {
-            return refused(
-                CompileReason::Time,
-                format!("compiling it takes longer than {:?}", limits.wall),
-            );
-        }
-        Err(Interrupted::Cancelled) => {
-            return refused(
-                CompileReason::Cancelled,
-                "compiling it was cancelled".to_owned(),
-            );
-        }
-        Err(Interrupted::TooMuch) => {
-            return refused(
-                CompileReason::Output,
-                format!(
-                    "its compiled code has more than {} bytes",
-                    limits.artifact_bytes
-                ),
-            );
-        }
+        Err(None) => Reply::default(),
+        Err(Some(interrupted)) => return Err(interrupted),
     };
     let memory = || {
         refused(
@@ -234,7 +209,7 @@ fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
 }
 
 /// Starts nothing for a budget that is used up.
-fn something_is_left(limits: &CompileLimits) -> Result<(), CompileError> {
+fn something_is_left(limits: &CompileLimits) -> Result<()> {
     let (reason, what) = match (limits.cpu_seconds, limits.artifact_bytes) {
         (0, _) => (CompileReason::Processor, "processor time"),
         (_, 0) => (CompileReason::Output, "room for compiled code"),
@@ -256,6 +231,7 @@ struct Running {
     child: Child,
     socket: UnixStream,
     deadline: Instant,
+    wall: Duration,
 }
 
 impl Running {
@@ -265,17 +241,17 @@ impl Running {
         &mut self,
         bounds: Bounds,
         wasm: &[u8],
-        most: u64,
+        limit: u64,
         cancelled: &impl Fn() -> bool,
     ) -> Result<Reply, Interrupted> {
-        let gone = |_: io::Error| Interrupted::Gone;
+        let gone = |_: io::Error| None;
         self.socket
             .set_read_timeout(Some(POLL_INTERVAL))
             .map_err(gone)?;
         self.socket
             .set_write_timeout(Some(POLL_INTERVAL))
             .map_err(gone)?;
-        let most = most.saturating_add(TIME_BYTES as u64);
+        let most = limit.saturating_add(TIME_BYTES as u64);
         self.send(&bounds.to_bytes(), cancelled)?;
         self.send(wasm, cancelled)?;
         self.socket.shutdown(Shutdown::Write).map_err(gone)?;
@@ -288,13 +264,14 @@ impl Running {
                 Ok(0) => return Ok(answer),
                 Ok(count) => chunk.get(..count).unwrap_or_default(),
                 Err(error) if is_tick(&error) => continue,
-                Err(_) => return Err(Interrupted::Gone),
+                Err(_) => return Err(None),
             };
             if answer.kind.is_none() {
                 answer.kind = read.split_off_first().copied();
             }
             if answer.body.len().saturating_add(read.len()) as u64 > most {
-                return Err(Interrupted::TooMuch);
+                let problem = format!("its compiled code has more than {limit} bytes");
+                return Err(Some(CompileError::new(CompileReason::Output, problem)));
             }
             answer.body.extend_from_slice(read);
         }
@@ -306,7 +283,7 @@ impl Running {
             match self.socket.write(bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(error) if is_tick(&error) => {}
-                Err(_) => return Err(Interrupted::Gone),
+                Err(_) => return Err(None),
             }
         }
         Ok(())
@@ -314,12 +291,13 @@ impl Running {
 
     fn look(&self, cancelled: &impl Fn() -> bool) -> Result<(), Interrupted> {
         if cancelled() {
-            return Err(Interrupted::Cancelled);
+            return Err(Some(CompileError::cancelled()));
         }
-        match Instant::now() < self.deadline {
-            true => Ok(()),
-            false => Err(Interrupted::Late),
+        if Instant::now() < self.deadline {
+            return Ok(());
         }
+        let problem = format!("compiling it takes longer than {:?}", self.wall);
+        Err(Some(CompileError::new(CompileReason::Time, problem)))
     }
 
     /// Waits for the process, ending it if it was `interrupted` or doesn't end.

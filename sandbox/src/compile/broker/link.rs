@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use toolward_signing::key::PublicKey;
 use toolward_support::helper::{self as helper, ENDING, Outgoing, frames, lock};
 
-use super::super::artifact_signature::{Claim, SIGNATURE};
-use super::super::error::CompileError;
-use super::super::limits::{CompileCost, CompileLimits};
+use super::super::artifact::Claim;
+use super::super::limits::{CompileCost, CompileError, CompileLimits, Result};
 use super::super::{Stage, Watch};
 use super::frame::{Answer, Made, Request};
 use super::permits::POLL_INTERVAL;
@@ -25,15 +24,8 @@ const BEGINNING: Duration = Duration::from_secs(30);
 /// How long it may take for all but compiling: to sign and to store.
 const AROUND: Duration = Duration::from_secs(15);
 
-/// What a broker returned for a component.
-#[derive(Debug)]
-pub(super) enum Compiled {
-    Cached,
-    Artifact {
-        signature: [u8; SIGNATURE],
-        bytes: Vec<u8>,
-    },
-}
+/// An answer to a request, with the bytes that belong to it.
+type Answered = (Answer, Vec<u8>);
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]
@@ -65,18 +57,9 @@ struct Shared {
 struct Waiting {
     next: u64,
     /// Of all requests that have no answer yet, also if no one waits for it any more.
-    senders: HashMap<u64, Sender<Event>>,
+    senders: HashMap<u64, Sender<Answered>>,
     /// Why the connection ended, once it has.
     ended: Option<String>,
-}
-
-#[derive(Debug)]
-enum Event {
-    Begun,
-    Ended {
-        spent: CompileCost,
-        made: Result<Compiled, CompileError>,
-    },
 }
 
 impl Link {
@@ -119,7 +102,7 @@ impl Link {
         wasm: &[u8],
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
-    ) -> Result<Compiled, CompileError> {
+    ) -> Result<(Made, Vec<u8>)> {
         let outgoing = self.listen(*claim.engine)?;
         let (id, events) = self.shared.register(self.most_open)?;
         let request = Request::Compile {
@@ -138,10 +121,10 @@ impl Link {
     fn wait(
         &self,
         id: u64,
-        (events, outgoing): (&Receiver<Event>, &Outgoing),
+        (events, outgoing): (&Receiver<Answered>, &Outgoing),
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
-    ) -> Result<Compiled, CompileError> {
+    ) -> Result<(Made, Vec<u8>)> {
         let asked = Instant::now();
         let mut begun: Option<Instant> = None;
         let cancel = || {
@@ -152,11 +135,11 @@ impl Link {
         };
         loop {
             match events.recv_timeout(POLL_INTERVAL) {
-                Ok(Event::Begun) => begun = Some(Instant::now()),
-                Ok(Event::Ended { spent, made }) => {
+                Ok((Answer::Ended { spent, made, .. }, bytes)) => {
                     left.spend(spent);
-                    return made;
+                    return made.map(|made| (made, bytes));
                 }
+                Ok(_) => begun = Some(Instant::now()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.shared.gone()),
             }
@@ -168,7 +151,7 @@ impl Link {
                 while until.is_some_and(|until| Instant::now() < until)
                     && matches!(
                         events.recv_timeout(POLL_INTERVAL),
-                        Ok(Event::Begun) | Err(RecvTimeoutError::Timeout)
+                        Ok((Answer::Begun { .. }, _)) | Err(RecvTimeoutError::Timeout)
                     )
                 {}
                 return Err(CompileError::cancelled());
@@ -185,7 +168,7 @@ impl Link {
     }
 
     /// Starts to read the broker's answers, once. Where no thread can be started, the next component tries again.
-    fn listen(&self, engine: EngineHash) -> Result<Outgoing, CompileError> {
+    fn listen(&self, engine: EngineHash) -> Result<Outgoing> {
         let mut known = lock(&self.outgoing);
         if let Some(outgoing) = &*known {
             return Ok(outgoing.clone());
@@ -218,7 +201,7 @@ impl Drop for Link {
 }
 
 impl Shared {
-    fn register(&self, most_open: usize) -> Result<(u64, Receiver<Event>), CompileError> {
+    fn register(&self, most_open: usize) -> Result<(u64, Receiver<Answered>)> {
         let mut waiting = lock(&self.waiting);
         if waiting.ended.is_some() {
             drop(waiting);
@@ -252,7 +235,7 @@ impl Shared {
     }
 
     fn take(&self, answer: Answer, bytes: Vec<u8>, engine: EngineHash) -> Result<(), String> {
-        let (id, event) = match answer {
+        let sender = match &answer {
             Answer::Unusable(problem) => {
                 return Err(format!("the compile broker can't work: {problem}"));
             }
@@ -260,38 +243,21 @@ impl Shared {
                 if !engines.contains(&engine) {
                     return Err("the compile broker is of another build".to_owned());
                 }
-                let public = PublicKey::from_bytes(&public).map_err(|error| error.to_string())?;
+                let public = PublicKey::from_bytes(public).map_err(|error| error.to_string())?;
                 *lock(&self.public) = Some(public);
                 return Ok(());
             }
             Answer::NotKept(problem) => {
                 tracing::warn!(%problem, "compiled drivers are not cached");
-                *lock(&self.not_kept) = Some(problem);
+                *lock(&self.not_kept) = Some(problem.clone());
                 return Ok(());
             }
-            Answer::Begun { id } => (id, Event::Begun),
-            Answer::Ended { id, spent, made } => {
-                let made = match made {
-                    Ok(Made::Cached) => Ok(Compiled::Cached),
-                    Ok(Made::Artifact { signature }) => {
-                        let signature = signature.try_into();
-                        let signature = signature.map_err(|_| "a signature of another length")?;
-                        Ok(Compiled::Artifact { signature, bytes })
-                    }
-                    Err(error) => Err(error),
-                };
-                (id, Event::Ended { spent, made })
-            }
+            Answer::Begun { id } => lock(&self.waiting).senders.get(id).cloned(),
+            Answer::Ended { id, .. } => lock(&self.waiting).senders.remove(id),
         };
-        let mut waiting = lock(&self.waiting);
-        let sender = match event {
-            Event::Begun => waiting.senders.get(&id).cloned(),
-            Event::Ended { .. } => waiting.senders.remove(&id),
-        };
-        drop(waiting);
-        // A cancelled job has no receiver.
         if let Some(sender) = sender {
-            let _ = sender.send(event);
+            // The one who asked may have stopped waiting.
+            let _ = sender.send((answer, bytes));
         }
         Ok(())
     }

@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::super::error::CompileError;
+use toolward_support::helper::lock;
+
+use super::super::limits::{CompileError, Result};
 use super::super::{Callers, Stage, Watch};
 
 /// How often a waiting call checks for cancellation.
@@ -68,12 +70,8 @@ impl Permits {
     }
 
     /// Waits for a permit. Calls that come to wait for the same component count from then on.
-    pub(super) fn take(
-        &self,
-        callers: &Callers,
-        watch: &mut Watch<'_>,
-    ) -> Result<Permit<'_>, CompileError> {
-        let mut queue = self.lock();
+    pub(super) fn take(&self, callers: &Callers, watch: &mut Watch<'_>) -> Result<Permit<'_>> {
+        let mut queue = lock(&self.queue);
         let number = queue.next;
         queue.next = number.wrapping_add(1);
         queue.waiting.push(Waiting {
@@ -107,10 +105,6 @@ impl Permits {
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The right to have one component compiled.
@@ -119,7 +113,7 @@ pub(super) struct Permit<'a>(&'a Permits);
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut queue = self.0.lock();
+        let mut queue = lock(&self.0.queue);
         queue.left = queue.left.saturating_add(1);
         if queue.waiting.is_empty() {
             queue.had.clear();
@@ -160,7 +154,7 @@ mod tests {
                     let _permit = permits.take(callers, &mut on).unwrap();
                     sender.send(*name).unwrap();
                 });
-                while permits.lock().waiting.len() < number {
+                while lock(&permits.queue).waiting.len() < number {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
@@ -171,7 +165,7 @@ mod tests {
         });
         drop(sender);
         let order: Vec<_> = order.into_iter().collect();
-        let queue = permits.lock();
+        let queue = lock(&permits.queue);
         assert!(queue.waiting.is_empty() && queue.had.is_empty() && queue.left == 1);
         order
     }
@@ -207,7 +201,7 @@ mod tests {
         let permits = Permits::new(1);
         let held = permits.take(&wanted(&["a"]), &mut on).unwrap();
         let cancelled = permits.take(&wanted(&["b"]), &mut |_| ControlFlow::Break(()));
-        assert!(cancelled.is_err() && permits.lock().waiting.is_empty());
+        assert!(cancelled.is_err() && lock(&permits.queue).waiting.is_empty());
         drop(held);
         permits.take(&wanted(&["a"]), &mut on).unwrap();
     }

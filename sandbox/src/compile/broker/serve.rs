@@ -14,13 +14,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use toolward_confine::broker_profile;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
-use toolward_support::helper::connection;
 use toolward_support::helper::frames::send;
+use toolward_support::helper::{connection, lock};
 
-use super::super::artifact_signature::Claim;
+use super::super::artifact::Claim;
 use super::super::cache::{self, Cache};
-use super::super::error::CompileError;
-use super::super::limits::CompileCost;
+use super::super::limits::{CompileCost, CompileError, Result};
 use super::frame::{Answer, Made, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::engine::{EngineHash, compiling_engine};
@@ -57,8 +56,8 @@ pub fn run_broker() -> io::Result<()> {
         return send(&mut writer, &Answer::Unusable(error.to_string()), &[]);
     }
     let ready = Answer::Ready {
-        public: *broker.maker.key().public().as_bytes(),
-        engines: broker.maker.engines.map(|(engine, _)| engine),
+        public: *broker.key().public().as_bytes(),
+        engines: broker.engines.map(|(engine, _)| engine),
     };
     broker.answer(&ready, &[]);
     if let Some(problem) = not_kept {
@@ -72,65 +71,10 @@ pub fn run_broker() -> io::Result<()> {
     })
 }
 
-/// What signs and stores.
-struct Maker {
-    engines: [(EngineHash, MemoryLayout); 2],
-    store: Store,
-    worker: Worker,
-}
-
 enum Store {
     Cache(Cache),
     /// Artifacts go back to the host, signed with a key of this process.
     None(SigningKey),
-}
-
-impl Maker {
-    fn key(&self) -> &SigningKey {
-        match &self.store {
-            Store::Cache(cache) => cache.key(),
-            Store::None(key) => key,
-        }
-    }
-
-    /// What is made of a component, and its artifact if the cache does not take that, for lack of room for example.
-    fn make(
-        &self,
-        task: &Task,
-        spent: &mut CompileCost,
-        begun: impl FnOnce(),
-        not_kept: impl FnOnce(String),
-    ) -> Result<(Made, Vec<u8>), CompileError> {
-        let claim = Claim {
-            component: &task.component,
-            engine: &task.engine,
-        };
-        let cached = Ok((Made::Cached, Vec::new()));
-        if let Store::Cache(cache) = &self.store
-            && cache.holds(claim)
-        {
-            return cached;
-        }
-        begun();
-        let cancelled = || task.cancelled.load(Ordering::Relaxed);
-        let (processor, compiled) =
-            self.worker
-                .compile(task.layout, &task.wasm, task.budget, cancelled);
-        spent.processor = processor;
-        let bytes = compiled?;
-        if let Store::Cache(cache) = &self.store {
-            match cache.put(claim, &bytes) {
-                Ok(true) => {
-                    spent.artifact_bytes = bytes.len() as u64;
-                    return cached;
-                }
-                Ok(false) => {}
-                Err(error) => not_kept(error.to_string()),
-            }
-        }
-        let signature = claim.sign(&blake3::hash(&bytes), self.key()).to_vec();
-        Ok((Made::Artifact { signature }, bytes))
-    }
 }
 
 /// The error where the broker can't have a component compiled now.
@@ -160,7 +104,9 @@ struct Queue {
 }
 
 struct Serving {
-    maker: Maker,
+    engines: [(EngineHash, MemoryLayout); 2],
+    store: Store,
+    worker: Worker,
     host: Mutex<UnixStream>,
     queue: Mutex<Queue>,
     more: Condvar,
@@ -187,20 +133,58 @@ impl Serving {
             None => (Store::None(own()?), None),
         };
         let serving = Self {
-            maker: Maker {
-                engines,
-                store,
-                worker: Worker {
-                    program: start.program,
-                    arguments: start.arguments,
-                    limits: start.limits,
-                },
+            engines,
+            store,
+            worker: Worker {
+                program: start.program,
+                arguments: start.arguments,
+                limits: start.limits,
             },
             host: Mutex::new(host),
             queue: Mutex::default(),
             more: Condvar::new(),
         };
         Ok((serving, not_kept))
+    }
+
+    fn key(&self) -> &SigningKey {
+        match &self.store {
+            Store::Cache(cache) => cache.key(),
+            Store::None(key) => key,
+        }
+    }
+
+    /// What is made of a component, and its artifact if the cache does not take that, for lack of room for example.
+    fn make(&self, task: &Task, spent: &mut CompileCost) -> Result<(Made, Vec<u8>)> {
+        let claim = Claim {
+            component: &task.component,
+            engine: &task.engine,
+        };
+        let cached = Ok((Made::Cached, Vec::new()));
+        if let Store::Cache(cache) = &self.store
+            && cache.holds(claim)
+        {
+            return cached;
+        }
+        self.answer(&Answer::Begun { id: task.id }, &[]);
+        let cancelled = || task.cancelled.load(Ordering::Relaxed);
+        let (processor, compiled) =
+            self.worker
+                .compile(task.layout, &task.wasm, task.budget, cancelled);
+        spent.processor = processor;
+        let bytes = compiled?;
+        if let Store::Cache(cache) = &self.store {
+            match cache.put(claim, &bytes) {
+                Ok(true) => {
+                    spent.artifact_bytes = bytes.len() as u64;
+                    return cached;
+                }
+                Ok(false) => {}
+                Err(error) => self.answer(&Answer::NotKept(error.to_string()), &[]),
+            }
+        }
+        let signature = claim.sign(&blake3::hash(&bytes), self.key()).to_vec();
+        Ok((Made::Artifact { signature }, bytes))
     }
 
     /// Takes requests until the host goes or breaks the protocol.
@@ -216,7 +200,7 @@ impl Serving {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
                     // It may have been answered in the meantime.
-                    if let Some(cancelled) = self.queue().open.get(&id) {
+                    if let Some(cancelled) = lock(&self.queue).open.get(&id) {
                         cancelled.store(true, Ordering::Relaxed);
                     }
                 }
@@ -226,15 +210,11 @@ impl Serving {
                     component,
                     budget,
                 } => {
-                    let known = self
-                        .maker
-                        .engines
-                        .iter()
-                        .find(|(known, _)| *known == engine);
+                    let known = self.engines.iter().find(|(known, _)| *known == engine);
                     let Some((_, layout)) = known.filter(|_| Digest::of(&wasm) == component) else {
                         return Err(io::Error::other("a component that is not what it says"));
                     };
-                    let mut queue = self.queue();
+                    let mut queue = lock(&self.queue);
                     if queue.open.len() >= workers.saturating_add(QUEUE)
                         || queue.open.contains_key(&id)
                     {
@@ -282,25 +262,21 @@ impl Serving {
     fn work(&self) {
         while let Some(task) = self.next() {
             let id = task.id;
-            let begun = || self.answer(&Answer::Begun { id }, &[]);
-            let not_kept = |problem| self.answer(&Answer::NotKept(problem), &[]);
             let mut spent = CompileCost::default();
             // All that wait are answered, and the thread continues.
-            let made = catch_unwind(AssertUnwindSafe(|| {
-                self.maker.make(&task, &mut spent, begun, not_kept)
-            }));
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(&task, &mut spent)));
             let made = made.unwrap_or_else(|_| Err(unavailable("it failed over the component")));
             let (made, bytes) = made.map_or_else(
                 |error| (Err(error), Vec::new()),
                 |(made, bytes)| (Ok(made), bytes),
             );
-            self.queue().open.remove(&id);
+            lock(&self.queue).open.remove(&id);
             self.answer(&Answer::Ended { id, spent, made }, &bytes);
         }
     }
 
     fn next(&self) -> Option<Task> {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         loop {
             if queue.ended {
                 return None;
@@ -317,7 +293,7 @@ impl Serving {
 
     /// Ends all workers: the host is gone.
     fn end(&self) {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         queue.ended = true;
         for cancelled in queue.open.values() {
             cancelled.store(true, Ordering::Relaxed);
@@ -328,11 +304,7 @@ impl Serving {
 
     /// Ignores errors: if the host is gone, reading its requests fails, too.
     fn answer(&self, answer: &Answer, bytes: &[u8]) {
-        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut host = lock(&self.host);
         let _ = send(&mut *host, answer, &[bytes]);
-    }
-
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

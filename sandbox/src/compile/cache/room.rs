@@ -146,7 +146,7 @@ mod tests {
 
     use toolward_signing::Digest;
 
-    use super::super::super::artifact_signature::{Claim, SIGNATURE};
+    use super::super::super::artifact::{Claim, SIGNATURE};
     use super::super::Cache;
     use super::*;
     use crate::engine::EngineHash;

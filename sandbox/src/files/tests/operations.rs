@@ -104,7 +104,7 @@ async fn metadata_tells_nothing_of_the_host() {
     let shared = guest.ctx.0.as_ref().expect("granted");
     guest.ctx = Ctx::new(
         FileGrant {
-            plan: shared.plan.clone(),
+            plan: shared.grant.plan.clone(),
             limits: LIMITS,
             counters: guest.counters.clone(),
         },

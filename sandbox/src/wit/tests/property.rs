@@ -18,7 +18,7 @@ use wasmtime::component::Val;
 
 use self::generators::{fields, typed};
 use super::super::from_json::{Arguments, Refused};
-use super::super::to_json::{self, JsonText};
+use super::super::to_json;
 use super::{call, taking};
 
 /// Each form of `list<u8>`.
@@ -44,9 +44,7 @@ fn echo(ty: &Arc<Type>) -> Function {
 }
 
 fn written(value: &Val, ty: &Type, call: &WitCall) -> Result<String, to_json::Refused> {
-    let mut text = JsonText::new(1 << 20, call.bytes);
-    text.value(value, ty)?;
-    Ok(text.into_string())
+    to_json::written(Some((value, ty)), call.bytes, 1 << 20)
 }
 
 fn read(function: &Function, call: &WitCall, input: &str) -> Result<Vec<Val>, Refused> {
