@@ -176,16 +176,11 @@ impl Effects {
             effects.approval = effects.approval.max(ApprovalClass::OnMutate);
         }
         for capability in &all {
-            match capability.class() {
-                Class::Network => {
-                    effects.network = effects.network
-                        || !implementation::narrowed(capability, &driver.egress).is_empty();
-                }
-                Class::External => effects.network = true,
-                Class::Secret => effects.secrets = true,
-                Class::Other(_) => effects.writes = true,
-                Class::Workspace | Class::Database | Class::Tool | Class::User => {}
-            }
+            let class = capability.class();
+            effects.network |= class.is_on_the_network()
+                && !implementation::narrowed(capability, &driver.egress).is_empty();
+            effects.secrets |= *class == Class::Secret;
+            effects.writes |= matches!(class, Class::Other(_));
         }
         effects
     }
@@ -202,8 +197,7 @@ impl Effects {
         }
         let is_given = |one: &&Evaluated<'_>| one.withheld.is_empty() || !one.found.is_empty();
         let mut given = evaluated.iter().filter(is_given);
-        let outside =
-            |asked: &Capability| matches!(asked.class(), Class::Network | Class::External);
+        let outside = |asked: &Capability| asked.class().is_on_the_network();
         Self {
             writes: given.any(|one| one.declared.mutates),
             network: parts(evaluated).any(|(_, asked, _)| outside(asked)),

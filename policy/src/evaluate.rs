@@ -102,7 +102,7 @@ impl<'a> PolicyView<'a> {
     /// What the rules that match confirm of the tool, whichever part they give.
     pub(crate) fn confirmed(&self) -> Confirmed {
         let rules = self.grants.iter().map(|placed| placed.rule.confirms);
-        rules.fold(Confirmed::default(), Confirmed::or)
+        rules.collect()
     }
 
     /// The rules that deny the whole tool.

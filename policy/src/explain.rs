@@ -256,7 +256,8 @@ fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explai
             let program = view.implementation.driver.kind == DriverKind::Exec;
             if !blocked && !program {
                 let part = decide::grant::part(view, &one.declared, asked, rules);
-                row.granted.extend(part.words());
+                row.granted
+                    .extend(part.parts().into_iter().map(|(_, words, _)| words));
             }
             if let Class::Other(_) = asked.class() {
                 row.granted = vec!["nothing: this host does not know its class".to_owned()];

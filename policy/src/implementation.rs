@@ -184,7 +184,7 @@ impl Machine {
         self
     }
 
-    pub(crate) fn runs(&self, kind: &DriverKind) -> bool {
+    pub(crate) fn runs(&self, kind: DriverKind) -> bool {
         kind.is_run() || self.kinds.contains(kind.as_str())
     }
 

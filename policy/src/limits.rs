@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use toolward_support::fields::Kind;
+
+use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{did_you_mean, integer, number, table};
 pub use table::{LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
@@ -153,6 +157,39 @@ impl LimitSettings {
             own.maximum = setting.maximum.or(own.maximum);
         }
         self
+    }
+
+    pub(crate) fn read(field: crate::fields::Field<'_>) -> Result<Self, PolicyError> {
+        let mut settings = Self::default();
+        for (name, field) in field.named("[limits]").members()? {
+            let field = field.named(name);
+            let at = field.at.clone();
+            let mut settable = LimitName::settable_by_policy();
+            let Some(limit) = settable.find(|limit| limit.as_str() == name) else {
+                let names: Vec<&str> = LimitName::settable_by_policy()
+                    .map(LimitName::as_str)
+                    .collect();
+                let message = format!("expected the name of a limit, found {}", quoted(name));
+                let error = error::LIMIT.error(message).at(field.key_at);
+                return Err(error.hinted(did_you_mean(name, &names, "limits")));
+            };
+            let setting = match field.kind() {
+                Kind::Mapping => table(field, "a limit", |inner| {
+                    Ok(LimitSetting {
+                        default: number(inner, "default")?,
+                        maximum: number(inner, "maximum")?,
+                    })
+                })?,
+                _ => LimitSetting {
+                    default: None,
+                    maximum: Some(integer(&field)?),
+                },
+            };
+            settings
+                .set(limit, setting)
+                .map_err(|message| error::LIMIT.error(message).at(at))?;
+        }
+        Ok(settings)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::explain::Explanation;
 use crate::implementation::Machine;
 use crate::implementation::{Contract, Implementation};
 use crate::policy::Policy;
+use crate::rule::RuleFallback;
 
 pub use candidates::{Rejected, Rejection};
 
@@ -169,7 +170,7 @@ fn repeats(contract: &Contract<'_>, decision: &Decision, policy: &Policy) -> boo
         && allowed.effects.risk < ONCE_ONLY
         && policy
             .grants()
-            .any(|rule| rule.repeats && rule.is_about(contract))
+            .any(|rule| rule.fallback == RuleFallback::Repeat && rule.is_about(contract))
 }
 
 fn unique(

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// The kind of thing that a capability is about. A new class is a new version of the
-/// formats, so the enum is exhaustive: the compiler lists what has to know of it.
+/// formats, so the enum is exhaustive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Outgoing HTTP: `network:host[:port]`, `network:*.host`, `network:*`
@@ -78,6 +78,10 @@ struct Row {
     /// Whether a policy may give `class:*`.
     wildcard: bool,
     backing: Option<Backing>,
+    /// Whether a call that may use it reaches the network.
+    network: bool,
+    /// Whether a tested example gets it, as a temporary one.
+    in_examples: bool,
 }
 
 impl Row {
@@ -89,6 +93,8 @@ impl Row {
             required_in: None,
             wildcard: true,
             backing: None,
+            network: false,
+            in_examples: false,
         }
     }
 
@@ -109,6 +115,16 @@ impl Row {
 
     fn one_by_one(mut self) -> Row {
         self.wildcard = false;
+        self
+    }
+
+    fn on_the_network(mut self) -> Row {
+        self.network = true;
+        self
+    }
+
+    fn in_examples(mut self) -> Row {
+        self.in_examples = true;
         self
     }
 }
@@ -133,19 +149,24 @@ impl Class {
         Some(match self {
             Class::Network => Row::new("network", ScopeForm::Host)
                 .required_in("network", AIP)
-                .in_tools_json("net"),
+                .in_tools_json("net")
+                .on_the_network(),
             Class::Workspace => Row::new("workspace", ScopeForm::Path)
                 .required_in("workspace", OURS)
                 .in_tools_json("fs")
-                .backed_by(Backing::Workspace),
+                .backed_by(Backing::Workspace)
+                .in_examples(),
             Class::Database => Row::new("database", ScopeForm::Name)
                 .required_in("database", OURS)
-                .in_tools_json("db"),
+                .in_tools_json("db")
+                .in_examples(),
             Class::Secret => Row::new("secret", ScopeForm::Slug)
                 .required_in("secrets", AIP)
                 .one_by_one()
                 .backed_by(Backing::Secret),
-            Class::External => Row::new("external", ScopeForm::Name).backed_by(Backing::Service),
+            Class::External => Row::new("external", ScopeForm::Name)
+                .backed_by(Backing::Service)
+                .on_the_network(),
             Class::Tool => Row::new("tool", ScopeForm::ToolId)
                 .required_in("tools", AIP)
                 .one_by_one(),
@@ -180,6 +201,18 @@ impl Class {
     #[must_use]
     pub fn backing(&self) -> Option<Backing> {
         self.row()?.backing
+    }
+
+    /// Whether a call that may use it reaches the network.
+    #[must_use]
+    pub fn is_on_the_network(&self) -> bool {
+        self.row().is_some_and(|row| row.network)
+    }
+
+    /// Whether a tested example gets it, as a temporary one.
+    #[must_use]
+    pub fn is_in_examples(&self) -> bool {
+        self.row().is_some_and(|row| row.in_examples)
     }
 
     /// The fields of `requires` and their classes: first the fields of AIP.

@@ -67,17 +67,14 @@ pub enum BytesForm {
 
 impl World {
     /// Reads `metadata.component`, if it is present.
-    pub(super) fn read(
-        kind: Option<&DriverKind>,
-        field: Option<&FieldReader<'_>>,
-    ) -> Option<World> {
+    pub(super) fn read(kind: Option<DriverKind>, field: Option<&FieldReader<'_>>) -> Option<World> {
         let (Some(field), Some(kind)) = (field, kind) else {
             return Some(World::default());
         };
-        if let DriverKind::Other(_) = kind {
+        if !kind.is_run() {
             return Some(World::default());
         }
-        if *kind != DriverKind::Component {
+        if kind != DriverKind::Component {
             let message = format!(
                 "expected `{}` with `kind: component` only, found it with another kind",
                 field.name

@@ -7,14 +7,13 @@ use super::mapping::InputMapping;
 use super::requirements::{read_auth, read_cost};
 use super::{
     Driver, DriverKind, DriverLimits, HttpCall, Implements, PlaceholderPlaces, Platform, World,
-    without_effect,
+    listed, without_effect,
 };
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed};
 use crate::front_matter::{FrontMatter, split, split_with};
 use crate::id::ToolId;
-use crate::json::MAX_SAFE_INTEGER;
 use crate::path;
 use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, FieldReader, KeyForm, MappingReader, Node, PlacedValue, nearest};
@@ -43,14 +42,20 @@ impl Driver {
 /// The parts of a driver of a kind that no host runs. Its keys may be integers, such as the exit codes of a command.
 fn never_run(source: &str) -> Option<FrontMatter<'_>> {
     let parts = split_with(source, KeyForm::Integers, &FileReport::new(""))?;
-    is_other(&parts.fields).then_some(parts)
+    kind_of(&parts.fields)
+        .is_some_and(|kind| !kind.is_run())
+        .then_some(parts)
 }
 
-fn is_other(root: &Node) -> bool {
-    match root.get("kind").map(|kind| &kind.content) {
-        Some(Content::Text(kind)) => DriverKind::OTHER.contains(&kind.as_str()),
-        _ => false,
+fn kind_of(root: &Node) -> Option<DriverKind> {
+    match &root.get("kind")?.content {
+        Content::Text(name) => kind_of_name(name),
+        _ => None,
     }
+}
+
+fn kind_of_name(name: &str) -> Option<DriverKind> {
+    DriverKind::declared().find(|kind| kind.as_str() == name)
 }
 
 fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
@@ -60,12 +65,13 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         return root.refuse(&codes::MISSING_FIELD, message);
     }
     let mut fields = root.fields()?;
-    let never_run = is_other(root);
+    let known = kind_of(root);
+    let never_run = known.is_some_and(|kind| !kind.is_run());
     if !never_run {
         for key in without_effect::unread() {
             fields.take(key);
         }
-        without_effect::warn(root);
+        without_effect::warn(root, known);
     }
     if let Some(spec) = fields.take("spec") {
         shared::schema(&spec, SPEC);
@@ -85,26 +91,26 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     let description = shared::description(&mut fields);
     let version = fields.require("version", shared::version);
     let kind = fields.require("kind", self::kind);
-    let component = component(&mut fields, kind.as_ref());
+    let component = component(&mut fields, kind);
     let egress = root.report.unbroken(|| egress(&mut fields));
     let network = root
         .get("network")
         .and_then(|network| network.get("egress"));
     let declares_network = network.is_some_and(|hosts| !hosts.is_null());
-    let mut defaults = HttpDefaults::read(&mut fields, kind.as_ref());
+    let mut defaults = HttpDefaults::read(&mut fields, kind);
     let is_http = kind == Some(DriverKind::Http);
     let egress = egress.map(|egress| match is_http {
         true => defaults.egress(egress, root),
         false => egress.value,
     });
     let entries = fields.required("implements");
-    let implements = entries.map(|field| read_implements(&field, kind.as_ref(), &mut defaults));
+    let implements = entries.map(|field| read_implements(&field, kind, &mut defaults));
     defaults.reading.warn_of_old_form(root.report);
     let (platform, mut requires) = requires(&mut fields);
     let cost_override = read_cost(&mut fields);
     let timeout_override = shared::milliseconds(&mut fields, "timeout_override_ms");
     let retry_override = shared::retry_override(&mut fields);
-    let limits = limits(&mut fields);
+    let limits = DriverLimits::read(&mut fields);
     let region = region(&mut fields);
     let policy_tags = shared::labels(&mut fields, "policy_tags");
     shared::labels(&mut fields, "tags");
@@ -151,35 +157,27 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
 }
 
 fn kind(field: &FieldReader<'_>) -> Option<DriverKind> {
-    match field.text()? {
-        "component" => Some(DriverKind::Component),
-        "http" => Some(DriverKind::Http),
-        "form" => Some(DriverKind::Form),
-        other if DriverKind::OTHER.contains(&other) => {
-            let message = format!(
-                "expected `kind` to be component, http or form, found {other}: this host does not run the driver"
-            );
-            field.note(&codes::KIND_UNSUPPORTED, message);
-            Some(DriverKind::Other(other.to_owned()))
-        }
-        other => {
-            let message = format!(
-                "expected `kind` to be component, http, form, cli, mcp, sdk or builtin, found {other:?}"
-            );
-            let others = DriverKind::OTHER.iter().copied();
-            let near = nearest(
-                other,
-                ["component", "http", "form"].into_iter().chain(others),
-            );
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            field.note_with_hint(&codes::KIND_UNKNOWN, message, hint);
-            None
-        }
+    let found = field.text()?;
+    let Some(kind) = kind_of_name(found) else {
+        let known = listed(DriverKind::declared(), "or");
+        let message = format!("expected `kind` to be {known}, found {found:?}");
+        let near = nearest(found, DriverKind::declared().map(DriverKind::as_str));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        field.note_with_hint(&codes::KIND_UNKNOWN, message, hint);
+        return None;
+    };
+    if !kind.is_run() {
+        let message = format!(
+            "expected `kind` to be {}, found {found}: this host does not run the driver",
+            DriverKind::run_names("or")
+        );
+        field.note(&codes::KIND_UNSUPPORTED, message);
     }
+    Some(kind)
 }
 
-fn component(fields: &mut MappingReader<'_>, kind: Option<&DriverKind>) -> Option<String> {
-    if kind == Some(&DriverKind::Component) {
+fn component(fields: &mut MappingReader<'_>, kind: Option<DriverKind>) -> Option<String> {
+    if kind == Some(DriverKind::Component) {
         let field = fields.required("component")?;
         let found = field.text()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -248,32 +246,9 @@ fn requires(fields: &mut MappingReader<'_>) -> (Platform, Requires) {
     (platform, parts.all())
 }
 
-fn limits(fields: &mut MappingReader<'_>) -> DriverLimits {
-    let Some(mut inner) = fields.take_fields("limits") else {
-        return DriverLimits::default();
-    };
-    let mut limit = |key| inner.integer(key, 1..=MAX_SAFE_INTEGER);
-    let limits = DriverLimits {
-        fuel: limit("fuel"),
-        memory_mib: limit("memory_mib"),
-        output_bytes: limit("output_bytes"),
-        stdio_bytes: limit("stdio_bytes"),
-        log_records: limit("log_records"),
-        resources: limit("resources"),
-        http_requests: limit("http_requests"),
-        http_body_bytes: limit("http_body_bytes"),
-        http_timeout_ms: limit("http_timeout_ms"),
-        workspace_bytes: limit("workspace_bytes"),
-        workspace_files: limit("workspace_files"),
-        nested_calls: limit("nested_calls"),
-    };
-    inner.unknown();
-    limits
-}
-
 fn read_implements(
     field: &FieldReader<'_>,
-    kind: Option<&DriverKind>,
+    kind: Option<DriverKind>,
     defaults: &mut HttpDefaults,
 ) -> Vec<Implements> {
     let items = field.items();
@@ -303,7 +278,7 @@ fn read_implements(
 
 fn entry(
     item: &FieldReader<'_>,
-    kind: Option<&DriverKind>,
+    kind: Option<DriverKind>,
     defaults: &mut HttpDefaults,
 ) -> Option<Implements> {
     let mut fields = item.fields()?;

@@ -1,4 +1,4 @@
-//! What a driver needs, and what its calls cost: platform, secrets (`auth`), `cost_override`. Nothing is logged in or
+//! What a driver needs, and what its calls cost: platform, `limits`, secrets (`auth`), `cost_override`. Nothing is logged in or
 //! counted here. Operating systems and processors have two vocabularies: AIP-30's (`darwin`, `x64`) and Rust's (`macos`,
 //! `x86_64`).
 
@@ -7,13 +7,76 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Driver, Implements};
+use super::{Driver, Implements, Work};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
+use crate::json::MAX_SAFE_INTEGER;
 use crate::shared::{self, scopes};
 use crate::source::MappingReader;
 use crate::terms::CostClass;
 use crate::tool::Tool;
+
+/// Declares the limits that a driver may ask for. A row: its meaning, its key below `limits`, and what a driver must do for
+/// it to have an effect.
+macro_rules! driver_limits {
+    ($($(#[$doc:meta])+ $name:ident: $work:ident;)+) => {
+        /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct DriverLimits {
+            $($(#[$doc])+ pub $name: Option<u64>,)+
+        }
+
+        impl DriverLimits {
+            /// All of them, with their names.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+                [$((stringify!($name), self.$name)),+].into_iter()
+            }
+
+            /// The field of each, and what a driver must do for it to have an effect.
+            pub(super) const FIELDS: &[(&str, Work)] =
+                &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
+
+            pub(super) fn read(fields: &mut MappingReader<'_>) -> Self {
+                let Some(mut inner) = fields.take_fields("limits") else {
+                    return Self::default();
+                };
+                let limits = Self {
+                    $($name: inner.integer(stringify!($name), 1..=MAX_SAFE_INTEGER),)+
+                };
+                inner.unknown();
+                limits
+            }
+        }
+    };
+}
+
+driver_limits! {
+    /// Fuel.
+    fuel: Code;
+    /// Memory of all linear memories together, in MiB.
+    memory_mib: Nothing;
+    /// Size of the result, in bytes.
+    output_bytes: Nothing;
+    /// Captured standard output, and as much standard error, in bytes.
+    stdio_bytes: Code;
+    /// Log records.
+    log_records: Code;
+    /// Streams, pollables and other handles at once.
+    resources: Code;
+    /// HTTP requests at once.
+    http_requests: Requests;
+    /// Size of one HTTP body, of a request or a response, in bytes.
+    http_body_bytes: Requests;
+    /// Time of one HTTP request, in milliseconds.
+    http_timeout_ms: Requests;
+    /// Bytes written below its workspaces.
+    workspace_bytes: Code;
+    /// Files made below its workspaces.
+    workspace_files: Code;
+    /// Calls of other tools.
+    nested_calls: Code;
+}
 
 /// Where a driver can run. Empty lists and `None`: anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toolward_contract::driver::Program;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{Fields, by_name, flag, integer, own, required, set, table, texts, word};
 use crate::name::{Publisher, ToolPattern};
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
@@ -124,6 +125,41 @@ impl ExecRule {
         let tool = self.tool.to_string();
         let id = tool.split_once('@').map_or(tool.as_str(), |(id, _)| id);
         format!("the program of {id} of {}", self.publisher)
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let mut rule = Self::new(
+            required(fields, "publisher", Publisher::parse)?,
+            required(fields, "tool", ToolPattern::parse)?,
+            required(fields, "command", own)?,
+            required(fields, "digest", str::parse)?,
+        );
+        // Required, though it is often empty: who writes the line sees that there are none.
+        rule.args = texts(&fields.required("args")?, own)?;
+        if let Some(field) = fields.take("interpreter") {
+            let interpreter = table(field, "`interpreter`", |inner| {
+                Ok(Interpreter {
+                    path: required(inner, "path", own)?,
+                    digest: required(inner, "digest", str::parse)?,
+                })
+            })?;
+            rule.interpreter = Some(interpreter);
+        }
+        rule.env = by_name(fields, "env", own)?;
+        let network = |text: &str| match text {
+            "unfiltered" => Ok(true),
+            _ => Err(error::EXEC
+                .expected("`network` to be \"unfiltered\"", text)
+                .hinted("no rule filters what a program sends: leave the key out, or say so")),
+        };
+        set(fields, "network", network, &mut rule.network)?;
+        let access = word(&error::EXEC, "a workspace to be read-only or read-write");
+        rule.workspaces = by_name(fields, "workspaces", access)?;
+        rule.processes = flag(fields, "processes")?;
+        if let Some(field) = fields.take("limits") {
+            rule.limits = table(field, "`limits`", ExecLimits::read)?;
+        }
+        Ok(rule)
     }
 }
 
@@ -283,5 +319,15 @@ impl ExecLimits {
             }
         }
         Ok(())
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let mut limits = Self::default();
+        for (name, value, ..) in limits.rows() {
+            if let Some(field) = fields.take(name) {
+                *value = integer(&field)?;
+            }
+        }
+        Ok(limits)
     }
 }

@@ -35,7 +35,7 @@ impl HttpDefaults {
     /// Takes the fields that only drivers of `kind: http` have.
     pub(in crate::driver) fn read(
         fields: &mut MappingReader<'_>,
-        kind: Option<&DriverKind>,
+        kind: Option<DriverKind>,
     ) -> Self {
         let mut defaults = HttpDefaults::default();
         // With a misspelt kind, these fields are reported as well.
