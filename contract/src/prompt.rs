@@ -92,7 +92,7 @@ impl Prompt {
             let id = shared::id(&mut fields);
             let name = shared::name(&mut fields);
             let description = shared::description(&mut fields);
-            let arguments = arguments(&mut fields);
+            let arguments = fields.or_default("arguments", arguments);
             let metadata = fields.take("metadata");
             let asked = metadata
                 .as_ref()

@@ -46,33 +46,29 @@ impl Resource {
     pub fn parse(file: &str, source: &str) -> Parsed<Resource> {
         let report = FileReport::new(file);
         let resource = split(source, &report).and_then(|parts| {
-            let mut fields = parts.root(&report).fields()?;
-            let name = shared::name(&mut fields);
-            let description = shared::description(&mut fields);
-            let mime_type = fields
-                .take("mime_type")
-                .and_then(|field| media_type(&field));
-            let arguments = arguments(&mut fields);
-            let uri = fields.take("uri");
-            let template = fields.take("uri_template");
-            if let Some(field) = &uri
-                && (template.is_some() || !arguments.is_empty())
-            {
-                let message = "expected `uri_template` beside `arguments`, found `uri`";
-                field.note(&codes::RESOURCE_URI, message);
-            }
-            let uri = uri.and_then(|field| own_uri(&field));
-            let uri_template = template.and_then(|field| own_template(&field, &arguments));
-            let metadata = fields.mapping("metadata");
-            fields.unknown();
-            Some(Resource {
-                name: name?,
-                description: description?,
-                mime_type,
-                uri,
-                uri_template,
-                arguments,
-                metadata,
+            parts.root(&report).whole(|fields| {
+                let name = shared::name(fields);
+                let description = shared::description(fields);
+                let arguments = fields.or_default("arguments", arguments);
+                let uri = fields.take("uri");
+                let template = fields.take("uri_template");
+                if let Some(field) = &uri
+                    && (template.is_some() || !arguments.is_empty())
+                {
+                    let message = "expected `uri_template` beside `arguments`, found `uri`";
+                    field.note(&codes::RESOURCE_URI, message);
+                }
+                let uri = uri.and_then(|field| own_uri(&field));
+                let uri_template = template.and_then(|field| own_template(&field, &arguments));
+                Some(Resource {
+                    mime_type: fields.read("mime_type", media_type),
+                    metadata: fields.mapping("metadata"),
+                    name: name?,
+                    description: description?,
+                    uri,
+                    uri_template,
+                    arguments,
+                })
             })
         });
         report.finish(resource)

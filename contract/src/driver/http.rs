@@ -183,18 +183,14 @@ fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
         member.note_at_key(&codes::HTTP_ERROR_INVALID, message);
         return None;
     };
-    let mut fields = member.fields()?;
-    let code = fields.require("code", code_of);
-    let message = fields.read("message", sentence);
-    let hint = fields.read("hint", sentence);
-    let retryable = fields.boolean("retryable");
-    fields.unknown();
-    Some(StatusError {
-        status,
-        code: code?,
-        message,
-        retryable,
-        hint,
+    member.whole(|fields| {
+        Some(StatusError {
+            status,
+            message: fields.read("message", sentence),
+            retryable: fields.boolean("retryable"),
+            hint: fields.read("hint", sentence),
+            code: fields.require("code", code_of)?,
+        })
     })
 }
 

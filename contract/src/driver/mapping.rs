@@ -217,12 +217,10 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
             transform: None,
             unknown_transform: None,
         }),
-        Content::Mapping(_) => {
-            let mut fields = field.fields()?;
+        Content::Mapping(_) => field.whole(|fields| {
             let from = fields.require("from", |field| field.text());
             let transform = fields.take("transform");
             let transform = transform.and_then(|field| Some((field.text()?, field)));
-            fields.unknown();
             let known = transform
                 .as_ref()
                 .and_then(|(name, _)| Transform::parse(name));
@@ -232,7 +230,7 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
                 transform: known,
                 unknown_transform: unknown.map(|(name, field)| warn_of_transform(name, &field)),
             })
-        }
+        }),
         _ => {
             let message = format!(
                 "expected `{}` to be an input's name or {{from, transform}}, found {}",

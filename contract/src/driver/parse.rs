@@ -1,6 +1,8 @@
 //! DRIVER.md field by field. Not checked against contracts here.
 
-use serde_json::Map;
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
 
 use super::http::HttpDefaults;
 use super::mapping::InputMapping;
@@ -64,7 +66,10 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
             "expected the fields name, id, description, version, kind and implements, found none";
         return root.refuse(&codes::MISSING_FIELD, message);
     }
-    let mut fields = root.fields()?;
+    root.whole(|fields| document(fields, root, body))
+}
+
+fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     let known = kind_of(root);
     let never_run = known.is_some_and(|kind| !kind.is_run());
     if !never_run {
@@ -86,18 +91,18 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     if let Some(schema) = schema {
         shared::schema(&schema, SCHEMA);
     }
-    let id = shared::id(&mut fields);
-    let name = shared::name(&mut fields);
-    let description = shared::description(&mut fields);
+    let id = shared::id(fields);
+    let name = shared::name(fields);
+    let description = shared::description(fields);
     let version = fields.require("version", shared::version);
     let kind = fields.require("kind", self::kind);
-    let component = component(&mut fields, kind);
-    let egress = root.report.unbroken(|| egress(&mut fields));
+    let component = component(fields, kind);
+    let egress = root.report.unbroken(|| egress(fields));
     let network = root
         .get("network")
         .and_then(|network| network.get("egress"));
     let declares_network = network.is_some_and(|hosts| !hosts.is_null());
-    let mut defaults = HttpDefaults::read(&mut fields, kind);
+    let mut defaults = HttpDefaults::read(fields, kind);
     let is_http = kind == Some(DriverKind::Http);
     let egress = egress.map(|egress| match is_http {
         true => defaults.egress(egress, root),
@@ -106,27 +111,21 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     let entries = fields.required("implements");
     let implements = entries.map(|field| read_implements(&field, kind, &mut defaults));
     defaults.reading.warn_of_old_form(root.report);
-    let (platform, mut requires) = requires(&mut fields);
-    let cost_override = read_cost(&mut fields);
-    let timeout_override = shared::milliseconds(&mut fields, "timeout_override_ms");
-    let retry_override = shared::retry_override(&mut fields);
-    let limits = DriverLimits::read(&mut fields);
-    let region = region(&mut fields);
-    let policy_tags = shared::labels(&mut fields, "policy_tags");
-    shared::labels(&mut fields, "tags");
+    let (platform, mut requires) = requires(fields);
+    shared::labels(fields, "tags");
     let used: CapabilitySet = defaults.reading.secrets().collect();
-    let (auth, stored) = read_auth(&mut fields, is_http.then_some(&used));
+    let (auth, stored) = read_auth(fields, is_http.then_some(&used));
     requires.capabilities.extend(used.into_iter().chain(stored));
-    let health_check = fields.take("health_check").map(|field| field.mapping());
-    let metadata = fields.mapping("metadata");
-    let kind_fields = match never_run {
-        true => fields.rest(),
-        false => {
-            fields.unknown();
-            Map::new()
-        }
-    };
     Some(Driver {
+        cost_override: read_cost(fields),
+        timeout_override: shared::milliseconds(fields, "timeout_override_ms"),
+        retry_override: shared::retry_override(fields),
+        limits: DriverLimits::read(fields),
+        region: fields.or_default("region", region),
+        policy_tags: shared::labels(fields, "policy_tags"),
+        health_check: fields.take("health_check").map(|field| field.mapping()),
+        metadata: fields.mapping("metadata"),
+        kind_fields: kind_fields(fields, never_run),
         id: id?,
         name: name?,
         description: description?,
@@ -138,22 +137,21 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         declares_network,
         requires,
         platform,
-        cost_override,
-        timeout_override,
-        retry_override,
-        limits,
-        region,
-        policy_tags,
         request_defaults: defaults.written,
         hints: defaults.hints,
         auth,
-        health_check,
-        kind_fields,
-        metadata,
         body: body.to_owned(),
         is_attachment: false,
         denied: None,
     })
+}
+
+/// The fields that only drivers of a kind have, as written, if no host runs it.
+fn kind_fields(fields: &mut MappingReader<'_>, never_run: bool) -> Map<String, Value> {
+    match never_run {
+        true => fields.rest(),
+        false => Map::new(),
+    }
 }
 
 fn kind(field: &FieldReader<'_>) -> Option<DriverKind> {
@@ -207,43 +205,34 @@ fn egress(fields: &mut MappingReader<'_>) -> PlacedValue<CapabilitySet> {
         value: CapabilitySet::new(),
         at: fields.at,
     };
-    let Some(mut inner) = fields.take_fields("network") else {
-        return none;
-    };
     let read = |field: FieldReader<'_>| field.placed(scopes(&field, &Class::Network));
-    let egress = inner.take("egress").map(read);
-    inner.take("ingress").map(read);
-    inner.unknown();
+    let egress = fields.within("network", |inner| {
+        let egress = inner.take("egress").map(read);
+        inner.take("ingress").map(read);
+        egress
+    });
     egress.unwrap_or(none)
 }
 
 /// One region, or a list of them.
-fn region(fields: &mut MappingReader<'_>) -> Vec<String> {
-    match fields.take("region") {
-        Some(field) if matches!(field.content, Content::Text(_)) => {
-            shared::shown_text(&field, false).into_iter().collect()
-        }
-        Some(field) => shared::shown_texts(&field),
-        None => Vec::new(),
+fn region(field: &FieldReader<'_>) -> Vec<String> {
+    match field.content {
+        Content::Text(_) => shared::shown_text(field, false).into_iter().collect(),
+        _ => shared::shown_texts(field),
     }
 }
 
 fn requires(fields: &mut MappingReader<'_>) -> (Platform, Requires) {
-    let Some(mut inner) = fields.take_fields("requires") else {
-        return (Platform::default(), Requires::default());
-    };
-    let os = shared::labels(&mut inner, "os");
-    let arch = shared::labels(&mut inner, "arch");
-    let mut megabytes = |key| inner.integer(key, 0..=u64::from(u32::MAX));
-    let platform = Platform {
-        os,
-        arch,
-        min_disk_mb: megabytes("min_disk_mb"),
-        min_memory_mb: megabytes("min_memory_mb"),
-    };
-    let parts = requires_parts(&mut inner, Class::required());
-    inner.unknown();
-    (platform, parts.all())
+    const MEGABYTES: RangeInclusive<u64> = 0..=u32::MAX as u64;
+    fields.within("requires", |inner| {
+        let platform = Platform {
+            os: shared::labels(inner, "os"),
+            arch: shared::labels(inner, "arch"),
+            min_disk_mb: inner.integer("min_disk_mb", MEGABYTES),
+            min_memory_mb: inner.integer("min_memory_mb", MEGABYTES),
+        };
+        (platform, requires_parts(inner, Class::required()).all())
+    })
 }
 
 fn read_implements(
@@ -281,7 +270,15 @@ fn entry(
     kind: Option<DriverKind>,
     defaults: &mut HttpDefaults,
 ) -> Option<Implements> {
-    let mut fields = item.fields()?;
+    item.whole(|fields| read_entry(fields, item, kind, defaults))
+}
+
+fn read_entry(
+    fields: &mut MappingReader<'_>,
+    item: &FieldReader<'_>,
+    kind: Option<DriverKind>,
+    defaults: &mut HttpDefaults,
+) -> Option<Implements> {
     let tool = fields.require("tool", |field| {
         let expected = "a contract id, or the path of a TOOL.md or its folder";
         field.text_as(&codes::TOOL_REFERENCE_INVALID, expected, |found| {
@@ -297,13 +294,9 @@ fn entry(
             Some((range, found.to_owned()))
         })
     });
-    let (drop_inputs, drop_outputs) = narrowing(&mut fields);
-    let mapping = fields
-        .take("mapping")
-        .map(|field| InputMapping::read(&field));
-    let cost_override = read_cost(&mut fields);
-    let timeout = shared::milliseconds(&mut fields, "timeout_override_ms");
-    let retry = shared::retry_override(&mut fields);
+    let (drop_inputs, drop_outputs) = fields.within("schema_narrowing", |inner| {
+        (inner.strings("drop_inputs"), inner.strings("drop_outputs"))
+    });
     let label = fields.name_of("metadata");
     let metadata = fields.take("metadata");
     let below = |name: &str| {
@@ -327,13 +320,11 @@ fn entry(
         _ => None,
     };
     let world = World::read(kind, component.as_ref());
-    let kind_fields = match kind {
-        Some(kind) if !kind.is_run() => fields.rest(),
-        _ => {
-            fields.unknown();
-            Map::new()
-        }
-    };
+    let mapping = fields.or_default("mapping", InputMapping::read);
+    let cost_override = read_cost(fields);
+    let timeout = shared::milliseconds(fields, "timeout_override_ms");
+    let retry = shared::retry_override(fields);
+    let kind_fields = kind_fields(fields, kind.is_some_and(|kind| !kind.is_run()));
     let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
         tool,
@@ -342,7 +333,7 @@ fn entry(
         version_text,
         drop_inputs,
         drop_outputs,
-        mapping: mapping.unwrap_or_default(),
+        mapping,
         cost_override,
         timeout,
         retry,
@@ -367,14 +358,4 @@ fn claimed(tool: &str) -> &str {
 pub(super) fn is_path(text: &str) -> bool {
     let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
     (names_file || path::is_relative(text)) && path::is_path(text)
-}
-
-fn narrowing(fields: &mut MappingReader<'_>) -> (Vec<String>, Vec<String>) {
-    let Some(mut inner) = fields.take_fields("schema_narrowing") else {
-        return (Vec::new(), Vec::new());
-    };
-    let inputs = inner.strings("drop_inputs");
-    let outputs = inner.strings("drop_outputs");
-    inner.unknown();
-    (inputs, outputs)
 }

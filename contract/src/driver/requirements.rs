@@ -12,7 +12,7 @@ use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::shared::{self, scopes};
-use crate::source::MappingReader;
+use crate::source::{FieldReader, MappingReader};
 use crate::terms::CostClass;
 use crate::tool::Tool;
 
@@ -38,14 +38,9 @@ macro_rules! driver_limits {
                 &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
 
             pub(super) fn read(fields: &mut MappingReader<'_>) -> Self {
-                let Some(mut inner) = fields.take_fields("limits") else {
-                    return Self::default();
-                };
-                let limits = Self {
+                fields.within("limits", |inner| Self {
                     $($name: inner.integer(stringify!($name), 1..=MAX_SAFE_INTEGER),)+
-                };
-                inner.unknown();
-                limits
+                })
             }
         }
     };
@@ -185,23 +180,17 @@ impl Driver {
 
 /// Reads `cost_override` of a driver or of an entry.
 pub(super) fn read_cost(fields: &mut MappingReader<'_>) -> CostOverride {
-    let Some(mut inner) = fields.take_fields("cost_override") else {
-        return CostOverride::default();
-    };
-    let cost_units_per_call = inner.read("cost_units_per_call", |field| field.amount());
-    let cost_class = shared::cost_class(&mut inner);
-    let currency = inner.read("currency", |field| {
+    let currency = |field: &FieldReader<'_>| {
         field.text_as(&codes::WRONG_VALUE, "three capital letters", |found| {
             let fits = found.len() == 3 && found.chars().all(|c| c.is_ascii_uppercase());
             fits.then(|| found.to_owned())
         })
-    });
-    inner.unknown();
-    CostOverride {
-        cost_units_per_call,
-        cost_class,
-        currency,
-    }
+    };
+    fields.within("cost_override", |inner| CostOverride {
+        cost_units_per_call: inner.read("cost_units_per_call", |field| field.amount()),
+        cost_class: shared::cost_class(inner),
+        currency: inner.read("currency", currency),
+    })
 }
 
 /// The field as written, and the secrets that `auth.state.env` names. `sent`: the secrets in the requests of a
@@ -210,30 +199,26 @@ pub(super) fn read_auth(
     fields: &mut MappingReader<'_>,
     sent: Option<&CapabilitySet>,
 ) -> (Option<Map<String, Value>>, CapabilitySet) {
-    let Some(field) = fields.take("auth") else {
-        return (None, CapabilitySet::new());
-    };
-    let Some(mut inner) = field.fields() else {
-        return (None, CapabilitySet::new());
-    };
-    // SECRETS.md is for people: its path has no effect here.
-    inner.take("ref").map(|reference| reference.text());
-    // These describe a flow that this host does not have.
-    for key in ["login", "refresh", "expiry"] {
-        inner.take(key);
-    }
-    let state = inner.take_fields("state");
-    let secrets = state.map(|state| stored_secrets(state, sent));
-    inner.unknown();
-    (Some(field.mapping()), secrets.unwrap_or_default())
+    let auth = fields.read("auth", |field| {
+        let secrets = field.whole(|inner| {
+            // SECRETS.md is for people: its path has no effect here.
+            inner.take("ref").map(|reference| reference.text());
+            // These describe a flow that this host does not have.
+            for key in ["login", "refresh", "expiry"] {
+                inner.take(key);
+            }
+            Some(inner.within("state", |state| stored_secrets(state, sent)))
+        });
+        Some((Some(field.mapping()), secrets?))
+    });
+    auth.unwrap_or_default()
 }
 
 /// `auth.state`: variables, which become secrets of the same names, and files, which are not read.
-fn stored_secrets(mut state: MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
+fn stored_secrets(state: &mut MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
     let env = state.take("env");
     let secrets = env.as_ref().map(|field| scopes(field, &Class::Secret));
     state.strings("paths");
-    state.unknown();
     let secrets = secrets.into_iter().flatten();
     let secrets: CapabilitySet = secrets.filter(|secret| !secret.is_wildcard()).collect();
     if let (Some(sent), Some(field)) = (sent, &env) {

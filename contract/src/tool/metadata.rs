@@ -111,10 +111,9 @@ impl<'n> ToolMetadata<'n> {
             .and_then(|node| search_hint(node, report));
         if let Some(requires) = node.get("requires") {
             let field = FieldReader::new("metadata.toolward.requires", requires, report);
-            if let Some(mut inner) = field.fields() {
-                self.requires = requires_parts(&mut inner, Class::required_ours());
-                inner.unknown();
-            }
+            let read =
+                |inner: &mut MappingReader<'n>| requires_parts(inner, Class::required_ours());
+            self.requires = field.whole(|inner| Some(read(inner))).unwrap_or_default();
         }
     }
 }
