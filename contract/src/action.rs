@@ -15,7 +15,7 @@ use crate::front_matter::split;
 use crate::terms::{Approval, Requires};
 
 pub(crate) use merge::{Claims, MergedTerms, merge};
-pub(crate) use reference::{ActionLookup, resolve};
+pub(crate) use reference::resolve;
 pub use reference::{Reference, RegistryReference};
 
 /// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
@@ -46,7 +46,7 @@ pub struct Action {
     pub requires: Requires,
     /// Inherited unchanged.
     pub category: Option<String>,
-    /// The bare verb as written. [`Action::effective_verb`] takes it from the id where it is not.
+    /// The bare verb as written.
     pub verb: Option<String>,
     /// The kind of resource as written; inherited. [`Action::effective_target_kind`] takes it from the id
     /// where it is not.
@@ -176,12 +176,6 @@ impl Action {
     #[must_use]
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
-    }
-
-    /// The bare verb: as written, else what follows the colon of the id.
-    #[must_use]
-    pub fn effective_verb(&self) -> Option<&str> {
-        or_else(self.verb.as_deref(), id_verb(&self.id))
     }
 
     /// The kind of resource: as written, else what stands before the colon of the id.

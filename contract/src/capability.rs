@@ -203,6 +203,18 @@ impl Capability {
             }
     }
 
+    /// Whether a deny of this one is about `declared`: true if there may be something that falls under both. Unlike
+    /// [`Capability::intersect`], which errs on the small side, a deny errs on the large one.
+    #[must_use]
+    pub fn overlaps(&self, declared: &Capability) -> bool {
+        self.class == declared.class
+            && match (&self.scope, &declared.scope) {
+                (Scope::Host(a), Scope::Host(b)) => a.overlaps(b),
+                (Scope::Path(a), Scope::Path(b)) => a.overlaps(b),
+                _ => self.covers(declared) || declared.covers(self),
+            }
+    }
+
     /// A capability that both cover; `None` where they share nothing. Where the common part of two
     /// path patterns is not a pattern itself, the result is smaller than it, never larger.
     #[must_use]

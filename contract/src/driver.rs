@@ -3,7 +3,6 @@
 mod check;
 mod component;
 mod exec;
-mod foreign;
 mod http;
 mod mapping;
 mod parse;
@@ -23,10 +22,12 @@ use crate::diagnostic::Position;
 use crate::tool::{Requires, Retry, Tool, ToolId};
 
 pub(crate) use check::unplaced;
-pub use component::{BytesForm, ResultForm, WitArguments, WitCall, World};
+pub use component::{
+    BytesForm, ForeignError, ForeignResult, ForeignWorld, ForeignWorldError, ResultForm,
+    WitArguments, WitCall, World, domain_code,
+};
 pub use exec::Program;
 pub(crate) use exec::is_absolute;
-pub use foreign::{ForeignError, ForeignResult, ForeignWorld, ForeignWorldError, domain_code};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
 pub use mapping::{InputMapping, MappedInput, MappingError, Transform};

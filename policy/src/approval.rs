@@ -107,7 +107,6 @@ impl ApprovalPolicy {
 
 /// The `policy:NAME` of a contract, and what it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[non_exhaustive]
 pub struct PolicyReference {
     /// The name. The publisher's text.
     pub name: String,

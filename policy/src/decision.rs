@@ -10,8 +10,9 @@ use crate::denial::Denial;
 use crate::evaluate::{Evaluated, PolicyView, parts};
 use crate::grant::Grant;
 use crate::implementation::{self, ASK_FROM_RISK, Contract, IRREVERSIBLE_RISK, Machine};
+use crate::name::RuleId;
 use crate::partial::Partial;
-use crate::rule::{Confirmed, RuleId};
+use crate::rule::Confirmed;
 
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
@@ -63,7 +64,6 @@ impl Decision {
 
 /// A grant and how it came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Allowed {
     /// All that the sandbox gets.
     pub grant: Grant,
@@ -90,7 +90,6 @@ pub struct Allowed {
 /// Why a person must be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "reason", content = "by")]
-#[non_exhaustive]
 pub enum AskReason {
     /// The contract's `approval` is `always`.
     #[error("its contract always asks for approval")]
@@ -158,7 +157,6 @@ pub struct Effects {
 impl Effects {
     /// Those of one tool carried out by one driver, without the tools that it
     /// calls. What the driver's own `requires` adds counts.
-    #[must_use]
     pub fn of(tool: &Tool, driver: &Driver) -> Self {
         let all = tool.declaration().union(&driver.requires.capabilities);
         let mut effects = Self {
@@ -245,7 +243,6 @@ impl Hints {
     };
 
     /// For a contract whose calls have these effects.
-    #[must_use]
     pub fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Self {
         let writes = effects.writes || effects.risk >= WRITES_RISK;
         let outside = effects.network || effects.risk >= EXTERNAL_RISK;

@@ -30,7 +30,6 @@ pub struct DocumentRule {
 
 impl DocumentRule {
     /// A rule about all bundles of a publisher that shows nothing.
-    #[must_use]
     pub fn new(publisher: Publisher) -> Self {
         Self {
             publisher,

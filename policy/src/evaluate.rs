@@ -9,10 +9,10 @@ use crate::denial::Why;
 use crate::grant::OnViolation;
 use crate::implementation::Machine;
 use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation};
-use crate::overlap::{hosts_overlap, overlaps};
+use crate::name::{Placed, RuleId};
 use crate::policy::Policy;
 use crate::resources::{Secret, ServiceRule, Workspace};
-use crate::rule::{Confirmed, DenyRule, Placed, Rule, RuleId};
+use crate::rule::{Confirmed, DenyRule, Rule};
 
 /// A policy as one contract and one driver see it.
 pub(crate) struct PolicyView<'a> {
@@ -210,10 +210,10 @@ impl<'a> PolicyView<'a> {
             Vec::new()
         };
         let about = |capability: &Capability| {
-            overlaps(capability, asked)
+            capability.overlaps(asked)
                 || capability
                     .host()
-                    .is_some_and(|denied| hosts.iter().any(|(host, _)| hosts_overlap(denied, host)))
+                    .is_some_and(|denied| hosts.iter().any(|(host, _)| denied.overlaps(host)))
         };
         self.denies
             .iter()

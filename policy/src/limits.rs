@@ -82,22 +82,6 @@ impl PartialEq<&str> for LimitName {
     }
 }
 
-impl serde::Serialize for LimitName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for LimitName {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let known = Self::ALL.iter().find(|name| name.as_str() == text);
-        known
-            .copied()
-            .ok_or_else(|| serde::de::Error::custom("no limit has this name"))
-    }
-}
-
 /// The operator's numbers for one limit. `None`: the host's own value. The maximum is the value itself for a limit that
 /// can't be asked for.
 pub type LimitSetting = Limit<Option<u64>>;

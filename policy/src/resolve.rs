@@ -20,7 +20,6 @@ const MAX_ENTRIES: usize = 1024;
 
 /// Which drivers may serve tools. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ResolveTable {
     /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
     /// claims none is of the region `global`. `None` and an empty list: any.

@@ -35,7 +35,6 @@ pub struct Workspace {
 
 impl Workspace {
     /// A workspace that is not shared and has the host's limits.
-    #[must_use]
     pub fn new(path: PathPattern, directory: impl Into<PathBuf>) -> Self {
         Self {
             path,
@@ -102,7 +101,6 @@ pub struct Secret {
 
 impl Secret {
     /// A secret in the publisher's own space that goes out nowhere.
-    #[must_use]
     pub fn new(slug: impl Into<String>, publisher: Publisher) -> Self {
         Self {
             slug: slug.into(),

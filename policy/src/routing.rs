@@ -23,7 +23,6 @@ pub use candidates::{Rejected, Rejection};
 
 /// A contract with its routes.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ToolRoutes<'a> {
     /// The contract.
     pub contract: Contract<'a>,
@@ -50,7 +49,6 @@ impl ToolRoutes<'_> {
 
 /// One driver that may serve a contract.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Route<'a> {
     /// The contract.
     pub contract: Contract<'a>,
@@ -72,7 +70,6 @@ pub struct Route<'a> {
 
 /// Two contracts or two drivers of one `id@major`. No host takes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DuplicateId {
     /// `tool` or `driver`.
     pub kind: &'static str,

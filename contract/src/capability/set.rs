@@ -100,9 +100,14 @@ impl CapabilitySet {
         let pairs = self
             .iter()
             .flat_map(|a| other.iter().filter_map(|b| a.intersect(b)));
-        let all: CapabilitySet = pairs.collect();
-        let others = |one: &Capability| all.iter().any(|wide| wide != one && wide.covers(one));
-        all.iter().filter(|one| !others(one)).cloned().collect()
+        pairs.collect::<CapabilitySet>().widest()
+    }
+
+    /// The members that no other member covers.
+    #[must_use]
+    pub fn widest(self) -> CapabilitySet {
+        let covered = |one: &Capability| self.iter().any(|wide| wide != one && wide.covers(one));
+        self.iter().filter(|one| !covered(one)).cloned().collect()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::metadata::ToolMetadata;
-use super::{Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample};
+use super::{
+    Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample, ToolMetadata,
+};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
@@ -91,7 +92,7 @@ fn read(
         .filter(|given| given.value == Approval::Auto)
         .map(|given| given.at);
     let implements = action::resolve(fields, scope);
-    let merged = action::merge(claims, &implements, root.report);
+    let merged = action::merge(claims, implements.as_ref(), root.report);
     let approval = stricter_approval(&merged, written_auto, spelling, root.report);
 
     let default_implementation = fields.take("default_implementation");
@@ -119,7 +120,7 @@ fn read(
         approval,
         risk_level: merged.risk_level,
         default_implementation,
-        implements: implements.into_implementation(),
+        implements: implements.flatten(),
         metadata: metadata.all,
         mcp_name: metadata.mcp_name,
         mcp_result: metadata.mcp_result,

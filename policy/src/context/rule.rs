@@ -57,7 +57,6 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
 
 impl ContextRule {
     /// A rule without values, for everybody's calls of a tool.
-    #[must_use]
     pub fn new(publisher: Publisher, tool: ToolPattern) -> Self {
         Self {
             driver_publisher: publisher.clone(),
@@ -311,7 +310,6 @@ pub struct ContextValue {
 
 impl ContextValue {
     /// A value that is not looked up yet.
-    #[must_use]
     pub fn new(source: ContextSource) -> Self {
         Self {
             source,

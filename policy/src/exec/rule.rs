@@ -50,7 +50,6 @@ pub struct ExecRule {
 
 impl ExecRule {
     /// A rule about a program without arguments, that gets nothing.
-    #[must_use]
     pub fn new(
         publisher: Publisher,
         tool: ToolPattern,

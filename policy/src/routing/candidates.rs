@@ -28,7 +28,6 @@ pub(super) struct Fit<'a> {
 
 /// A driver that claims to implement a contract, and may not serve it.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Rejected<'a> {
     /// The driver.
     pub implementation: Implementation<'a>,
