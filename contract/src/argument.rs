@@ -147,7 +147,6 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
 }
 
 /// Whether a name asks for a credential, which a person should not type into an untrusted form.
-#[must_use]
 pub fn asks_for_credential(name: &str) -> bool {
     let plain: String = name
         .chars()
@@ -186,7 +185,6 @@ pub struct Text {
 impl Text {
     /// Finds the placeholders. Every text is one: braces around anything but a name are text, and
     /// `\{{name}}` gives `{{name}}`.
-    #[must_use]
     pub fn parse(source: &str) -> Text {
         let mut text = Text::default();
         for (line, number) in source.split_inclusive('\n').zip(1..) {
@@ -234,7 +232,6 @@ impl Text {
     }
 
     /// The stretches, in order; no two literal ones in a row.
-    #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }

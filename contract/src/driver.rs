@@ -113,13 +113,11 @@ kinds! {
 
 impl DriverKind {
     /// Whether this host runs drivers of it.
-    #[must_use]
     pub fn is_run(self) -> bool {
         self.row().known != Known::Named
     }
 
     /// Whether drivers of it are code.
-    #[must_use]
     pub fn runs_code(self) -> bool {
         self.row().work == Work::Code
     }
@@ -127,19 +125,16 @@ impl DriverKind {
     /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its process, over the network,
     /// with a protocol on top, in a separate process; a component runs where an `sdk` would. A person is asked if nothing
     /// else answers.
-    #[must_use]
     pub fn rank(self) -> u8 {
         self.row().rank
     }
 
     /// How records describe what carries a call out.
-    #[must_use]
     pub fn record(self) -> &'static str {
         self.row().record
     }
 
     /// The word in DRIVER.md or `tools.json`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.row().name
     }
@@ -151,7 +146,6 @@ impl DriverKind {
     }
 
     /// The kinds of DRIVER.md that every host runs, as a list for people.
-    #[must_use]
     pub fn run_names(conjunction: &str) -> String {
         listed(
             DriverKind::declared().filter(|kind| kind.is_run()),
@@ -287,13 +281,11 @@ pub struct Implements {
 
 impl Implements {
     /// Whether it is about the contract with an id.
-    #[must_use]
     pub fn is_of(&self, id: &str) -> bool {
         self.tool_id.as_ref().is_some_and(|own| *own == *id)
     }
 
     /// The contract's id; of a path that leads nowhere, the path.
-    #[must_use]
     pub fn named(&self) -> &str {
         self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
     }
@@ -301,14 +293,12 @@ impl Implements {
 
 impl Driver {
     /// `id@major`, which identifies a driver (AIP-30, "Stable identity").
-    #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
     }
 
     /// The one host that the requests of a declarative driver go to, by https; no port means 443.
     /// `None` for other kinds.
-    #[must_use]
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
@@ -316,7 +306,6 @@ impl Driver {
     }
 
     /// The first entry that serves this version of a contract.
-    #[must_use]
     pub fn implements_tool(&self, id: &str, version: &semver::Version) -> Option<&Implements> {
         let version = nodejs_semver::Version::parse(version.to_string()).ok()?;
         self.implements
@@ -345,7 +334,6 @@ impl Driver {
     }
 
     /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.
-    #[must_use]
     pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
         let overrides = [self.timeout_override, entry.timeout];
         overrides
@@ -356,7 +344,6 @@ impl Driver {
 
     /// The retry policy of a call of `tool` through `entry`: the entry's, else the driver's, else the
     /// contract's.
-    #[must_use]
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
     }

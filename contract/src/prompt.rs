@@ -84,7 +84,6 @@ pub enum Part {
 
 impl Prompt {
     /// Reads a prompt. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Prompt> {
         let report = FileReport::new(file);
         let prompt = split(source, &report).and_then(|parts| {

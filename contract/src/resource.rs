@@ -42,7 +42,6 @@ pub struct Resource {
 
 impl Resource {
     /// Reads a sidecar. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Resource> {
         let report = FileReport::new(file);
         let resource = split(source, &report).and_then(|parts| {
@@ -75,14 +74,12 @@ impl Resource {
     }
 
     /// Whether what is read depends on its URI.
-    #[must_use]
     pub fn is_template(&self) -> bool {
         !self.arguments.is_empty()
     }
 
     /// What is wrong with the text of a template: placeholders that are not arguments, and arguments that
     /// it does not use. `file` and `text` are the file that the sidecar is about.
-    #[must_use]
     pub fn check_text(&self, file: &str, text: &Text) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let used: BTreeSet<_> = text.places().collect();
@@ -225,7 +222,6 @@ impl UriTemplate {
     }
 
     /// The template as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -239,7 +235,6 @@ impl UriTemplate {
     }
 
     /// The values in a URI that fits the template, percent-decoded; `None` for another URI.
-    #[must_use]
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         let mut values = Vec::new();
         let mut found = uri.split('/');
@@ -255,7 +250,6 @@ impl UriTemplate {
     }
 
     /// Whether some URI fits both.
-    #[must_use]
     pub fn overlaps(&self, other: &UriTemplate) -> bool {
         let pairs = self.segments.iter().zip(&other.segments);
         let fit = |(one, other): (&Segment, &Segment)| match (one, other) {

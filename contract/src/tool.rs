@@ -97,13 +97,11 @@ pub struct Tool {
 
 impl Tool {
     /// `id@major`, the identity that caches, grants and the ledger use (AIP-14, "Stable identity").
-    #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
     }
 
     /// The collision boundary of its name: the one that it declares, else its id without the last part.
-    #[must_use]
     pub fn effective_namespace(&self) -> &str {
         let id = self.id.as_str();
         let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);
@@ -111,7 +109,6 @@ impl Tool {
     }
 
     /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. Nothing counts them.
-    #[must_use]
     pub fn budget(&self) -> Map<String, Value> {
         let runloop = self.metadata.get("runloop");
         let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
@@ -125,7 +122,6 @@ impl Tool {
     }
 
     /// What it asks for: `requires` and `mutates` together.
-    #[must_use]
     pub fn declaration(&self) -> CapabilitySet {
         self.requires.capabilities.union(&self.mutates)
     }
@@ -136,13 +132,11 @@ impl Tool {
 ///
 /// `name` defaults to the id, `version` to 1.0.0. An `execute` member is ignored with a migration
 /// warning. Diagnostics name the file `<definition>` and point at 1:1.
-#[must_use]
 pub fn define_tool(definition: &Value) -> Parsed<Tool> {
     define_tool_in(definition, &NoScope)
 }
 
 /// [`define_tool`] with a scope for `schema:` references and actions.
-#[must_use]
 pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
     let report = FileReport::new("<definition>");
     if let Err(error) = json::check(definition, &json::Limits::default()) {
@@ -159,7 +153,6 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
 /// some the whole chat, for a name that does not match `^[a-zA-Z0-9_-]{1,64}$`: letters, digits, `-`, and `_` for everything else. `_` stands
 /// alone, never first and never last: clients put `__` between their own prefix and a name. Empty if no character
 /// is left.
-#[must_use]
 pub fn mapped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {

@@ -35,7 +35,6 @@ pub struct RegistryReference {
 
 impl RegistryReference {
     /// Reads `@owner/library/action`; `None` for all else.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (owner, rest) = text.strip_prefix('@')?.split_once('/')?;
         let (library, action) = rest.rsplit_once('/')?;

@@ -177,7 +177,6 @@ impl Class {
     }
 
     /// The word before the colon.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Class::Other(name) => name,
@@ -186,31 +185,26 @@ impl Class {
     }
 
     /// Whether a policy may give all of the class with one `*`.
-    #[must_use]
     pub fn allows_wildcard(&self) -> bool {
         self.row().is_none_or(|row| row.wildcard)
     }
 
     /// Whether it is known, and can be required without changing it.
-    #[must_use]
     pub fn can_be_required(&self) -> bool {
         self.row().is_some_and(|row| row.required_in.is_some())
     }
 
     /// The table of a policy that it needs besides a rule.
-    #[must_use]
     pub fn backing(&self) -> Option<Backing> {
         self.row()?.backing
     }
 
     /// Whether a call that may use it reaches the network.
-    #[must_use]
     pub fn is_on_the_network(&self) -> bool {
         self.row().is_some_and(|row| row.network)
     }
 
     /// Whether a tested example gets it, as a temporary one.
-    #[must_use]
     pub fn is_in_examples(&self) -> bool {
         self.row().is_some_and(|row| row.in_examples)
     }

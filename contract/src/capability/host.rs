@@ -94,7 +94,6 @@ impl HostPattern {
     }
 
     /// The host without the port, as written in a capability: `*`, `*.host`, a name or an address.
-    #[must_use]
     pub fn host(&self) -> String {
         match &self.name {
             HostName::Any => "*".to_owned(),
@@ -104,7 +103,6 @@ impl HostPattern {
     }
 
     /// The port; `None`: the default of the scheme. 443 is never written out.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.written_port.filter(|port| *port != HTTPS_PORT)
     }
@@ -119,20 +117,17 @@ impl HostPattern {
     /// assert_eq!((long.written_port(), short.written_port()), (Some(443), None));
     /// # Ok::<(), String>(())
     /// ```
-    #[must_use]
     pub fn written_port(&self) -> Option<u16> {
         self.written_port
     }
 
     /// Whether it names one host and no wildcard.
-    #[must_use]
     pub fn is_literal(&self) -> bool {
         matches!(self.name, HostName::Exact(_))
     }
 
     /// Whether a request to `host` and `port` falls under it; `default_port` is whether `port` is
     /// the one to which a pattern without a port applies (443, or 80 where plain http is allowed).
-    #[must_use]
     pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
         let host = host.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -145,7 +140,6 @@ impl HostPattern {
     }
 
     /// Whether all that falls under `other` falls under it.
-    #[must_use]
     pub fn covers(&self, other: &HostPattern) -> bool {
         self.covers_name(other) && self.port() == other.port()
     }
@@ -162,7 +156,6 @@ impl HostPattern {
 
     /// Whether a deny of this host is about `declared`. Without a port, it is denied at every port; with `:443` only
     /// there.
-    #[must_use]
     pub fn overlaps(&self, declared: &HostPattern) -> bool {
         let ports = match (self.written_port(), declared.port()) {
             (None, _) => true,

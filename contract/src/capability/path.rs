@@ -69,13 +69,11 @@ impl PathPattern {
     }
 
     /// Whether it is one directory and everything below, without wildcards: what a preopen can be.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         self.below && self.segments.iter().all(|segment| !segment.contains('*'))
     }
 
     /// The longest leading directory without a wildcard: `/data` for `/data/*.csv`.
-    #[must_use]
     pub fn directory(&self) -> String {
         let literal = self
             .segments
@@ -93,20 +91,17 @@ impl PathPattern {
     }
 
     /// Whether an absolute, normalised path falls under it.
-    #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         parts(path).is_some_and(|parts| self.is_as_long(parts.len()) && self.takes_in(&parts))
     }
 
     /// Whether it matches an absolute, normalised path and everything below that.
-    #[must_use]
     pub fn matches_below(&self, path: &str) -> bool {
         self.below && self.matches(path)
     }
 
     /// Whether something below an absolute, normalised path may match: whether a walk
     /// to a match passes through the path.
-    #[must_use]
     pub fn leads_through(&self, path: &str) -> bool {
         let is_above =
             |parts: Vec<&str>| parts.len() < self.segments.len() && self.takes_in(&parts);
@@ -124,7 +119,6 @@ impl PathPattern {
     }
 
     /// Whether all that falls under `other` falls under it.
-    #[must_use]
     pub fn covers(&self, other: &PathPattern) -> bool {
         (self.below || !other.below)
             && self.is_as_long(other.segments.len())

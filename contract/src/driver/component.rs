@@ -144,7 +144,6 @@ fn choice<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T)]
 
 impl WitCall {
     /// A call of this function; arguments, result and bytes by their defaults.
-    #[must_use]
     pub fn new(export: impl Into<String>) -> Self {
         Self {
             export: export.into(),
@@ -155,7 +154,6 @@ impl WitCall {
     }
 
     /// Whether `export` can name this function of a component.
-    #[must_use]
     pub fn is_export(text: &str) -> bool {
         let kebab = |text: &str| {
             !text.is_empty()
@@ -281,21 +279,18 @@ impl ForeignWorld {
     }
 
     /// All that are registered.
-    #[must_use]
     pub fn registered() -> Vec<&'static Self> {
         let known = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
 
     /// The function that is called.
-    #[must_use]
     pub fn export(&self) -> &'static str {
         self.functions.first().copied().unwrap_or_default()
     }
 }
 
 /// The code of an error that a component of this domain names, in the form of a code.
-#[must_use]
 pub fn domain_code(domain: &str, name: &str) -> String {
     const LONGEST: usize = 60;
     let form = |byte: u8| match byte.to_ascii_lowercase() {

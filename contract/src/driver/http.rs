@@ -46,7 +46,6 @@ pub struct HttpCall {
 
 impl HttpCall {
     /// The slugs of all secrets that the request needs.
-    #[must_use]
     pub fn secrets(&self) -> BTreeSet<&str> {
         let query = self.endpoint.query.iter();
         let placed = self.headers.iter().chain(query);
@@ -56,7 +55,6 @@ impl HttpCall {
     }
 
     /// The names of the inputs that its placeholders use.
-    #[must_use]
     pub fn inputs(&self) -> BTreeSet<&str> {
         self.names(SlotSource::Input)
     }
@@ -69,7 +67,6 @@ impl HttpCall {
     }
 
     /// The names of the members of the call's context that its placeholders use.
-    #[must_use]
     pub fn context(&self) -> BTreeSet<&str> {
         self.names(SlotSource::Context)
     }
@@ -115,21 +112,18 @@ impl Method {
     ];
 
     /// Reads a method in upper case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Method> {
         let found = Method::WORDS.iter().find(|(word, _)| *word == text);
         found.map(|(_, method)| *method)
     }
 
     /// The method in upper case.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         let found = Method::WORDS.iter().find(|(_, method)| *method == self);
         found.map_or("", |(word, _)| word)
     }
 
     /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
-    #[must_use]
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }

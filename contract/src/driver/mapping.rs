@@ -78,14 +78,12 @@ impl Transform {
     ];
 
     /// Reads the name of a transform.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Transform> {
         let found = Transform::ALL.iter().find(|(known, ..)| *known == name);
         found.map(|(_, transform, _)| *transform)
     }
 
     /// Its name in DRIVER.md.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.describe().0
     }
@@ -98,7 +96,6 @@ impl Transform {
     }
 
     /// The value after the transform; `None` for a value that it has no meaning for.
-    #[must_use]
     pub fn apply(self, value: &Value) -> Option<Value> {
         let text = value.as_str();
         Some(match self {
@@ -148,7 +145,6 @@ impl MappedInput {
 
 impl InputMapping {
     /// Whether it changes nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -161,7 +157,6 @@ impl InputMapping {
     }
 
     /// The first input of a call whose transform no host knows, and that transform.
-    #[must_use]
     pub fn lacks_transform(&self, input: &Value) -> Option<(&str, &str)> {
         self.entries.iter().find_map(|(_, source)| {
             let transform = source.unknown_transform.as_deref()?;

@@ -29,7 +29,6 @@ const SCHEMA: &[&str] = &["agentproto/driver/v1"];
 
 impl Driver {
     /// Reads a DRIVER.md. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         let report = FileReport::new(file);
         let parts = never_run(source).or_else(|| split(source, &report));

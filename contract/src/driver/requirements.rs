@@ -88,13 +88,11 @@ pub struct Platform {
 
 impl Platform {
     /// Whether it runs on this operating system, named as in [`std::env::consts::OS`].
-    #[must_use]
     pub fn runs_on_os(&self, os: &str) -> bool {
         includes(&self.os, os, rust_os)
     }
 
     /// Whether it runs on this processor, named as in [`std::env::consts::ARCH`].
-    #[must_use]
     pub fn runs_on_arch(&self, arch: &str) -> bool {
         includes(&self.arch, arch, rust_arch)
     }
@@ -164,7 +162,6 @@ impl fmt::Display for Cost {
 
 impl Driver {
     /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
-    #[must_use]
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
         let units = entry.cost_units_per_call.or(driver.cost_units_per_call);

@@ -235,7 +235,6 @@ impl JsonPath {
     }
 
     /// The path as written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

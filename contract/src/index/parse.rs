@@ -17,7 +17,6 @@ use crate::{SchemaScope, Scope};
 
 impl Index {
     /// Reads a tools.json. `file` names it in diagnostics; `scope` knows the bundle's `schema:` documents.
-    #[must_use]
     pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
         let report = FileReport::new(file);
         let source = without_mark_bytes(source);

@@ -16,7 +16,6 @@ use crate::source::{Content, FieldReader, MappingReader, Node, PlacedValue, Spel
 
 impl Tool {
     /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
-    #[must_use]
     pub fn parse(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
         let report = FileReport::new(file);
         let tool = split(source, &report).and_then(|parts| {
