@@ -55,8 +55,13 @@ pub enum Decision {
 impl Decision {
     /// The grant, unless the tool is blocked.
     pub fn grant(&self) -> Option<&Grant> {
+        self.allowed().map(|allowed| &allowed.grant)
+    }
+
+    /// What is allowed, with or without approval.
+    pub fn allowed(&self) -> Option<&Allowed> {
         match self {
-            Self::Allow(allowed) | Self::Ask(allowed, _) => Some(&allowed.grant),
+            Self::Allow(allowed) | Self::Ask(allowed, _) => Some(allowed),
             Self::Deny(_) => None,
         }
     }

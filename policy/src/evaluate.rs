@@ -204,10 +204,9 @@ impl<'a> PolicyView<'a> {
     }
 
     fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
-        let hosts: Vec<(HostPattern, _)> = if asked.class().backing() == Some(Backing::Service) {
-            self.service_hosts(asked)
-        } else {
-            Vec::new()
+        let hosts = match asked.class().backing() {
+            Some(Backing::Service) => self.service_hosts(asked),
+            _ => Vec::new(),
         };
         let about = |capability: &Capability| {
             capability.overlaps(asked)
@@ -225,18 +224,15 @@ impl<'a> PolicyView<'a> {
     }
 
     fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
-        let unnamed = by == DeclaredBy::Driver
-            && (self.grants.iter())
-                .any(|placed| gives(&placed.rule, &self.contract, asked, mutates));
-        if unnamed {
+        let give = |by, mutates| {
+            let mut grants = self.grants_for(by);
+            grants.any(|placed| gives(&placed.rule, &self.contract, asked, mutates))
+        };
+        if by == DeclaredBy::Driver && give(DeclaredBy::Contract, mutates) {
             Why::DriverNotNamed
-        } else if mutates
-            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, false))
-        {
+        } else if mutates && give(by, false) {
             Why::OnlyReading
-        } else if !mutates
-            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, true))
-        {
+        } else if !mutates && give(by, true) {
             Why::OnlyStoring
         } else if asked.is_wildcard() {
             Why::WildcardNotWritten

@@ -159,7 +159,8 @@ impl PolicyTables {
             approval.map(|one| format!("[approval.{}] is another", one.name)),
             exec.map(|one| format!("[[exec]] of {} is another", one.tool)),
             (!same(&self.contexts, &earlier.contexts)).then(|| others("context")),
-            (!same_services(&self.services, &earlier.services)).then(|| others("service")),
+            (!same(&spelled(&self.services), &spelled(&earlier.services)))
+                .then(|| others("service")),
             (!same(&self.shares, &earlier.shares)).then(|| others("share")),
         ];
         found.into_iter().flatten().next().map_or(Ok(()), wider)
@@ -181,20 +182,19 @@ fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
     one == other && written(one) == written(other)
 }
 
-/// [`same`], in the spelling of hosts too: plain http passes to a host without a port only.
-fn same_services(some: &[ServiceRule], others: &[ServiceRule]) -> bool {
-    let ports = |service: &ServiceRule| -> Vec<Option<u16>> {
+/// Services in the spelling of hosts too: plain http passes to a host without a port only.
+fn spelled(services: &[ServiceRule]) -> Vec<(&ServiceRule, Vec<Option<u16>>)> {
+    let ports = |service: &ServiceRule| {
         service
             .hosts
             .iter()
             .map(HostPattern::written_port)
             .collect()
     };
-    let equal = |one: &ServiceRule, other: &ServiceRule| one == other && ports(one) == ports(other);
-    some.len() == others.len()
-        && some
-            .iter()
-            .all(|one| others.iter().any(|other| equal(one, other)))
+    services
+        .iter()
+        .map(|service| (service, ports(service)))
+        .collect()
 }
 
 fn written(capabilities: &CapabilitySet) -> Vec<String> {

@@ -17,7 +17,7 @@ pub(crate) use read::header_refusal;
 pub use url::Endpoint;
 
 /// One request, with placeholders.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
@@ -82,9 +82,10 @@ impl HttpCall {
 }
 
 /// A request method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Method {
     /// GET
+    #[default]
     Get,
     /// HEAD
     Head,

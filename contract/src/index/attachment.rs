@@ -12,8 +12,8 @@ use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     BodyTemplate, CostOverride, DeniedTransport, Driver, DriverKind, DriverLimits, Endpoint,
-    HttpCall, Implements, InputMapping, Method, OutputPlace, PlaceholderPlaces, Platform, Program,
-    SlotSource, Template, TemplatePart, World, header_refusal, unplaced,
+    HttpCall, Implements, InputMapping, Method, PlaceholderPlaces, Platform, Program, SlotSource,
+    Template, TemplatePart, World, header_refusal, unplaced,
 };
 use crate::tool::{Requires, Tool};
 
@@ -117,12 +117,8 @@ fn attach(
         method,
         headers,
         body: method.sends_input().then(BodyTemplate::whole),
-        response: OutputPlace::Whole,
-        idempotency_key_header: None,
-        errors: Vec::new(),
-        retry_statuses: None,
-        timeout: None,
         secrets_by_policy,
+        ..HttpCall::default()
     };
     let inputs = entry.input_schema.shape();
     if let Some(name) = unplaced(&call, &InputMapping::default(), &[], &inputs) {

@@ -165,10 +165,7 @@ impl DriverFacts {
 
     /// What policy allows it.
     pub(crate) fn allowed(&self) -> Option<&Allowed> {
-        match &self.decision {
-            Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed),
-            Decision::Deny(_) => None,
-        }
+        self.decision.allowed()
     }
 
     /// The declared hosts and workspaces that it is used without, because a rule has `partial`.

@@ -155,10 +155,7 @@ impl HttpCall {
         headers.retain(|(name, _)| !is_own(name));
         headers.extend(own);
         if let Some(field) = fields.take("query_template") {
-            let mut nowhere = Endpoint {
-                segments: Vec::new(),
-                query: Vec::new(),
-            };
+            let mut nowhere = Endpoint::default();
             let endpoint = endpoint.as_mut().unwrap_or(&mut nowhere);
             read_query(&field, endpoint, reading);
         }
