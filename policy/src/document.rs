@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::error::{self, PolicyError, Refuse as _};
-use crate::fields::{Fields, list, required, set};
+use crate::fields::{Fields, list, optional, required};
 use crate::name::{Publisher, ToolPattern, matches_segments};
 use crate::toml_text::{self, pair};
 
@@ -71,13 +71,16 @@ impl DocumentRule {
     }
 
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
-        let mut rule = Self::new(required(fields, "publisher", Publisher::parse)?);
-        set(fields, "bundle", id_pattern, &mut rule.bundle)?;
-        rule.prompts = list(fields, "prompts", id_pattern)?;
-        rule.resources = list(fields, "resources", FilePattern::parse)?;
-        rule.names = list(fields, "names", read_name)?;
-        rule.uris = list(fields, "uris", read_uri)?;
-        Ok(rule)
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let bundle = optional(fields, "bundle", id_pattern)?;
+        Ok(Self {
+            publisher,
+            bundle: bundle.unwrap_or_else(ToolPattern::all),
+            prompts: list(fields, "prompts", id_pattern)?,
+            resources: list(fields, "resources", FilePattern::parse)?,
+            names: list(fields, "names", read_name)?,
+            uris: list(fields, "uris", read_uri)?,
+        })
     }
 }
 

@@ -137,19 +137,6 @@ pub(crate) fn optional<'t, T>(
     field.map(|field| value(&field, read)).transpose()
 }
 
-/// Sets a value that has a default.
-pub(crate) fn set<'t, T>(
-    fields: &mut Fields<'t>,
-    key: &'static str,
-    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
-    to: &mut T,
-) -> Result<(), PolicyError> {
-    if let Some(value) = optional(fields, key, read)? {
-        *to = value;
-    }
-    Ok(())
-}
-
 pub(crate) fn value<'t, T>(
     field: &Field<'t>,
     read: impl FnOnce(&'t str) -> Result<T, PolicyError>,

@@ -64,11 +64,13 @@ impl Workspace {
             }
             Ok(text)
         })?;
-        let mut workspace = Self::new(path, directory);
-        workspace.shared = flag(fields, "shared")?;
-        workspace.max_bytes = number(fields, "max_bytes")?;
-        workspace.max_files = number(fields, "max_files")?;
-        Ok(workspace)
+        Ok(Self {
+            path,
+            directory: directory.into(),
+            shared: flag(fields, "shared")?,
+            max_bytes: number(fields, "max_bytes")?,
+            max_files: number(fields, "max_files")?,
+        })
     }
 }
 
@@ -122,7 +124,6 @@ impl Secret {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
         let slug = required(fields, "slug", own)?;
         let publisher = required(fields, "publisher", Publisher::parse)?;
-        let mut secret = Self::new(slug, publisher);
         let env = optional(fields, "env", |name| Ok(SecretSource::Env(name.to_owned())))?;
         let file = optional(fields, "file", |name| {
             Ok(SecretSource::File(name.to_owned()))
@@ -132,7 +133,6 @@ impl Secret {
                 .error("expected `env` or `file`, found both")
                 .hinted("say where the value comes from once"));
         }
-        secret.source = env.or(file).unwrap_or_default();
         let origin = optional(fields, "origin", |text| read_origin(text).map(|_| text))?;
         let header = optional(fields, "header", |text| {
             read_header(text).map(SecretPosition::Header)
@@ -148,7 +148,7 @@ impl Secret {
                 .error("expected `header` or `query`, found both")
                 .hinted("a secret goes out in one place"));
         }
-        secret.binding = match (origin, header.or(query)) {
+        let binding = match (origin, header.or(query)) {
             (None, None) if methods.is_none() && prefix.is_none() => None,
             (Some(origin), Some(position)) => {
                 let methods = methods.unwrap_or_else(|| vec!["GET".to_owned(), "HEAD".to_owned()]);
@@ -166,7 +166,12 @@ impl Secret {
                     .hinted("leave all of them out for a secret that is only revealed"));
             }
         };
-        Ok(secret)
+        Ok(Self {
+            slug,
+            publisher,
+            source: env.or(file).unwrap_or_default(),
+            binding,
+        })
     }
 }
 

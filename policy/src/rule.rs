@@ -12,7 +12,7 @@ use toolward_contract::tool::McpResult;
 use crate::approval::ApprovalClass;
 use crate::document;
 use crate::error::{self, PolicyError, Refuse as _};
-use crate::fields::{Fields, each, flag, list, optional, own, required, set};
+use crate::fields::{Fields, each, flag, list, optional, own, required};
 use crate::grant::OnViolation;
 use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
@@ -57,9 +57,10 @@ macro_rules! grant_keys {
                 }
             }
 
-            fn read_keys(&mut self, fields: &mut Fields<'_>) -> Result<(), PolicyError> {
-                $(self.$field = read_key(fields, $key, $read)?;)+
-                Ok(())
+            pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+                let mut rule = Self::of_table(fields)?;
+                $(rule.$field = read_key(fields, $key, $read)?;)+
+                Ok(rule)
             }
 
             /// A key of this rule that only rules about one tool have.
@@ -161,20 +162,19 @@ pub enum RuleFallback {
 }
 
 impl Rule {
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
-        let mut rule = Self::new(required(fields, "publisher", Publisher::parse)?);
-        set(fields, "tool", ToolPattern::parse, &mut rule.tool)?;
-        rule.action = action(fields, &rule.publisher)?;
-        let driver_publisher = &mut rule.driver_publisher;
-        set(
-            fields,
-            "driver_publisher",
-            Publisher::parse,
-            driver_publisher,
-        )?;
-        rule.driver = optional(fields, "driver", own)?;
-        rule.read_keys(fields)?;
-        Ok(rule)
+    /// What the rule is about.
+    fn of_table(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let tool = optional(fields, "tool", ToolPattern::parse)?;
+        let action = action(fields, &publisher)?;
+        let driver_publisher = optional(fields, "driver_publisher", Publisher::parse)?;
+        Ok(Self {
+            tool: tool.unwrap_or_else(ToolPattern::all),
+            action,
+            driver_publisher: driver_publisher.unwrap_or_else(|| publisher.clone()),
+            driver: optional(fields, "driver", own)?,
+            ..Self::new(publisher)
+        })
     }
 
     /// Whether two rules are about the same tools, publishers and driver. A rule about fewer
@@ -311,15 +311,17 @@ impl DenyRule {
     }
 
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
-        let mut rule = Self::all();
         let publisher = |text: &str| match text {
             "*" => Ok(None),
             name => Publisher::parse(name).map(Some),
         };
-        set(fields, "publisher", publisher, &mut rule.publisher)?;
-        set(fields, "tool", ToolPattern::parse, &mut rule.tool)?;
-        rule.capabilities = each(fields, "capabilities", capability)?;
-        Ok(rule)
+        let publisher = optional(fields, "publisher", publisher)?;
+        let tool = optional(fields, "tool", ToolPattern::parse)?;
+        Ok(Self {
+            publisher: publisher.flatten(),
+            tool: tool.unwrap_or_else(ToolPattern::all),
+            capabilities: each(fields, "capabilities", capability)?,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use toolward_contract::tool::CONTEXT_PIN;
 use toolward_support::fields::{Content, Kind, Node, Span};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{Fields, flag, optional, own, required, set, value};
+use crate::fields::{Fields, flag, optional, own, required, value};
 use crate::implementation::{Contract, Implementation};
 use crate::name::{Publisher, ToolPattern};
 use crate::resources;
@@ -56,24 +56,6 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
 }
 
 impl ContextRule {
-    /// A rule without values, for everybody's calls of a tool.
-    pub fn new(publisher: Publisher, tool: ToolPattern) -> Self {
-        Self {
-            driver_publisher: publisher.clone(),
-            publisher,
-            tool,
-            principal: None,
-            driver: None,
-            values: BTreeMap::new(),
-            public: false,
-        }
-    }
-
-    /// Reads a principal: `*` means everybody.
-    pub(crate) fn principal_of(text: &str) -> Option<String> {
-        (text != EVERYBODY).then(|| text.to_owned())
-    }
-
     /// Whether the operator still has to choose something. Until then it gives
     /// nothing.
     pub fn is_placeholder(&self) -> bool {
@@ -173,20 +155,18 @@ impl ContextRule {
 
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
         let publisher = required(fields, "publisher", Publisher::parse)?;
-        let tool = required(fields, "tool", ToolPattern::parse)?;
-        let mut rule = Self::new(publisher, tool);
-        // Not by default: who sees a value is to be read in the table.
-        let principal = |text: &str| Ok(Self::principal_of(text));
-        rule.principal = required(fields, "principal", principal)?;
-        let driver_publisher = &mut rule.driver_publisher;
-        set(
-            fields,
-            "driver_publisher",
-            Publisher::parse,
-            driver_publisher,
-        )?;
-        rule.driver = optional(fields, "driver", own)?;
-        rule.public = flag(fields, "public")?;
+        let principal = |text: &str| Ok((text != EVERYBODY).then(|| text.to_owned()));
+        let mut rule = Self {
+            tool: required(fields, "tool", ToolPattern::parse)?,
+            // Not by default: who sees a value is to be read in the table.
+            principal: required(fields, "principal", principal)?,
+            driver_publisher: optional(fields, "driver_publisher", Publisher::parse)?
+                .unwrap_or_else(|| publisher.clone()),
+            driver: optional(fields, "driver", own)?,
+            public: flag(fields, "public")?,
+            values: BTreeMap::new(),
+            publisher,
+        };
         for key in ["values", "env", "file"] {
             let Some(table) = fields.take(key) else {
                 continue;
@@ -211,7 +191,13 @@ fn add(
     source: ContextSource,
 ) -> Result<(), PolicyError> {
     check_value_name(name)?;
-    let known = values.insert(name.to_owned(), ContextValue::new(source));
+    let known = values.insert(
+        name.to_owned(),
+        ContextValue {
+            source,
+            found: None,
+        },
+    );
     if known.is_none() {
         return Ok(());
     }
@@ -309,14 +295,6 @@ pub struct ContextValue {
 }
 
 impl ContextValue {
-    /// A value that is not looked up yet.
-    pub fn new(source: ContextSource) -> Self {
-        Self {
-            source,
-            found: None,
-        }
-    }
-
     /// Where it comes from.
     pub fn source(&self) -> &ContextSource {
         &self.source

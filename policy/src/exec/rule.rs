@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use toolward_contract::driver::Program;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{Fields, by_name, flag, integer, own, required, set, table, texts, word};
+use crate::fields::{Fields, by_name, flag, integer, optional, own, required, table, texts, word};
 use crate::name::{Publisher, ToolPattern};
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
@@ -49,28 +49,6 @@ pub struct ExecRule {
 }
 
 impl ExecRule {
-    /// A rule about a program without arguments, that gets nothing.
-    pub fn new(
-        publisher: Publisher,
-        tool: ToolPattern,
-        command: impl Into<String>,
-        digest: ExecDigest,
-    ) -> Self {
-        Self {
-            publisher,
-            tool,
-            command: command.into(),
-            digest,
-            args: Vec::new(),
-            interpreter: None,
-            env: BTreeMap::new(),
-            network: false,
-            workspaces: BTreeMap::new(),
-            processes: false,
-            limits: ExecLimits::default(),
-        }
-    }
-
     /// Whether the operator still has to choose something. Until then nothing runs.
     pub fn is_placeholder(&self) -> bool {
         let interpreter = self.interpreter.as_ref();
@@ -127,38 +105,40 @@ impl ExecRule {
     }
 
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
-        let mut rule = Self::new(
-            required(fields, "publisher", Publisher::parse)?,
-            required(fields, "tool", ToolPattern::parse)?,
-            required(fields, "command", own)?,
-            required(fields, "digest", str::parse)?,
-        );
-        // Required, though it is often empty: who writes the line sees that there are none.
-        rule.args = texts(&fields.required("args")?, own)?;
-        if let Some(field) = fields.take("interpreter") {
-            let interpreter = table(field, "`interpreter`", |inner| {
+        let interpreter = |field| {
+            table(field, "`interpreter`", |inner| {
                 Ok(Interpreter {
                     path: required(inner, "path", own)?,
                     digest: required(inner, "digest", str::parse)?,
                 })
-            })?;
-            rule.interpreter = Some(interpreter);
-        }
-        rule.env = by_name(fields, "env", own)?;
+            })
+        };
         let network = |text: &str| match text {
             "unfiltered" => Ok(true),
             _ => Err(error::EXEC
                 .expected("`network` to be \"unfiltered\"", text)
                 .hinted("no rule filters what a program sends: leave the key out, or say so")),
         };
-        set(fields, "network", network, &mut rule.network)?;
         let access = word(&error::EXEC, "a workspace to be read-only or read-write");
-        rule.workspaces = by_name(fields, "workspaces", access)?;
-        rule.processes = flag(fields, "processes")?;
-        if let Some(field) = fields.take("limits") {
-            rule.limits = table(field, "`limits`", ExecLimits::read)?;
-        }
-        Ok(rule)
+        let limits = |field| table(field, "`limits`", ExecLimits::read);
+        Ok(Self {
+            publisher: required(fields, "publisher", Publisher::parse)?,
+            tool: required(fields, "tool", ToolPattern::parse)?,
+            command: required(fields, "command", own)?,
+            digest: required(fields, "digest", str::parse)?,
+            // Required, though it is often empty: who writes the line sees that there are none.
+            args: texts(&fields.required("args")?, own)?,
+            interpreter: fields.take("interpreter").map(interpreter).transpose()?,
+            env: by_name(fields, "env", own)?,
+            network: optional(fields, "network", network)?.unwrap_or_default(),
+            workspaces: by_name(fields, "workspaces", access)?,
+            processes: flag(fields, "processes")?,
+            limits: fields
+                .take("limits")
+                .map(limits)
+                .transpose()?
+                .unwrap_or_default(),
+        })
     }
 }
 
