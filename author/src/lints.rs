@@ -19,7 +19,6 @@ use toolward_bundle::rules;
 use toolward_bundle::text::list;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_contract::driver::DriverKind;
 use toolward_contract::index::Index;
 use toolward_contract::tool::{McpSchemas, Tool};
 use toolward_signing::manifest::FileRole;
@@ -428,7 +427,7 @@ pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnosti
     let mut diagnostics = Vec::new();
     for driver in &documents.drivers {
         let kind = &driver.value.kind;
-        let runs_none = matches!(kind, DriverKind::Http | DriverKind::Form);
+        let runs_none = kind.is_run() && !kind.runs_code();
         let beside = files
             .keys()
             .filter(|path| is_entry(path) && folder(path) == folder(&driver.path));

@@ -15,7 +15,7 @@ use crate::front_matter::split;
 use crate::terms::{Approval, Requires};
 
 pub(crate) use merge::{Claims, MergedTerms, merge};
-pub(crate) use reference::{ActionLookup, resolve};
+pub(crate) use reference::resolve;
 pub use reference::{Reference, RegistryReference};
 
 /// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
@@ -46,7 +46,7 @@ pub struct Action {
     pub requires: Requires,
     /// Inherited unchanged.
     pub category: Option<String>,
-    /// The bare verb as written. [`Action::effective_verb`] takes it from the id where it is not.
+    /// The bare verb as written.
     pub verb: Option<String>,
     /// The kind of resource as written; inherited. [`Action::effective_target_kind`] takes it from the id
     /// where it is not.
@@ -134,7 +134,6 @@ pub struct Implementation {
 impl Implementation {
     /// The id by which others may speak of the action, and who publishes it: `own`, the contract's publisher, or
     /// that of the library. An inline action, and one at a path, is the contract's alone: `None`.
-    #[must_use]
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -160,7 +159,6 @@ pub enum ReferenceForm {
 
 impl Action {
     /// Reads an ACTION.md. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Action> {
         let report = FileReport::new(file);
         let action = split(source, &report).and_then(|parts| {
@@ -173,19 +171,11 @@ impl Action {
 
     /// Whether a text is the id of an action (AIP-39, conformance rule 1), with underscores and more colons as
     /// documents of earlier hosts have them.
-    #[must_use]
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
     }
 
-    /// The bare verb: as written, else what follows the colon of the id.
-    #[must_use]
-    pub fn effective_verb(&self) -> Option<&str> {
-        or_else(self.verb.as_deref(), id_verb(&self.id))
-    }
-
     /// The kind of resource: as written, else what stands before the colon of the id.
-    #[must_use]
     pub fn effective_target_kind(&self) -> Option<&str> {
         or_else(self.target_kind.as_deref(), id_target_kind(&self.id))
     }

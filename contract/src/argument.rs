@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::codes;
 use crate::diagnostic::{FileReport, Position};
 use crate::shared::{check_characters, prose};
-use crate::source::{FieldReader, MappingReader, nearest};
+use crate::source::{FieldReader, nearest};
 
 /// How many arguments a document may have: a person is asked for them in one form.
 const MAX_ARGUMENTS: usize = 32;
@@ -37,11 +37,8 @@ pub struct Argument {
     pub(crate) at: Position,
 }
 
-/// `arguments`: a list; none if it is absent.
-pub(crate) fn arguments(fields: &mut MappingReader<'_>) -> Vec<Argument> {
-    let Some(field) = fields.take("arguments") else {
-        return Vec::new();
-    };
+/// `arguments`: a list.
+pub(crate) fn arguments(field: &FieldReader<'_>) -> Vec<Argument> {
     let items = field.items();
     if items.len() > MAX_ARGUMENTS {
         let count = items.len();
@@ -65,8 +62,7 @@ pub(crate) fn arguments(fields: &mut MappingReader<'_>) -> Vec<Argument> {
 }
 
 fn argument(item: &FieldReader<'_>) -> Option<Argument> {
-    let mut fields = item.fields()?;
-    let name = fields.require("name", |field| {
+    let name = |field: &FieldReader<'_>| {
         let found = field.text()?;
         if !is_name(found) {
             let message = format!(
@@ -81,19 +77,16 @@ fn argument(item: &FieldReader<'_>) -> Option<Argument> {
             return field.refuse(&codes::ARGUMENT_CREDENTIAL, message);
         }
         Some(found.to_owned())
-    });
-    let title = fields.read("title", |field| prose(field, 1..=80, false));
-    let description = fields.read("description", |field| prose(field, 1..=2000, true));
-    let required = fields.boolean("required");
-    let values = fields.take("values").map(|field| values(&field));
-    fields.unknown();
-    Some(Argument {
-        name: name?,
-        title,
-        description,
-        required: required.unwrap_or_default(),
-        values: values.unwrap_or_default(),
-        at: item.at,
+    };
+    item.whole(|fields| {
+        Some(Argument {
+            title: fields.read("title", |field| prose(field, 1..=80, false)),
+            description: fields.read("description", |field| prose(field, 1..=2000, true)),
+            required: fields.boolean("required").unwrap_or_default(),
+            values: fields.or_default("values", values),
+            name: fields.require("name", name)?,
+            at: item.at,
+        })
     })
 }
 
@@ -154,7 +147,6 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
 }
 
 /// Whether a name asks for a credential, which a person should not type into an untrusted form.
-#[must_use]
 pub fn asks_for_credential(name: &str) -> bool {
     let plain: String = name
         .chars()
@@ -193,7 +185,6 @@ pub struct Text {
 impl Text {
     /// Finds the placeholders. Every text is one: braces around anything but a name are text, and
     /// `\{{name}}` gives `{{name}}`.
-    #[must_use]
     pub fn parse(source: &str) -> Text {
         let mut text = Text::default();
         for (line, number) in source.split_inclusive('\n').zip(1..) {
@@ -241,7 +232,6 @@ impl Text {
     }
 
     /// The stretches, in order; no two literal ones in a row.
-    #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }

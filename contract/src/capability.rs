@@ -40,7 +40,6 @@ pub struct CapabilityError {
 
 impl CapabilityError {
     /// Stable kebab-case code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         crate::codes::CAPABILITY_INVALID.code
     }
@@ -83,7 +82,6 @@ impl Capability {
 
     /// Reads `class:word` with a word that is not a scope of the class, such as `workspace:metadata`: a capability of an
     /// unknown class of that name, which counts as a change and grants nothing. `None` for all else.
-    #[must_use]
     pub fn of_no_scope(text: &str) -> Option<Capability> {
         let (class, scope) = text.split_once(':')?;
         let is_unknown = matches!(Class::parse(class), Class::Other(_));
@@ -136,13 +134,11 @@ impl Capability {
     }
 
     /// What it is about.
-    #[must_use]
     pub fn class(&self) -> &Class {
         &self.class
     }
 
     /// The text after the colon, normalised.
-    #[must_use]
     pub fn scope(&self) -> String {
         match &self.scope {
             Scope::Host(host) => host.to_string(),
@@ -153,7 +149,6 @@ impl Capability {
     }
 
     /// `class:scope` as it was written, with the default port: what surfaces of earlier versions have.
-    #[must_use]
     pub fn as_written(&self) -> String {
         match self.host().map(|host| (host, host.written_port())) {
             Some((host, Some(port))) => format!("{}:{}:{port}", self.class, host.host()),
@@ -162,7 +157,6 @@ impl Capability {
     }
 
     /// The host of a network capability.
-    #[must_use]
     pub fn host(&self) -> Option<&HostPattern> {
         match &self.scope {
             Scope::Host(host) => Some(host),
@@ -171,7 +165,6 @@ impl Capability {
     }
 
     /// The path of a workspace capability.
-    #[must_use]
     pub fn path(&self) -> Option<&PathPattern> {
         match &self.scope {
             Scope::Path(path) => Some(path),
@@ -180,7 +173,6 @@ impl Capability {
     }
 
     /// Whether it is `*`: granted only where policy itself writes `*`.
-    #[must_use]
     pub fn is_wildcard(&self) -> bool {
         match &self.scope {
             Scope::Host(host) => host.name == host::HostName::Any,
@@ -191,7 +183,6 @@ impl Capability {
 
     /// Whether a grant of `self` includes `other`. Reflexive and transitive. A class that this host
     /// does not know covers nothing but its own text.
-    #[must_use]
     pub fn covers(&self, other: &Capability) -> bool {
         self.class == other.class
             && match (&self.scope, &other.scope) {
@@ -203,9 +194,19 @@ impl Capability {
             }
     }
 
+    /// Whether a deny of this one is about `declared`: true if there may be something that falls under both. Unlike
+    /// [`Capability::intersect`], which errs on the small side, a deny errs on the large one.
+    pub fn overlaps(&self, declared: &Capability) -> bool {
+        self.class == declared.class
+            && match (&self.scope, &declared.scope) {
+                (Scope::Host(a), Scope::Host(b)) => a.overlaps(b),
+                (Scope::Path(a), Scope::Path(b)) => a.overlaps(b),
+                _ => self.covers(declared) || declared.covers(self),
+            }
+    }
+
     /// A capability that both cover; `None` where they share nothing. Where the common part of two
     /// path patterns is not a pattern itself, the result is smaller than it, never larger.
-    #[must_use]
     pub fn intersect(&self, other: &Capability) -> Option<Capability> {
         if self.class != other.class {
             return None;

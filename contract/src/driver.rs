@@ -3,7 +3,6 @@
 mod check;
 mod component;
 mod exec;
-mod foreign;
 mod http;
 mod mapping;
 mod parse;
@@ -23,15 +22,17 @@ use crate::diagnostic::Position;
 use crate::tool::{Requires, Retry, Tool, ToolId};
 
 pub(crate) use check::unplaced;
-pub use component::{BytesForm, ResultForm, WitArguments, WitCall, World};
+pub use component::{
+    BytesForm, ForeignError, ForeignResult, ForeignWorld, ForeignWorldError, ResultForm,
+    WitArguments, WitCall, World, domain_code,
+};
 pub use exec::Program;
 pub(crate) use exec::is_absolute;
-pub use foreign::{ForeignError, ForeignResult, ForeignWorld, ForeignWorldError, domain_code};
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
 pub use mapping::{InputMapping, MappedInput, MappingError, Transform};
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
-pub use requirements::{Cost, CostOverride, Platform};
+pub use requirements::{Cost, CostOverride, DriverLimits, Platform};
 pub use response::{ExtractError, JsonPath, OutputPlace};
 pub(crate) use template::PlaceholderPlaces;
 pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlot};
@@ -39,41 +40,126 @@ pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlo
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
 
-/// What kind of thing a driver is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DriverKind {
+/// Who has drivers of a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// A DRIVER.md; every host runs them.
+    Run,
+    /// A version 1 `tools.json`, never a DRIVER.md; hosts run them.
+    Attached,
+    /// A DRIVER.md; only an executor that an application brings runs them.
+    Named,
+}
+
+/// What a driver of a kind does on a host, from least to most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    Nothing,
+    Requests,
+    Code,
+}
+
+/// A row of the table of kinds.
+struct KindRow {
+    name: &'static str,
+    known: Known,
+    work: Work,
+    rank: u8,
+    record: &'static str,
+}
+
+/// Declares the kinds. A row has all that differs by kind, except its fields and its executor: its word, who has such
+/// drivers, what they do, their rank, and how records describe what carries a call out.
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
+        /// What kind of thing a driver is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DriverKind {
+            $($(#[$doc])+ $kind,)+
+        }
+
+        impl DriverKind {
+            /// All kinds.
+            pub const ALL: &[DriverKind] = &[$(DriverKind::$kind),+];
+
+            fn row(self) -> KindRow {
+                let (name, known, work, rank, record) = match self {
+                    $(Self::$kind => ($name, Known::$known, Work::$work, $rank, $record),)+
+                };
+                KindRow { name, known, work, rank, record }
+            }
+        }
+    };
+}
+
+kinds! {
     /// A WebAssembly component.
-    Component,
+    Component = "component", Run, Code, 1, "wasm_component";
     /// Requests that the host makes itself, described in DRIVER.md.
-    Http,
+    Http = "http", Run, Requests, 2, "http_request";
     /// A form that a person fills in: the contract's `outputs`.
-    Form,
-    /// A program of the host's machine, named by a version 1 `tools.json`; no DRIVER.md has this kind.
-    Exec,
-    /// Known to AIP-30, not run by this host: `cli`, `mcp`, `sdk`, `builtin`.
-    Other(String),
+    Form = "form", Run, Nothing, 5, "human_form";
+    /// A program of the host's machine, named by a version 1 `tools.json`.
+    Exec = "exec", Attached, Code, 4, "host_program";
+    /// AIP-30's `cli`.
+    Cli = "cli", Named, Code, 4, "unbound";
+    /// AIP-30's `mcp`.
+    Mcp = "mcp", Named, Code, 3, "unbound";
+    /// AIP-30's `sdk`.
+    Sdk = "sdk", Named, Code, 1, "unbound";
+    /// AIP-30's `builtin`.
+    Builtin = "builtin", Named, Code, 0, "unbound";
 }
 
 impl DriverKind {
     /// Whether this host runs drivers of it.
-    #[must_use]
-    pub fn is_run(&self) -> bool {
-        !matches!(self, DriverKind::Other(_))
+    pub fn is_run(self) -> bool {
+        self.row().known != Known::Named
     }
 
-    /// The kinds that AIP-30 has and this host does not run.
-    pub(crate) const OTHER: &[&str] = &["cli", "mcp", "sdk", "builtin"];
+    /// Whether drivers of it are code.
+    pub fn runs_code(self) -> bool {
+        self.row().work == Work::Code
+    }
+
+    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its process, over the network,
+    /// with a protocol on top, in a separate process; a component runs where an `sdk` would. A person is asked if nothing
+    /// else answers.
+    pub fn rank(self) -> u8 {
+        self.row().rank
+    }
+
+    /// How records describe what carries a call out.
+    pub fn record(self) -> &'static str {
+        self.row().record
+    }
 
     /// The word in DRIVER.md or `tools.json`.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            DriverKind::Component => "component",
-            DriverKind::Http => "http",
-            DriverKind::Form => "form",
-            DriverKind::Exec => "exec",
-            DriverKind::Other(name) => name,
-        }
+    pub fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The kinds that a DRIVER.md may have.
+    fn declared() -> impl Iterator<Item = DriverKind> {
+        let all = DriverKind::ALL.iter().copied();
+        all.filter(|kind| kind.row().known != Known::Attached)
+    }
+
+    /// The kinds of DRIVER.md that every host runs, as a list for people.
+    pub fn run_names(conjunction: &str) -> String {
+        listed(
+            DriverKind::declared().filter(|kind| kind.is_run()),
+            conjunction,
+        )
+    }
+}
+
+/// The names of kinds for people.
+fn listed(kinds: impl Iterator<Item = DriverKind>, conjunction: &str) -> String {
+    let names: Vec<&str> = kinds.map(DriverKind::as_str).collect();
+    match names.split_last() {
+        Some((last, rest)) => format!("{} {conjunction} {last}", rest.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -152,36 +238,6 @@ pub struct DeniedTransport {
     pub message: String,
 }
 
-/// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DriverLimits {
-    /// Fuel.
-    pub fuel: Option<u64>,
-    /// Memory of all linear memories together, in MiB.
-    pub memory_mib: Option<u64>,
-    /// Size of the result, in bytes.
-    pub output_bytes: Option<u64>,
-    /// Captured standard output, and as much standard error, in bytes.
-    pub stdio_bytes: Option<u64>,
-    /// Log records.
-    pub log_records: Option<u64>,
-    /// Streams, pollables and other handles at once.
-    pub resources: Option<u64>,
-    /// HTTP requests at once.
-    pub http_requests: Option<u64>,
-    /// Size of one HTTP body, of a request or a response, in bytes.
-    pub http_body_bytes: Option<u64>,
-    /// Time of one HTTP request, in milliseconds.
-    pub http_timeout_ms: Option<u64>,
-    /// Bytes written below its workspaces.
-    pub workspace_bytes: Option<u64>,
-    /// Files made below its workspaces.
-    pub workspace_files: Option<u64>,
-    /// Calls of other tools.
-    pub nested_calls: Option<u64>,
-}
-
 /// One entry of `implements`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -225,13 +281,11 @@ pub struct Implements {
 
 impl Implements {
     /// Whether it is about the contract with an id.
-    #[must_use]
     pub fn is_of(&self, id: &str) -> bool {
         self.tool_id.as_ref().is_some_and(|own| *own == *id)
     }
 
     /// The contract's id; of a path that leads nowhere, the path.
-    #[must_use]
     pub fn named(&self) -> &str {
         self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
     }
@@ -239,14 +293,12 @@ impl Implements {
 
 impl Driver {
     /// `id@major`, which identifies a driver (AIP-30, "Stable identity").
-    #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
     }
 
     /// The one host that the requests of a declarative driver go to, by https; no port means 443.
     /// `None` for other kinds.
-    #[must_use]
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
@@ -254,7 +306,6 @@ impl Driver {
     }
 
     /// The first entry that serves this version of a contract.
-    #[must_use]
     pub fn implements_tool(&self, id: &str, version: &semver::Version) -> Option<&Implements> {
         let version = nodejs_semver::Version::parse(version.to_string()).ok()?;
         self.implements
@@ -283,7 +334,6 @@ impl Driver {
     }
 
     /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.
-    #[must_use]
     pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
         let overrides = [self.timeout_override, entry.timeout];
         overrides
@@ -294,7 +344,6 @@ impl Driver {
 
     /// The retry policy of a call of `tool` through `entry`: the entry's, else the driver's, else the
     /// contract's.
-    #[must_use]
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
     }

@@ -98,7 +98,6 @@ fn is_fence(line: &str) -> bool {
 /// let codes = fields.get("error_codes").unwrap();
 /// assert_eq!(codes.get("404").unwrap().at.to_string(), "3:8");
 /// ```
-#[must_use]
 pub fn read(file: &str, source: &str) -> Parsed<toolward_support::fields::Node<Position>> {
     let report = FileReport::new(file);
     let matter = split_with(source, KeyForm::Integers, &report);
@@ -114,7 +113,6 @@ pub struct Outline {
 impl Outline {
     /// The outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front matter can't be split off
     /// or is not YAML.
-    #[must_use]
     pub fn read(source: &str) -> Option<Outline> {
         let parts = split(source, &FileReport::new(""))?;
         Some(Outline {
@@ -123,7 +121,6 @@ impl Outline {
     }
 
     /// The text under `id`.
-    #[must_use]
     pub fn id(&self) -> Option<&str> {
         match &self.fields.get("id")?.content {
             Content::Text(id) => Some(id),
@@ -132,14 +129,12 @@ impl Outline {
     }
 
     /// The value under a field of the document, as written.
-    #[must_use]
     pub fn value(&self, field: &str) -> Option<Value> {
         Some(self.fields.get(field)?.to_value())
     }
 
     /// Where a JSON pointer leads: the key of a field, the item of a list; the nearest part that exists if the last
     /// does not.
-    #[must_use]
     pub fn position(&self, pointer: &str) -> Position {
         self.fields.place(pointer)
     }

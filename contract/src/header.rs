@@ -17,7 +17,6 @@ const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host
 /// assert!(is_forbidden("connection") && is_forbidden("x_forwarded_for"));
 /// assert!(!is_forbidden("accept"));
 /// ```
-#[must_use]
 pub fn is_forbidden(name: &str) -> bool {
     // Gateways hand `a_b` and `a-b` to their programs under one name.
     if name.contains('_') {
@@ -35,7 +34,6 @@ fn forbidden(name: &str) -> bool {
 
 /// Whether text may stand before a secret in the value of a header: nothing, a scheme and a space (RFC 9110, section
 /// 11.4), or, in a cookie, a name and `=`.
-#[must_use]
 pub fn may_precede_secret(header: &str, text: &[u8]) -> bool {
     let Some((last, word)) = text.split_last() else {
         return true;

@@ -19,7 +19,6 @@ pub struct IdError {
 
 impl IdError {
     /// Stable kebab-case code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         crate::codes::ID_INVALID.code
     }
@@ -60,7 +59,6 @@ impl ToolId {
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -71,7 +71,6 @@ impl Index {
     /// The contracts that a version 1 document stands for, where a bundle has no TOOL.md; empty for
     /// version 2. What the document leaves open is read in the stricter way: every capability
     /// counts as a mutation unless the transport is an HTTP request that only reads.
-    #[must_use]
     pub fn contracts(&self) -> Vec<Tool> {
         if self.version == 1 {
             self.tools.iter().map(contract).collect()
@@ -82,7 +81,6 @@ impl Index {
 }
 
 /// A capability in the spelling of tools.json.
-#[must_use]
 pub fn family(capability: &Capability) -> String {
     match capability.class().in_tools_json() {
         Some(name) => format!("{name}:{}", capability.scope()),
@@ -184,7 +182,6 @@ fn contract(entry: &IndexEntry) -> Tool {
 
 impl Index {
     /// The index of contracts and their drivers: version 2, by id, contracts without a driver left out.
-    #[must_use]
     pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
         let mut entries: Vec<IndexEntry> = tools
             .iter()
@@ -263,7 +260,6 @@ fn without_transport(tool: &Tool) -> IndexEntry {
 
 impl Index {
     /// The document: indented JSON with a final line feed, the same bytes for the same index.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
         let document = json!({ "version": self.version, "tools": tools });

@@ -8,7 +8,6 @@ const DOTTED: &[&str] = &[".actions", ".drivers", ".tools"];
 /// `.drivers` and `.tools` is ignored.
 ///
 /// `None` where it is absolute, leaves the bundle, or has a segment that no path in a bundle has.
-#[must_use]
 pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in reference.strip_suffix('/').unwrap_or(reference).split('/') {
@@ -37,7 +36,6 @@ pub(crate) fn is_path(text: &str) -> bool {
 }
 
 /// The document `name` that a path means: itself, or the one in that folder.
-#[must_use]
 pub fn document(path: String, name: &str) -> String {
     let is_document = path
         .strip_suffix(name)

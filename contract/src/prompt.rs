@@ -84,7 +84,6 @@ pub enum Part {
 
 impl Prompt {
     /// Reads a prompt. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Prompt> {
         let report = FileReport::new(file);
         let prompt = split(source, &report).and_then(|parts| {
@@ -92,7 +91,7 @@ impl Prompt {
             let id = shared::id(&mut fields);
             let name = shared::name(&mut fields);
             let description = shared::description(&mut fields);
-            let arguments = arguments(&mut fields);
+            let arguments = fields.or_default("arguments", arguments);
             let metadata = fields.take("metadata");
             let asked = metadata
                 .as_ref()

@@ -42,51 +42,44 @@ pub struct Resource {
 
 impl Resource {
     /// Reads a sidecar. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Resource> {
         let report = FileReport::new(file);
         let resource = split(source, &report).and_then(|parts| {
-            let mut fields = parts.root(&report).fields()?;
-            let name = shared::name(&mut fields);
-            let description = shared::description(&mut fields);
-            let mime_type = fields
-                .take("mime_type")
-                .and_then(|field| media_type(&field));
-            let arguments = arguments(&mut fields);
-            let uri = fields.take("uri");
-            let template = fields.take("uri_template");
-            if let Some(field) = &uri
-                && (template.is_some() || !arguments.is_empty())
-            {
-                let message = "expected `uri_template` beside `arguments`, found `uri`";
-                field.note(&codes::RESOURCE_URI, message);
-            }
-            let uri = uri.and_then(|field| own_uri(&field));
-            let uri_template = template.and_then(|field| own_template(&field, &arguments));
-            let metadata = fields.mapping("metadata");
-            fields.unknown();
-            Some(Resource {
-                name: name?,
-                description: description?,
-                mime_type,
-                uri,
-                uri_template,
-                arguments,
-                metadata,
+            parts.root(&report).whole(|fields| {
+                let name = shared::name(fields);
+                let description = shared::description(fields);
+                let arguments = fields.or_default("arguments", arguments);
+                let uri = fields.take("uri");
+                let template = fields.take("uri_template");
+                if let Some(field) = &uri
+                    && (template.is_some() || !arguments.is_empty())
+                {
+                    let message = "expected `uri_template` beside `arguments`, found `uri`";
+                    field.note(&codes::RESOURCE_URI, message);
+                }
+                let uri = uri.and_then(|field| own_uri(&field));
+                let uri_template = template.and_then(|field| own_template(&field, &arguments));
+                Some(Resource {
+                    mime_type: fields.read("mime_type", media_type),
+                    metadata: fields.mapping("metadata"),
+                    name: name?,
+                    description: description?,
+                    uri,
+                    uri_template,
+                    arguments,
+                })
             })
         });
         report.finish(resource)
     }
 
     /// Whether what is read depends on its URI.
-    #[must_use]
     pub fn is_template(&self) -> bool {
         !self.arguments.is_empty()
     }
 
     /// What is wrong with the text of a template: placeholders that are not arguments, and arguments that
     /// it does not use. `file` and `text` are the file that the sidecar is about.
-    #[must_use]
     pub fn check_text(&self, file: &str, text: &Text) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let used: BTreeSet<_> = text.places().collect();
@@ -229,7 +222,6 @@ impl UriTemplate {
     }
 
     /// The template as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -243,7 +235,6 @@ impl UriTemplate {
     }
 
     /// The values in a URI that fits the template, percent-decoded; `None` for another URI.
-    #[must_use]
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         let mut values = Vec::new();
         let mut found = uri.split('/');
@@ -259,7 +250,6 @@ impl UriTemplate {
     }
 
     /// Whether some URI fits both.
-    #[must_use]
     pub fn overlaps(&self, other: &UriTemplate) -> bool {
         let pairs = self.segments.iter().zip(&other.segments);
         let fit = |(one, other): (&Segment, &Segment)| match (one, other) {

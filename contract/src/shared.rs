@@ -151,13 +151,7 @@ pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
 
 /// `requires` of contracts and actions.
 pub(crate) fn requires(fields: &mut MappingReader<'_>) -> RequiresParts {
-    let Some(inner) = fields.take_fields("requires") else {
-        return RequiresParts::default();
-    };
-    let mut inner = inner.spelled(fields.spelling());
-    let parts = requires_parts(&mut inner, Class::required());
-    inner.unknown();
-    parts
+    fields.within("requires", |inner| requires_parts(inner, Class::required()))
 }
 
 pub(crate) fn approval(fields: &mut MappingReader<'_>) -> Option<PlacedValue<Approval>> {
@@ -199,20 +193,21 @@ const DEFAULT_INITIAL_MS: u64 = 100;
 
 /// `retry` of a contract (AIP-14): `initial_ms` may be left out.
 pub(crate) fn retry(fields: &mut MappingReader<'_>) -> Option<Retry> {
-    let field = fields.take("retry")?;
-    let mut inner = field.fields()?.spelled(fields.spelling());
-    let backoff = inner.require("backoff", self::backoff);
-    attempts(inner, backoff)
+    fields.within("retry", |inner| {
+        let backoff = inner.require("backoff", self::backoff);
+        attempts(inner, backoff)
+    })
 }
 
 /// `retry_override` of a driver or of an entry (AIP-30): `backoff` may be left out, too.
 pub(crate) fn retry_override(fields: &mut MappingReader<'_>) -> Option<Retry> {
-    let mut inner = fields.take_fields("retry_override")?;
-    let backoff = match inner.take("backoff") {
-        Some(field) => self::backoff(&field),
-        None => Some(Backoff::Fixed),
-    };
-    attempts(inner, backoff)
+    fields.within("retry_override", |inner| {
+        let backoff = match inner.take("backoff") {
+            Some(field) => self::backoff(&field),
+            None => Some(Backoff::Fixed),
+        };
+        attempts(inner, backoff)
+    })
 }
 
 fn backoff(field: &FieldReader<'_>) -> Option<Backoff> {
@@ -223,13 +218,12 @@ fn backoff(field: &FieldReader<'_>) -> Option<Backoff> {
     field.word(&words, &codes::WRONG_VALUE)
 }
 
-fn attempts(mut fields: MappingReader<'_>, backoff: Option<Backoff>) -> Option<Retry> {
+fn attempts(fields: &mut MappingReader<'_>, backoff: Option<Backoff>) -> Option<Retry> {
     let attempts = fields.require("max_attempts", |field| field.integer(1..=100));
     let initial = match fields.take("initial_ms") {
         Some(field) => field.integer(0..=3_600_000),
         None => Some(DEFAULT_INITIAL_MS),
     };
-    fields.unknown();
     Some(Retry {
         max_attempts: u32::try_from(attempts?).ok()?,
         backoff: backoff?,
@@ -359,10 +353,7 @@ fn completed(found: &str) -> Option<semver::Version> {
 
 /// A list of short labels, such as tags.
 pub(crate) fn labels(fields: &mut MappingReader<'_>, key: &'static str) -> Vec<String> {
-    fields
-        .take(key)
-        .map(|field| shown_texts(&field))
-        .unwrap_or_default()
+    fields.or_default(key, shown_texts)
 }
 
 /// The texts of a list that have no deceptive characters.

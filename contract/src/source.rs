@@ -74,6 +74,14 @@ impl<'n> FieldReader<'n> {
     }
 
     /// A finite number that is not negative.
+    /// [`MappingReader::whole`] of a mapping.
+    pub(crate) fn whole<T>(
+        &self,
+        read: impl FnOnce(&mut MappingReader<'n>) -> Option<T>,
+    ) -> Option<T> {
+        self.fields()?.whole(read)
+    }
+
     pub(crate) fn amount(&self) -> Option<f64> {
         let Content::Number(number) = &self.content else {
             self.report.wrong_type(&self.name, "a number", self, None);
@@ -258,23 +266,42 @@ impl<'n> MappingReader<'n> {
         }
     }
 
-    /// The fields of a mapping, if it is present.
-    pub(crate) fn take_fields(&mut self, key: &'static str) -> Option<MappingReader<'n>> {
-        self.take(key)?.fields()
+    /// What `read` makes of the fields of a mapping in the same spelling, all others being reported; the default if it is
+    /// absent.
+    pub(crate) fn within<T: Default>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut MappingReader<'n>) -> T,
+    ) -> T {
+        let fields = self.take(key).and_then(|field| field.fields());
+        let fields = fields.map(|fields| fields.spelled(self.spelling()));
+        fields.map(|fields| fields.whole(read)).unwrap_or_default()
+    }
+
+    /// What `read` makes of all fields; others are reported. It must not end early.
+    pub(crate) fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let value = read(&mut self);
+        self.unknown();
+        value
+    }
+
+    /// What `read` makes of the field; the default if it is absent.
+    pub(crate) fn or_default<T: Default>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&FieldReader<'n>) -> T,
+    ) -> T {
+        self.take(key).map(|field| read(&field)).unwrap_or_default()
     }
 
     /// The texts of a list; none if it is absent.
     pub(crate) fn strings(&mut self, key: &'static str) -> Vec<String> {
-        self.take(key)
-            .map(|field| field.strings())
-            .unwrap_or_default()
+        self.or_default(key, FieldReader::strings)
     }
 
     /// A mapping of the author's, as written; an empty one if it is absent.
     pub(crate) fn mapping(&mut self, key: &'static str) -> Map<String, Value> {
-        self.take(key)
-            .map(|field| field.mapping())
-            .unwrap_or_default()
+        self.or_default(key, FieldReader::mapping)
     }
 
     /// What `read` makes of the field, if it is present.
@@ -305,13 +332,11 @@ impl<'n> MappingReader<'n> {
 
     /// The items of a list; none if it is absent.
     pub(crate) fn items(&mut self, key: &'static str) -> Vec<FieldReader<'n>> {
-        self.take(key)
-            .map(|field| field.items())
-            .unwrap_or_default()
+        self.or_default(key, FieldReader::items)
     }
 
     /// The fields that were not taken, as written.
-    pub(crate) fn rest(self) -> Map<String, Value> {
+    pub(crate) fn rest(&mut self) -> Map<String, Value> {
         let rest = self.inner.rest();
         rest.map(|entry| (entry.key.clone(), entry.value.to_value()))
             .collect()

@@ -22,7 +22,6 @@ pub enum Approval {
 
 impl Approval {
     /// Reads the spelling of AIP-14.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Approval> {
         match text {
             "auto" => Some(Approval::Auto),
@@ -38,7 +37,6 @@ impl Approval {
     }
 
     /// The class that holds as long as no policy is resolved: never [`Approval::Policy`].
-    #[must_use]
     pub fn effective(&self) -> Approval {
         match self {
             Approval::Policy(_) => Approval::Always,
@@ -116,7 +114,6 @@ pub struct Retry {
 
 impl Retry {
     /// The wait before attempt `attempt` (from 2); zero before the first. At most one hour.
-    #[must_use]
     pub fn wait_before(&self, attempt: u32) -> Duration {
         const MAX_WAIT: Duration = Duration::from_secs(3600);
         let Some(doublings) = attempt.checked_sub(2) else {
@@ -142,7 +139,6 @@ pub struct Requires {
 
 impl Requires {
     /// Whether nothing is required.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.capabilities.is_empty()
     }
@@ -174,7 +170,6 @@ pub struct DriverConstraints {
 impl DriverConstraints {
     /// Whether a driver of this kind may serve the tool. A component counts as `component` and as
     /// `sdk`, because both run in the host's process.
-    #[must_use]
     pub fn permits(&self, kind: &str) -> bool {
         let names: &[&str] = if kind == "component" {
             &["component", "sdk"]

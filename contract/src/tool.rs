@@ -1,17 +1,19 @@
 //! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out.
 
-mod metadata;
 mod parse;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::capability::CapabilitySet;
+use crate::capability::{CapabilitySet, Class};
+use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
 use crate::json;
 use crate::schema::Schema;
-use crate::source::{FieldReader, Node, Spelling};
+use crate::shared::{RequiresParts, is_deceptive, plain_name, requires_parts, shown};
+use crate::source::{Content, FieldReader, MappingReader, Node, Spelling, nearest};
 use crate::{NoScope, Scope};
 
 pub(crate) use parse::schema as schema_of;
@@ -21,7 +23,6 @@ pub use crate::id::{IdError, ToolId};
 pub use crate::terms::{
     Approval, Backoff, CostClass, DriverConstraints, Requires, Retry, ToolExample,
 };
-pub use metadata::{McpResult, McpSchemas};
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -96,13 +97,11 @@ pub struct Tool {
 
 impl Tool {
     /// `id@major`, the identity that caches, grants and the ledger use (AIP-14, "Stable identity").
-    #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
     }
 
     /// The collision boundary of its name: the one that it declares, else its id without the last part.
-    #[must_use]
     pub fn effective_namespace(&self) -> &str {
         let id = self.id.as_str();
         let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);
@@ -110,7 +109,6 @@ impl Tool {
     }
 
     /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. Nothing counts them.
-    #[must_use]
     pub fn budget(&self) -> Map<String, Value> {
         let runloop = self.metadata.get("runloop");
         let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
@@ -124,7 +122,6 @@ impl Tool {
     }
 
     /// What it asks for: `requires` and `mutates` together.
-    #[must_use]
     pub fn declaration(&self) -> CapabilitySet {
         self.requires.capabilities.union(&self.mutates)
     }
@@ -135,13 +132,11 @@ impl Tool {
 ///
 /// `name` defaults to the id, `version` to 1.0.0. An `execute` member is ignored with a migration
 /// warning. Diagnostics name the file `<definition>` and point at 1:1.
-#[must_use]
 pub fn define_tool(definition: &Value) -> Parsed<Tool> {
     define_tool_in(definition, &NoScope)
 }
 
 /// [`define_tool`] with a scope for `schema:` references and actions.
-#[must_use]
 pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
     let report = FileReport::new("<definition>");
     if let Err(error) = json::check(definition, &json::Limits::default()) {
@@ -158,7 +153,6 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
 /// some the whole chat, for a name that does not match `^[a-zA-Z0-9_-]{1,64}$`: letters, digits, `-`, and `_` for everything else. `_` stands
 /// alone, never first and never last: clients put `__` between their own prefix and a name. Empty if no character
 /// is left.
-#[must_use]
 pub fn mapped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {
@@ -172,6 +166,172 @@ pub fn mapped(text: &str) -> String {
         name.pop();
     }
     name
+}
+
+/// Which half of a result MCP clients get, besides the value as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpResult {
+    /// The value as structured content, and the blocks of content. Several clients then show a model the value alone.
+    #[default]
+    Structured,
+    /// The blocks of content alone. The tool lists no `outputSchema`.
+    Content,
+}
+
+/// How the schemas of a tool are listed over MCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpSchemas {
+    /// For clients and APIs of models that take only a part of JSON Schema: references inlined, and the input as one
+    /// plain object.
+    #[default]
+    Plain,
+    /// As written in the contract.
+    Exact,
+}
+
+#[derive(Default)]
+struct ToolMetadata<'n> {
+    all: Map<String, Value>,
+    context_schema: Option<&'n Node>,
+    mcp_name: Option<String>,
+    mcp_result: McpResult,
+    mcp_schemas: McpSchemas,
+    aliases: Vec<String>,
+    namespace: Option<String>,
+    search_hint: Option<String>,
+    requires: RequiresParts,
+}
+
+const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
+
+impl<'n> ToolMetadata<'n> {
+    fn take(fields: &mut MappingReader<'n>) -> Self {
+        let Some(field) = fields.take("metadata") else {
+            return Self::default();
+        };
+        let (node, report) = (field.node, field.report);
+        let mcp = |key: &str| node.get("mcp")?.get(key);
+        let mut metadata = Self {
+            all: field.mapping(),
+            context_schema: node.get("contextSchema"),
+            mcp_name: mcp("name").and_then(|node| mcp_name(node, report)),
+            ..Self::default()
+        };
+        if let Some(result) = mcp("result") {
+            let words = [
+                ("structured", McpResult::Structured),
+                ("content", McpResult::Content),
+            ];
+            metadata.mcp_result = word(result, "metadata.mcp.result", &words, report);
+        }
+        if let Some(schemas) = mcp("schemas") {
+            let words = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
+            metadata.mcp_schemas = word(schemas, "metadata.mcp.schemas", &words, report);
+        }
+        if let Some(ours) = node.get("toolward") {
+            metadata.read_ours(ours, report);
+        }
+        metadata
+    }
+
+    fn read_ours(&mut self, node: &'n Node, report: &'n FileReport<'n>) {
+        let Content::Mapping(entries) = &node.content else {
+            return refuse(node, "metadata.toolward", "a mapping", node.kind(), report);
+        };
+        for entry in entries {
+            let key = entry.key.as_str();
+            if !OURS.contains(&key) {
+                let message =
+                    format!("expected a key that the host reads, found `metadata.toolward.{key}`");
+                let near = nearest(key, OURS.iter().copied());
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
+                report.add_with_hint(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
+            }
+        }
+        if let Some(aliases) = node.get("aliases") {
+            let label = "metadata.toolward.aliases";
+            match &aliases.content {
+                Content::List(items) => {
+                    let names = items
+                        .iter()
+                        .filter_map(|item| plain_name(item, label, report));
+                    self.aliases = names.collect();
+                }
+                _ => refuse(aliases, label, "a list", aliases.kind(), report),
+            }
+        }
+        let namespace = node.get("namespace");
+        self.namespace =
+            namespace.and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
+        self.search_hint = node
+            .get("search_hint")
+            .and_then(|node| search_hint(node, report));
+        if let Some(requires) = node.get("requires") {
+            let field = FieldReader::new("metadata.toolward.requires", requires, report);
+            let read =
+                |inner: &mut MappingReader<'n>| requires_parts(inner, Class::required_ours());
+            self.requires = field.whole(|inner| Some(read(inner))).unwrap_or_default();
+        }
+    }
+}
+
+fn refuse(node: &Node, label: &str, expected: &str, found: impl Display, report: &FileReport<'_>) {
+    let message = format!("expected `{label}` to be {expected}, found {found}");
+    report.add(&codes::METADATA_INVALID, node.at, message);
+}
+
+/// One of two words; the default of another value, which is reported.
+fn word<T: Copy + Default>(
+    node: &Node,
+    label: &str,
+    words: &[(&str, T); 2],
+    report: &FileReport<'_>,
+) -> T {
+    let known = words.iter().find(|(word, _)| match &node.content {
+        Content::Text(text) => text == word,
+        _ => false,
+    });
+    if known.is_none() {
+        let [(one, _), (other, _)] = words;
+        refuse(
+            node,
+            label,
+            &format!("`{one}` or `{other}`"),
+            shown(node),
+            report,
+        );
+    }
+    known.map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// The name for MCP as written. Warns if clients see another one.
+fn mcp_name(node: &Node, report: &FileReport<'_>) -> Option<String> {
+    let name = plain_name(node, "metadata.mcp.name", report)?;
+    let shown = mapped(&name);
+    if shown != name {
+        let message = format!(
+            "expected `metadata.mcp.name` in letters, digits, `-` and single `_`, found {name:?}, \
+             which is shown as {shown:?}"
+        );
+        report.add(&codes::MCP_NAME_MAPPED, node.at, message);
+    }
+    Some(name)
+}
+
+fn search_hint(node: &Node, report: &FileReport<'_>) -> Option<String> {
+    match &node.content {
+        Content::Text(text)
+            if (1..=200).contains(&text.chars().count()) && !text.chars().any(is_deceptive) =>
+        {
+            Some(text.clone())
+        }
+        _ => {
+            let expected = "one line of at most 200 characters";
+            let label = "metadata.toolward.search_hint";
+            refuse(node, label, expected, shown(node), report);
+            None
+        }
+    }
 }
 
 #[cfg(test)]

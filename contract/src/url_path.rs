@@ -14,7 +14,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
 /// assert!(is_below("/repos/a", "/repos/") && is_below("/repos", "/repos"));
 /// assert!(!is_below("/reposit", "/repos") && !is_below("/repos/a%2fb", "/repos"));
 /// ```
-#[must_use]
 pub fn is_below(path: &str, prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     if prefix.is_empty() {
@@ -34,7 +33,6 @@ pub fn is_below(path: &str, prefix: &str) -> bool {
 }
 
 /// Whether a segment leads to the same place or to the one above.
-#[must_use]
 pub fn is_dots(segment: &str) -> bool {
     // Some servers cut `;parameters` off before they look for dots.
     let name = segment.split(';').next().unwrap_or_default();
@@ -43,7 +41,6 @@ pub fn is_dots(segment: &str) -> bool {
 
 /// Whether a segment of a path has escapes that a server could read as another path: of dots, slashes, backslashes,
 /// percent signs, semicolons or control characters.
-#[must_use]
 pub fn hides(segment: &str) -> bool {
     segment.split('%').skip(1).any(|rest| {
         let digits = rest.get(..2).unwrap_or_default();
@@ -66,7 +63,6 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 ///
 /// assert_eq!(percent_encoded(b"a b/~").to_string(), "a%20b%2F~");
 /// ```
-#[must_use]
 pub fn percent_encoded(text: &[u8]) -> PercentEncode<'_> {
     percent_encoding::percent_encode(text, RESERVED)
 }
@@ -78,7 +74,6 @@ pub fn percent_encoded(text: &[u8]) -> PercentEncode<'_> {
 ///
 /// assert_eq!(percent_decoded(b"k%65y%zz"), b"key%zz");
 /// ```
-#[must_use]
 pub fn percent_decoded(text: &[u8]) -> Vec<u8> {
     percent_encoding::percent_decode(text).collect()
 }

@@ -257,7 +257,7 @@ impl Executors {
                 Some(make) => make(&source.driver),
                 None => Arc::new(NoPrograms),
             },
-            DriverKind::Other(ref kind) => self.others.get(kind)?(&source.driver),
+            kind => self.others.get(kind.as_str())?(&source.driver),
         })
     }
 }

@@ -98,7 +98,7 @@ struct Counts {
     in_flight: AtomicI64,
     unchanging: EndCounts,
     mutating: EndCounts,
-    starts: Slots<5>,
+    starts: Slots<{ DriverKind::ALL.len() + 1 }>,
     limits: Slots<{ LimitName::ALL.len() }>,
     violations: Slots<16>,
     approved: AtomicU64,
@@ -179,12 +179,9 @@ impl CallListener for HostMetrics {
     }
 
     fn driver_started(&self, kind: &DriverKind) {
-        let (slot, name) = match kind {
-            DriverKind::Component => (0, kind.as_str()),
-            DriverKind::Http => (1, kind.as_str()),
-            DriverKind::Form => (2, kind.as_str()),
-            DriverKind::Exec => (3, kind.as_str()),
-            DriverKind::Other(_) => (4, OTHER),
+        let (slot, name) = match kind.is_run() {
+            true => (*kind as usize, kind.as_str()),
+            false => (DriverKind::ALL.len(), OTHER),
         };
         self.counts.starts.add(slot, || name.to_owned(), 1);
     }

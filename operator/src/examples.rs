@@ -241,15 +241,7 @@ fn roots(content: &Content) -> Vec<PathPattern> {
 
 /// Workspaces and buckets as the contract declares them.
 fn rule(tool: &Tool, publisher: Publisher) -> Result<Rule, PolicyError> {
-    let temporary = |one: &&Capability| match one.class() {
-        Class::Workspace | Class::Database => true,
-        Class::Network
-        | Class::Secret
-        | Class::External
-        | Class::Tool
-        | Class::User
-        | Class::Other(_) => false,
-    };
+    let temporary = |one: &&Capability| one.class().is_in_examples();
     let kept =
         |set: &CapabilitySet| -> CapabilitySet { set.iter().filter(temporary).cloned().collect() };
     let mut rule = Rule::new(publisher);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolward_contract::tool::{Approval, Tool};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{Fields, each, finish, optional, word};
 use crate::name::{Publisher, ToolPattern};
 
 /// When a person is asked, from weak to strict. The strictest that applies wins.
@@ -32,6 +33,11 @@ impl ApprovalClass {
             Self::OnMutate => "on-mutate",
             Self::Always => "always",
         }
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Option<Self>, PolicyError> {
+        let words = "`approval` to be auto, on-mutate or always";
+        optional(fields, "approval", word(&error::WRONG_VALUE, words))
     }
 }
 
@@ -78,11 +84,29 @@ impl ApprovalPolicy {
         self.publishers.iter().any(|own| own.as_str() == publisher)
             && self.tools.iter().any(|own| own.matches(id, major))
     }
+
+    pub(crate) fn read(name: &str, fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publishers = each(fields, "publishers", Publisher::parse)?;
+        let tools = each(fields, "tools", ToolPattern::parse)?;
+        let approval = ApprovalClass::read(fields)?;
+        let missing = |key: &str| {
+            let message = format!("expected `{key}` in [approval.NAME], found none");
+            error::MISSING_KEY.error(message)
+        };
+        let approval = Self {
+            name: name.to_owned(),
+            publishers: publishers.ok_or_else(|| missing("publishers"))?,
+            tools: tools.ok_or_else(|| missing("tools"))?,
+            approval: approval.ok_or_else(|| missing("approval"))?,
+        };
+        finish(fields)?;
+        check_one(&approval)?;
+        Ok(approval)
+    }
 }
 
 /// The `policy:NAME` of a contract, and what it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[non_exhaustive]
 pub struct PolicyReference {
     /// The name. The publisher's text.
     pub name: String,

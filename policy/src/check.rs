@@ -16,7 +16,7 @@ use crate::exec::ExecRule;
 use crate::partial;
 use crate::policy::Policy;
 use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
-use crate::rule::{DenyRule, Rule};
+use crate::rule::{DenyRule, Rule, RuleFallback};
 
 /// Grants and denies of a policy together.
 const MAX_RULES: usize = 4096;
@@ -256,7 +256,10 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             .expected("the id of a driver", driver)
             .hinted("a driver is named whole: `*` stands for nothing here"));
     }
-    for (key, said) in [("prefer", rule.prefer), ("fallback", rule.fallback)] {
+    for (key, said) in [
+        ("prefer", rule.prefer),
+        ("fallback", rule.fallback == RuleFallback::Bound),
+    ] {
         if said && !rule.binds() {
             return Err(error::WRONG_VALUE
                 .error(format!(
@@ -265,7 +268,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
                 .hinted("name the driver by `driver` and `driver_publisher`"));
         }
     }
-    if rule.repeats && (rule.tool.has_wildcard() || rule.driver.is_some()) {
+    if rule.fallback == RuleFallback::Repeat && (rule.tool.has_wildcard() || rule.driver.is_some())
+    {
         return Err(error::WRONG_VALUE.error("expected `fallback = \"repeat\"` in a rule about one tool and all of its drivers, found it in another",
         )
         .hinted("name one tool by `tool`, and leave out `driver`"));
@@ -292,24 +296,9 @@ fn action(rule: &Rule) -> Result<(), PolicyError> {
             .expected("`action` to be the id of an action", &action.id)
             .hinted("write it as ACTION.md does: `storage:commit`"));
     }
-    let others = [
-        ("driver", rule.driver.is_some()),
-        ("driver_publisher", rule.driver_publisher != rule.publisher),
-        ("reveal", !rule.reveal.is_empty()),
-        ("plain_http", rule.plain_http),
-        ("addresses", !rule.addresses.is_empty()),
-        ("guest_headers", !rule.guest_headers.is_empty()),
-        ("names", !rule.names.is_empty()),
-        ("result", rule.mcp_result.is_some()),
-        ("preapproved", rule.preapproved),
-        ("confirms", rule.confirms != Default::default()),
-        ("prefer", rule.prefer),
-        ("fallback", rule.fallback || rule.repeats),
-        ("partial", rule.partial),
-    ];
-    match others.into_iter().find(|(_, is_given)| *is_given) {
+    match rule.key_of_tools() {
         None => Ok(()),
-        Some((key, _)) => Err(error::NEVER_GRANTED
+        Some(key) => Err(error::NEVER_GRANTED
             .error(format!("expected no `{key}` beside `action`, found one"))
             .hinted(format!("give `{key}` in a rule that names the tool"))),
     }

@@ -21,7 +21,6 @@ const MAX_SECRET_TEXTS: usize = 256;
 
 /// The context of one call, valid by the contract's `contextSchema`.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct GivenContext {
     /// The value.
     pub value: Value,
@@ -46,7 +45,6 @@ pub struct Contexts {
 impl Contexts {
     /// Puts together what a policy gives to this pair. Empty contexts where the
     /// contract has no `contextSchema`.
-    #[must_use]
     pub fn of(
         contract: &Contract<'_>,
         implementation: &Implementation<'_>,
@@ -176,7 +174,6 @@ const MAX_SHOWN_NAMES: usize = 64;
 /// A tool that requires a context and has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("`{tool}` requires a context that the operator gives: {why}")]
-#[non_exhaustive]
 pub struct ContextLack {
     /// `id@major` of the contract.
     pub tool: String,
@@ -196,7 +193,6 @@ pub struct ContextLack {
 /// Why the context is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code")]
-#[non_exhaustive]
 pub enum ContextWhy {
     /// No `[[context]]` is for this tool, driver and principal.
     #[error("no [[context]] is for it")]

@@ -13,9 +13,10 @@ use crate::denial::{Denial, Lack, MissingGrant};
 use crate::evaluate::{Evaluated, PolicyView, parts};
 use crate::exec;
 use crate::implementation::{ASK_FROM_RISK, Contract, Declared, Implementation};
+use crate::name::{Placed, RuleId};
 use crate::partial::Partial;
 use crate::policy::Policy;
-use crate::rule::{Placed, Rule, RuleId};
+use crate::rule::Rule;
 
 /// Decides what `implementation` gets to carry out `contract`: the grant is what
 /// both declare and the policy gives, in full, or the tool is blocked; hosts and workspaces

@@ -10,8 +10,9 @@ use crate::denial::Denial;
 use crate::evaluate::{Evaluated, PolicyView, parts};
 use crate::grant::Grant;
 use crate::implementation::{self, ASK_FROM_RISK, Contract, IRREVERSIBLE_RISK, Machine};
+use crate::name::RuleId;
 use crate::partial::Partial;
-use crate::rule::{Confirmed, RuleId};
+use crate::rule::Confirmed;
 
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
@@ -54,8 +55,13 @@ pub enum Decision {
 impl Decision {
     /// The grant, unless the tool is blocked.
     pub fn grant(&self) -> Option<&Grant> {
+        self.allowed().map(|allowed| &allowed.grant)
+    }
+
+    /// What is allowed, with or without approval.
+    pub fn allowed(&self) -> Option<&Allowed> {
         match self {
-            Self::Allow(allowed) | Self::Ask(allowed, _) => Some(&allowed.grant),
+            Self::Allow(allowed) | Self::Ask(allowed, _) => Some(allowed),
             Self::Deny(_) => None,
         }
     }
@@ -63,7 +69,6 @@ impl Decision {
 
 /// A grant and how it came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Allowed {
     /// All that the sandbox gets.
     pub grant: Grant,
@@ -90,7 +95,6 @@ pub struct Allowed {
 /// Why a person must be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "reason", content = "by")]
-#[non_exhaustive]
 pub enum AskReason {
     /// The contract's `approval` is `always`.
     #[error("its contract always asks for approval")]
@@ -158,7 +162,6 @@ pub struct Effects {
 impl Effects {
     /// Those of one tool carried out by one driver, without the tools that it
     /// calls. What the driver's own `requires` adds counts.
-    #[must_use]
     pub fn of(tool: &Tool, driver: &Driver) -> Self {
         let all = tool.declaration().union(&driver.requires.capabilities);
         let mut effects = Self {
@@ -176,16 +179,11 @@ impl Effects {
             effects.approval = effects.approval.max(ApprovalClass::OnMutate);
         }
         for capability in &all {
-            match capability.class() {
-                Class::Network => {
-                    effects.network = effects.network
-                        || !implementation::narrowed(capability, &driver.egress).is_empty();
-                }
-                Class::External => effects.network = true,
-                Class::Secret => effects.secrets = true,
-                Class::Other(_) => effects.writes = true,
-                Class::Workspace | Class::Database | Class::Tool | Class::User => {}
-            }
+            let class = capability.class();
+            effects.network |= class.is_on_the_network()
+                && !implementation::narrowed(capability, &driver.egress).is_empty();
+            effects.secrets |= *class == Class::Secret;
+            effects.writes |= matches!(class, Class::Other(_));
         }
         effects
     }
@@ -202,8 +200,7 @@ impl Effects {
         }
         let is_given = |one: &&Evaluated<'_>| one.withheld.is_empty() || !one.found.is_empty();
         let mut given = evaluated.iter().filter(is_given);
-        let outside =
-            |asked: &Capability| matches!(asked.class(), Class::Network | Class::External);
+        let outside = |asked: &Capability| asked.class().is_on_the_network();
         Self {
             writes: given.any(|one| one.declared.mutates),
             network: parts(evaluated).any(|(_, asked, _)| outside(asked)),
@@ -251,7 +248,6 @@ impl Hints {
     };
 
     /// For a contract whose calls have these effects.
-    #[must_use]
     pub fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Self {
         let writes = effects.writes || effects.risk >= WRITES_RISK;
         let outside = effects.network || effects.risk >= EXTERNAL_RISK;

@@ -11,13 +11,12 @@ use crate::exec::WorkspaceAccess;
 use crate::grant::SecretPosition;
 use crate::implementation::DeclaredBy;
 use crate::implementation::UnusableDirectory;
-use crate::rule::RuleId;
+use crate::name::RuleId;
 use crate::toml_text::{PLACEHOLDER_VARIABLE, comment, list, pair, text};
 
 /// Why a tool is blocked. It names contract and driver, so that the lines that
 /// would allow it can be written from it ([`Denial::lines_to_add`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Denial {
     /// `id@major` of the contract.
     pub tool: String,
@@ -58,7 +57,6 @@ impl fmt::Display for Denial {
 
 /// A declared capability that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[non_exhaustive]
 pub struct MissingGrant {
     /// The capability, narrowed to what the driver uses.
     pub capability: Capability,
@@ -84,7 +82,6 @@ impl fmt::Display for MissingGrant {
 /// Why a declared capability is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code", content = "by")]
-#[non_exhaustive]
 pub enum Why {
     /// No rule gives it.
     #[error("no rule gives it")]
@@ -182,7 +179,6 @@ pub(crate) enum Lack {
 /// A `[[secret]]` that the driver's request can never use: each call would be refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[error("its [[secret]] allows {allowed}, and the driver's request sends it {sent}")]
-#[non_exhaustive]
 pub struct SecretMisfit {
     /// What the `[[secret]]` allows.
     pub allowed: String,
@@ -193,7 +189,6 @@ pub struct SecretMisfit {
 /// Why no `[[exec]]` lets a tool's program run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code", content = "by")]
-#[non_exhaustive]
 pub enum ExecWhy {
     /// No `[[exec]]` is for the tool.
     #[error("no [[exec]] is for it")]
@@ -246,7 +241,6 @@ pub enum ExecWhy {
 
 /// A program that may not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct ExecLack {
     /// Why.
     pub why: ExecWhy,

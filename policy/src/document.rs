@@ -4,8 +4,9 @@
 use std::fmt;
 
 use crate::error::{self, PolicyError, Refuse as _};
+use crate::fields::{Fields, list, optional, required};
 use crate::name::{Publisher, ToolPattern, matches_segments};
-use crate::toml_text::{list, pair};
+use crate::toml_text::{self, pair};
 
 /// How long a URI may be, in bytes.
 const MAX_URI_BYTES: usize = 512;
@@ -29,7 +30,6 @@ pub struct DocumentRule {
 
 impl DocumentRule {
     /// A rule about all bundles of a publisher that shows nothing.
-    #[must_use]
     pub fn new(publisher: Publisher) -> Self {
         Self {
             publisher,
@@ -50,9 +50,13 @@ impl DocumentRule {
         if self.bundle != ToolPattern::all() {
             lines.push(pair("bundle", &self.bundle.to_string()));
         }
-        let prompts = list("prompts", self.prompts.iter().map(ToString::to_string));
-        let resources = list("resources", self.resources.iter().map(ToString::to_string));
-        let (names, uris) = (list("names", &self.names), list("uris", &self.uris));
+        let prompts = toml_text::list("prompts", self.prompts.iter().map(ToString::to_string));
+        let resources =
+            toml_text::list("resources", self.resources.iter().map(ToString::to_string));
+        let (names, uris) = (
+            toml_text::list("names", &self.names),
+            toml_text::list("uris", &self.uris),
+        );
         let lists = [prompts, resources, names, uris].into_iter();
         lines.extend(lists.filter(|line| !line.ends_with("[]")));
         lines.join("\n") + "\n"
@@ -64,6 +68,19 @@ impl DocumentRule {
 
     pub(crate) fn covers_resource(&self, path: &str) -> bool {
         self.resources.iter().any(|pattern| pattern.matches(path))
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let bundle = optional(fields, "bundle", id_pattern)?;
+        Ok(Self {
+            publisher,
+            bundle: bundle.unwrap_or_else(ToolPattern::all),
+            prompts: list(fields, "prompts", id_pattern)?,
+            resources: list(fields, "resources", FilePattern::parse)?,
+            names: list(fields, "names", read_name)?,
+            uris: list(fields, "uris", read_uri)?,
+        })
     }
 }
 

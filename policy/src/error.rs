@@ -11,7 +11,7 @@ use toolward_support::report::{Code, codes};
 /// Why a policy is refused. Nothing of a refused policy holds.
 ///
 /// Its [`Display`](fmt::Display) form is one line without the hint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct PolicyError {
     code: &'static str,
     message: String,
@@ -43,11 +43,7 @@ impl Refuse for Code {
         PolicyError {
             code: self.code,
             message: message.into(),
-            hint: None,
-            table: None,
-            line: None,
-            column: None,
-            span: None,
+            ..PolicyError::default()
         }
     }
 }

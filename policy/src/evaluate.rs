@@ -9,10 +9,10 @@ use crate::denial::Why;
 use crate::grant::OnViolation;
 use crate::implementation::Machine;
 use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation};
-use crate::overlap::{hosts_overlap, overlaps};
+use crate::name::{Placed, RuleId};
 use crate::policy::Policy;
 use crate::resources::{Secret, ServiceRule, Workspace};
-use crate::rule::{Confirmed, DenyRule, Placed, Rule, RuleId};
+use crate::rule::{Confirmed, DenyRule, Rule};
 
 /// A policy as one contract and one driver see it.
 pub(crate) struct PolicyView<'a> {
@@ -102,7 +102,7 @@ impl<'a> PolicyView<'a> {
     /// What the rules that match confirm of the tool, whichever part they give.
     pub(crate) fn confirmed(&self) -> Confirmed {
         let rules = self.grants.iter().map(|placed| placed.rule.confirms);
-        rules.fold(Confirmed::default(), Confirmed::or)
+        rules.collect()
     }
 
     /// The rules that deny the whole tool.
@@ -204,16 +204,15 @@ impl<'a> PolicyView<'a> {
     }
 
     fn denial_of(&self, asked: &Capability) -> Option<&'a RuleId> {
-        let hosts: Vec<(HostPattern, _)> = if asked.class().backing() == Some(Backing::Service) {
-            self.service_hosts(asked)
-        } else {
-            Vec::new()
+        let hosts = match asked.class().backing() {
+            Some(Backing::Service) => self.service_hosts(asked),
+            _ => Vec::new(),
         };
         let about = |capability: &Capability| {
-            overlaps(capability, asked)
+            capability.overlaps(asked)
                 || capability
                     .host()
-                    .is_some_and(|denied| hosts.iter().any(|(host, _)| hosts_overlap(denied, host)))
+                    .is_some_and(|denied| hosts.iter().any(|(host, _)| denied.overlaps(host)))
         };
         self.denies
             .iter()
@@ -225,18 +224,15 @@ impl<'a> PolicyView<'a> {
     }
 
     fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
-        let unnamed = by == DeclaredBy::Driver
-            && (self.grants.iter())
-                .any(|placed| gives(&placed.rule, &self.contract, asked, mutates));
-        if unnamed {
+        let give = |by, mutates| {
+            let mut grants = self.grants_for(by);
+            grants.any(|placed| gives(&placed.rule, &self.contract, asked, mutates))
+        };
+        if by == DeclaredBy::Driver && give(DeclaredBy::Contract, mutates) {
             Why::DriverNotNamed
-        } else if mutates
-            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, false))
-        {
+        } else if mutates && give(by, false) {
             Why::OnlyReading
-        } else if !mutates
-            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, true))
-        {
+        } else if !mutates && give(by, true) {
             Why::OnlyStoring
         } else if asked.is_wildcard() {
             Why::WildcardNotWritten

@@ -42,7 +42,7 @@ fn wanted(evaluated: &[Evaluated<'_>]) -> ExecWanted {
     let mut wanted = ExecWanted::default();
     for (declared, asked, _) in parts(evaluated) {
         match asked.class() {
-            Class::Network | Class::External => wanted.network = true,
+            class if class.is_on_the_network() => wanted.network = true,
             Class::Secret if !declared.mutates => {
                 wanted.secrets.insert(asked.scope());
             }
@@ -106,7 +106,7 @@ fn capabilities(
 ) -> Result<(), ExecWhy> {
     for (declared, asked, found) in parts(evaluated) {
         match asked.class() {
-            Class::Network | Class::External => {}
+            class if class.is_on_the_network() => {}
             // Accepted by name: it counts as a change, and gives nothing.
             Class::Other(_) => {}
             Class::Secret if !declared.mutates => {
@@ -133,9 +133,7 @@ fn capabilities(
                     return Err(ExecWhy::WorkspacePart(asked.clone()));
                 }
             }
-            Class::Secret | Class::Database | Class::Tool | Class::User => {
-                return Err(ExecWhy::NotForPrograms(asked.clone()));
-            }
+            _ => return Err(ExecWhy::NotForPrograms(asked.clone())),
         }
     }
     Ok(())

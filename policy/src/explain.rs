@@ -17,12 +17,12 @@ use crate::evaluate::{Evaluated, Found, PolicyView};
 use crate::exec::ExecRule;
 use crate::grant::OnViolation;
 use crate::implementation::{Contract, DeclaredBy, Implementation};
+use crate::name::RuleId;
 use crate::partial::{Partial, Withheld};
 use crate::policy::Policy;
-use crate::rule::RuleId;
 
 /// What became of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExplainedOutcome {
     /// Calls run.
@@ -30,13 +30,13 @@ pub enum ExplainedOutcome {
     /// Calls run once a person has approved them.
     Ask,
     /// The tool is blocked.
+    #[default]
     Deny,
 }
 
 /// Why a decision is what it is. Its [`Display`](std::fmt::Display) form has several
 /// lines. Names come from bundles: show them as you show a bundle's text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `id@major` of the contract.
     pub tool: String,
@@ -86,7 +86,6 @@ pub struct Explanation {
 
 /// One part of a declaration, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Explained {
     /// The capability as declared.
     pub declared: Capability,
@@ -111,7 +110,6 @@ pub struct Explained {
 
 /// A program that runs outside the sandbox, or may not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct ExplainedProgram {
     /// Its path and arguments.
     pub command: Vec<String>,
@@ -173,22 +171,14 @@ pub fn explain(
         publisher: contract.publisher.to_owned(),
         driver: implementation.driver.id.to_string(),
         driver_publisher: implementation.publisher.to_owned(),
-        outcome: ExplainedOutcome::Deny,
-        denied_by: Vec::new(),
-        capabilities: Vec::new(),
-        without: Vec::new(),
-        ask: Vec::new(),
-        preapproved: Vec::new(),
         approval_policy: policy.approval_reference(contract.tool, contract.publisher),
         effects: own.join(request.reachable),
         on_violation: view.on_violation(),
         context: Contexts::of(contract, implementation, policy)
             .lack()
             .cloned(),
-        secrets_missing: Vec::new(),
         program: ExplainedProgram::of(&decision),
-        lines_to_add: String::new(),
-        narrower_lines: String::new(),
+        ..Explanation::default()
     };
     match decision {
         Decision::Allow(allowed) => {
@@ -256,7 +246,8 @@ fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explai
             let program = view.implementation.driver.kind == DriverKind::Exec;
             if !blocked && !program {
                 let part = decide::grant::part(view, &one.declared, asked, rules);
-                row.granted.extend(part.words());
+                row.granted
+                    .extend(part.parts().into_iter().map(|(_, words, _)| words));
             }
             if let Class::Other(_) = asked.class() {
                 row.granted = vec!["nothing: this host does not know its class".to_owned()];

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use toolward_contract::capability::{HostPattern, PathPattern};
+use toolward_contract::capability::{Class, HostPattern, PathPattern};
 
+use crate::error::{self, PolicyError};
 use crate::exec::{ExecRule, WorkspaceAccess};
+use crate::fields::{Fields, optional, word};
 
 /// All that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,27 +27,43 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// What it gives, for people.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let hosts = self.network.iter().map(ToString::to_string);
-        let workspaces = self.workspaces.iter().map(ToString::to_string);
-        let buckets = self.buckets.iter().map(ToString::to_string);
-        let secrets = self.secrets.iter().map(ToString::to_string);
-        let tools = self.tools.iter().map(|id| format!("calls of {id}"));
+    /// What it gives: the capability, in words for people, and whether it may be changed.
+    pub fn parts(&self) -> Vec<(String, String, bool)> {
+        let mut parts = Vec::new();
+        let mut add = |class: Class, scope: &dyn fmt::Display, words: String, writes: bool| {
+            parts.push((format!("{class}:{scope}"), words, writes));
+        };
+        for one in &self.network {
+            add(
+                Class::Network,
+                &one.host,
+                one.to_string(),
+                one.unsafe_methods,
+            );
+        }
+        for one in &self.workspaces {
+            add(Class::Workspace, &one.path, one.to_string(), one.write);
+        }
+        for one in &self.buckets {
+            add(Class::Database, &one.name, one.to_string(), one.write);
+        }
+        for one in &self.secrets {
+            add(Class::Secret, &one.slug, one.to_string(), one.store);
+        }
+        for id in &self.tools {
+            add(Class::Tool, id, format!("calls of {id}"), false);
+        }
         let user = self.user;
-        let user = [
-            (user.form, "forms for the person behind the caller"),
-            (user.sample, "samples of the caller's model"),
-            (user.roots, "the caller's workspace roots"),
-        ];
-        let user = user.into_iter().filter(|(given, _)| *given);
-        hosts
-            .chain(workspaces)
-            .chain(buckets)
-            .chain(secrets)
-            .chain(tools)
-            .chain(user.map(|(_, words)| words.to_owned()))
-            .collect()
+        for (given, scope, words) in [
+            (user.form, "form", "forms for the person behind the caller"),
+            (user.sample, "sample", "samples of the caller's model"),
+            (user.roots, "roots", "the caller's workspace roots"),
+        ] {
+            if given {
+                add(Class::User, &scope, words.to_owned(), false);
+            }
+        }
+        parts
     }
 
     /// Hosts that outgoing HTTP may reach.
@@ -204,6 +222,13 @@ pub enum OnViolation {
     Record,
     /// It also ends the call.
     End,
+}
+
+impl OnViolation {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Option<Self>, PolicyError> {
+        let words = "`on_violation` to be record or end";
+        optional(fields, "on_violation", word(&error::WRONG_VALUE, words))
+    }
 }
 
 impl fmt::Display for HostGrant {

@@ -53,15 +53,21 @@ pub(crate) struct Declared {
     pub(crate) asked: Vec<Capability>,
 }
 
+impl Declared {
+    fn of(capability: &Capability, mutates: bool, by: DeclaredBy, driver: &Driver) -> Self {
+        Self {
+            capability: capability.clone(),
+            mutates,
+            by,
+            asked: narrowed(capability, &driver.egress),
+        }
+    }
+}
+
 /// All that is asked for: what the contract reads, what it changes, and what
 /// the driver adds.
 pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
-    let one = |capability: &Capability, mutates, by| Declared {
-        capability: capability.clone(),
-        mutates,
-        by,
-        asked: narrowed(capability, &driver.egress),
-    };
+    let one = |capability, mutates, by| Declared::of(capability, mutates, by, driver);
     let reads = tool
         .requires
         .capabilities
@@ -91,12 +97,7 @@ pub(crate) fn implied_reads(tool: &Tool, driver: &Driver) -> Vec<Declared> {
     let reads = tool.requires.capabilities.iter();
     reads
         .filter(|capability| implied(capability, &tool.mutates))
-        .map(|capability| Declared {
-            capability: capability.clone(),
-            mutates: false,
-            by: DeclaredBy::Contract,
-            asked: narrowed(capability, &driver.egress),
-        })
+        .map(|capability| Declared::of(capability, false, DeclaredBy::Contract, driver))
         .collect()
 }
 
@@ -117,11 +118,11 @@ pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<C
     }
     let parts = egress.iter().filter_map(|used| capability.intersect(used));
     let parts: CapabilitySet = parts.collect();
-    let all = parts.clone();
-    let taken_in = |part: &Capability| {
-        all.len() <= MAX_TIDIED_PARTS && all.iter().any(|wide| wide != part && wide.covers(part))
+    let parts = match parts.len() <= MAX_TIDIED_PARTS {
+        true => parts.widest(),
+        false => parts,
     };
-    parts.into_iter().filter(|part| !taken_in(part)).collect()
+    parts.into_iter().collect()
 }
 
 /// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
@@ -152,7 +153,6 @@ pub struct UnusableDirectory {
 impl Machine {
     /// A machine whose workspaces are all usable. `os` and `arch` are as in [`std::env::consts`]; `memory_bytes` is
     /// the most that one call may have.
-    #[must_use]
     pub fn new(os: &str, arch: &str, memory_bytes: u64) -> Self {
         Self {
             os: os.to_owned(),
@@ -184,7 +184,7 @@ impl Machine {
         self
     }
 
-    pub(crate) fn runs(&self, kind: &DriverKind) -> bool {
+    pub(crate) fn runs(&self, kind: DriverKind) -> bool {
         kind.is_run() || self.kinds.contains(kind.as_str())
     }
 

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use toolward_support::fields::Kind;
+
+use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{did_you_mean, integer, number, table};
 pub use table::{LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
@@ -78,22 +82,6 @@ impl PartialEq<&str> for LimitName {
     }
 }
 
-impl serde::Serialize for LimitName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for LimitName {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let known = Self::ALL.iter().find(|name| name.as_str() == text);
-        known
-            .copied()
-            .ok_or_else(|| serde::de::Error::custom("no limit has this name"))
-    }
-}
-
 /// The operator's numbers for one limit. `None`: the host's own value. The maximum is the value itself for a limit that
 /// can't be asked for.
 pub type LimitSetting = Limit<Option<u64>>;
@@ -153,6 +141,39 @@ impl LimitSettings {
             own.maximum = setting.maximum.or(own.maximum);
         }
         self
+    }
+
+    pub(crate) fn read(field: crate::fields::Field<'_>) -> Result<Self, PolicyError> {
+        let mut settings = Self::default();
+        for (name, field) in field.named("[limits]").members()? {
+            let field = field.named(name);
+            let at = field.at.clone();
+            let mut settable = LimitName::settable_by_policy();
+            let Some(limit) = settable.find(|limit| limit.as_str() == name) else {
+                let names: Vec<&str> = LimitName::settable_by_policy()
+                    .map(LimitName::as_str)
+                    .collect();
+                let message = format!("expected the name of a limit, found {}", quoted(name));
+                let error = error::LIMIT.error(message).at(field.key_at);
+                return Err(error.hinted(did_you_mean(name, &names, "limits")));
+            };
+            let setting = match field.kind() {
+                Kind::Mapping => table(field, "a limit", |inner| {
+                    Ok(LimitSetting {
+                        default: number(inner, "default")?,
+                        maximum: number(inner, "maximum")?,
+                    })
+                })?,
+                _ => LimitSetting {
+                    default: None,
+                    maximum: Some(integer(&field)?),
+                },
+            };
+            settings
+                .set(limit, setting)
+                .map_err(|message| error::LIMIT.error(message).at(at))?;
+        }
+        Ok(settings)
     }
 }
 

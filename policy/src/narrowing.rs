@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use ipnet::IpNet;
 use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPattern};
 
 use crate::approval::ApprovalClass;
@@ -60,7 +59,7 @@ impl Policy {
                 },
         } = self;
         for placed in &self.grants {
-            if !earlier.grants().any(|known| part_of(&placed.rule, known)) {
+            if !earlier.grants().any(|known| placed.rule.narrows(known)) {
                 return wider(format_args!(
                     "{} gives something that no one grant gave",
                     placed.id
@@ -160,7 +159,8 @@ impl PolicyTables {
             approval.map(|one| format!("[approval.{}] is another", one.name)),
             exec.map(|one| format!("[[exec]] of {} is another", one.tool)),
             (!same(&self.contexts, &earlier.contexts)).then(|| others("context")),
-            (!same_services(&self.services, &earlier.services)).then(|| others("service")),
+            (!same(&spelled(&self.services), &spelled(&earlier.services)))
+                .then(|| others("service")),
             (!same(&self.shares, &earlier.shares)).then(|| others("share")),
         ];
         found.into_iter().flatten().next().map_or(Ok(()), wider)
@@ -182,99 +182,27 @@ fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
     one == other && written(one) == written(other)
 }
 
-/// [`same`], in the spelling of hosts too: plain http passes to a host without a port only.
-fn same_services(some: &[ServiceRule], others: &[ServiceRule]) -> bool {
-    let ports = |service: &ServiceRule| -> Vec<Option<u16>> {
+/// Services in the spelling of hosts too: plain http passes to a host without a port only.
+fn spelled(services: &[ServiceRule]) -> Vec<(&ServiceRule, Vec<Option<u16>>)> {
+    let ports = |service: &ServiceRule| {
         service
             .hosts
             .iter()
             .map(HostPattern::written_port)
             .collect()
     };
-    let equal = |one: &ServiceRule, other: &ServiceRule| one == other && ports(one) == ports(other);
-    some.len() == others.len()
-        && some
-            .iter()
-            .all(|one| others.iter().any(|other| equal(one, other)))
+    services
+        .iter()
+        .map(|service| (service, ports(service)))
+        .collect()
 }
 
 fn written(capabilities: &CapabilitySet) -> Vec<String> {
     capabilities.iter().map(Capability::as_written).collect()
 }
 
-/// Whether two rules are about the same tools, publishers and driver. A rule about fewer
-/// tools is another one: `preapproved` means more in a rule that names its tool.
-fn is_about_the_same(one: &Rule, other: &Rule) -> bool {
-    one.publisher == other.publisher
-        && one.tool == other.tool
-        && one.action == other.action
-        && one.driver_publisher == other.driver_publisher
-        && one.driver == other.driver
-}
-
-/// Whether a rule gives a part of what another one gives.
-fn part_of(rule: &Rule, of: &Rule) -> bool {
-    let address = |net: &IpNet| of.addresses.iter().any(|known| known.contains(net));
-    // All keys are named here, so that a new one does not compile until it is compared.
-    let Rule {
-        publisher: _,
-        tool: _,
-        action: _,
-        driver_publisher: _,
-        driver: _,
-        names: _,
-        mcp_result: _,
-        requires,
-        mutates,
-        accepts,
-        reveal,
-        plain_http,
-        addresses,
-        guest_headers,
-        approval,
-        preapproved,
-        confirms,
-        on_violation,
-        prefer,
-        fallback,
-        repeats,
-        partial,
-    } = rule;
-    is_about_the_same(rule, of)
-        && capabilities(requires, &of.requires, *plain_http)
-        && capabilities(mutates, &of.mutates, *plain_http)
-        && accepts.is_subset(&of.accepts)
-        && reveal.iter().all(|slug| of.reveal.contains(slug))
-        && (!plain_http || of.plain_http)
-        && addresses.iter().all(address)
-        && (guest_headers.iter()).all(|name| of.guest_headers.contains(name))
-        && (!preapproved || of.preapproved)
-        && confirms.and(of.confirms) == *confirms
-        && *approval >= of.approval
-        && *on_violation >= of.on_violation
-        && (!prefer || of.prefer)
-        && (!fallback || of.fallback)
-        && (!repeats || of.repeats)
-        && (!partial || of.partial)
-}
-
-/// Whether each capability is one of others, or a part of one. A host with a port is no
-/// part of the host alone where plain http passes: http at that port would be new.
-fn capabilities(some: &CapabilitySet, of: &CapabilitySet, plain_http: bool) -> bool {
-    some.iter().all(|one| {
-        if plain_http && *one.class() == Class::Network {
-            // With `:443` no plain http passes.
-            let own = one.as_written();
-            of.iter()
-                .any(|known| known == one && known.as_written() == own)
-        } else {
-            of.covers_one(one)
-        }
-    })
-}
-
 fn is_as_strict(rule: &Rule, as_this: &Rule) -> bool {
-    is_about_the_same(rule, as_this)
+    rule.is_about_the_same(as_this)
         && rule.approval >= as_this.approval
         && rule.on_violation >= as_this.on_violation
 }

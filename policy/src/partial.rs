@@ -20,27 +20,15 @@ const MAX_PARTS: usize = 1024;
 
 /// What a tool gets of its declaration, if a rule has `partial` and something is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Partial {
     /// All that is given, hosts as far as the driver uses them.
-    pub given: Vec<GivenPart>,
+    pub given: Vec<(Capability, bool)>,
     /// What is declared and not given, or not as a whole; at least one.
     pub withheld: Vec<Withheld>,
 }
 
-/// A part of a declaration that is given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GivenPart {
-    /// The capability.
-    pub capability: Capability,
-    /// Whether it may be changed.
-    pub mutates: bool,
-}
-
 /// A declared host or workspace that a tool is served without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Withheld {
     /// The capability as declared.
     pub capability: Capability,
@@ -95,10 +83,8 @@ impl Partial {
                 given: one.found.iter().map(|(part, _)| part.clone()).collect(),
             })
             .collect();
-        let given = evaluate::parts(evaluated).map(|(declared, part, _)| GivenPart {
-            capability: part.clone(),
-            mutates: declared.mutates,
-        });
+        let given = evaluate::parts(evaluated);
+        let given = given.map(|(declared, part, _)| (part.clone(), declared.mutates));
         (!withheld.is_empty()).then(|| Self {
             given: given.collect(),
             withheld,

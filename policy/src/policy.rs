@@ -11,8 +11,8 @@ use crate::context::rule::ContextSource;
 use crate::document::{DocumentAccess, DocumentRule};
 use crate::error::PolicyError;
 use crate::implementation::Contract;
-use crate::name::ToolPattern;
-use crate::rule::{DenyRule, Placed, Rule, RuleId};
+use crate::name::{Placed, RuleId, ToolPattern};
+use crate::rule::{DenyRule, Rule};
 
 pub use parts::{PolicyParts, PolicyTables};
 
@@ -49,7 +49,6 @@ pub struct Policy {
 
 impl Policy {
     /// The policy that grants nothing: every tool with a declaration is denied.
-    #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
@@ -87,7 +86,6 @@ impl Policy {
     }
 
     /// Which half of a tool's results clients of MCP are sent, as the first grant for it that sets `result` states.
-    #[must_use]
     pub fn mcp_result(&self, publisher: &str, id: &str, major: u64) -> Option<McpResult> {
         let mut grants = self.grants_about(publisher, id, major);
         grants.find_map(|rule| rule.mcp_result)

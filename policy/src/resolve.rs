@@ -4,6 +4,7 @@
 //! a claim for it counts only if the operator believes the publisher.
 
 use crate::error::{self, PolicyError, Refuse as _};
+use crate::fields::{Fields, each, list, one_or_each};
 use crate::implementation::Implementation;
 use crate::name::Publisher;
 use crate::routing::Rejection;
@@ -19,7 +20,6 @@ const MAX_ENTRIES: usize = 1024;
 
 /// Which drivers may serve tools. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ResolveTable {
     /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
     /// claims none is of the region `global`. `None` and an empty list: any.
@@ -170,6 +170,18 @@ impl ResolveTable {
         let tags = self.allowed_tags().iter().chain(&self.denied_tags);
         let mut labels = self.regions().iter().chain(tags);
         labels.try_for_each(|text| label(text).map(|_| ()))
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let denied_tags = list(fields, "denied_tags", label)?;
+        let fallback = fields.take("fallback");
+        Ok(Self {
+            region: one_or_each(fields, "region", label)?,
+            allowed_tags: each(fields, "allowed_tags", label)?,
+            denied_tags,
+            publishers: each(fields, "publishers", Publisher::parse)?,
+            fallback: fallback.map(|field| field.boolean()).transpose()?,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use toolward_contract::header;
 use toolward_support::report::Code;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{Fields, each, finish, flag, number, optional, own, required};
 use crate::grant::{SecretBinding, SecretPosition};
 use crate::name::Publisher;
 use crate::toml_text::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
@@ -34,7 +35,6 @@ pub struct Workspace {
 
 impl Workspace {
     /// A workspace that is not shared and has the host's limits.
-    #[must_use]
     pub fn new(path: PathPattern, directory: impl Into<PathBuf>) -> Self {
         Self {
             path,
@@ -49,6 +49,28 @@ impl Workspace {
     /// operator to replace.
     pub fn is_placeholder(&self) -> bool {
         self.directory.starts_with(PLACEHOLDER_DIRECTORY)
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let path = required(fields, "path", |text| {
+            PathPattern::parse(text).map_err(|message| error::WORKSPACE.error(message))
+        })?;
+        let directory = required(fields, "directory", |text| {
+            // It would be taken for a directory of that name next to the file.
+            if text.starts_with('~') || text.contains('$') {
+                return Err(error::WORKSPACE
+                    .expected("a directory", text)
+                    .hinted("write the whole path; `~` and variables stand for nothing here"));
+            }
+            Ok(text)
+        })?;
+        Ok(Self {
+            path,
+            directory: directory.into(),
+            shared: flag(fields, "shared")?,
+            max_bytes: number(fields, "max_bytes")?,
+            max_files: number(fields, "max_files")?,
+        })
     }
 }
 
@@ -81,7 +103,6 @@ pub struct Secret {
 
 impl Secret {
     /// A secret in the publisher's own space that goes out nowhere.
-    #[must_use]
     pub fn new(slug: impl Into<String>, publisher: Publisher) -> Self {
         Self {
             slug: slug.into(),
@@ -98,6 +119,59 @@ impl Secret {
             matches!(&self.source, SecretSource::Env(name) if name == PLACEHOLDER_VARIABLE);
         let host = |binding: &Arc<SecretBinding>| binding.host == PLACEHOLDER_HOST;
         variable || self.binding.as_ref().is_some_and(host)
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let slug = required(fields, "slug", own)?;
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let env = optional(fields, "env", |name| Ok(SecretSource::Env(name.to_owned())))?;
+        let file = optional(fields, "file", |name| {
+            Ok(SecretSource::File(name.to_owned()))
+        })?;
+        if env.is_some() && file.is_some() {
+            return Err(error::SECRET
+                .error("expected `env` or `file`, found both")
+                .hinted("say where the value comes from once"));
+        }
+        let origin = optional(fields, "origin", |text| read_origin(text).map(|_| text))?;
+        let header = optional(fields, "header", |text| {
+            read_header(text).map(SecretPosition::Header)
+        })?;
+        let query = optional(fields, "query", |text| {
+            read_parameter(text).map(SecretPosition::Query)
+        })?;
+        let methods: Option<Vec<String>> = each(fields, "methods", read_method)?;
+        let prefix = optional(fields, "path_prefix", read_path_prefix)?;
+        finish(fields)?;
+        if header.is_some() && query.is_some() {
+            return Err(error::SECRET
+                .error("expected `header` or `query`, found both")
+                .hinted("a secret goes out in one place"));
+        }
+        let binding = match (origin, header.or(query)) {
+            (None, None) if methods.is_none() && prefix.is_none() => None,
+            (Some(origin), Some(position)) => {
+                let methods = methods.unwrap_or_else(|| vec!["GET".to_owned(), "HEAD".to_owned()]);
+                let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+                let prefix = prefix.as_deref().unwrap_or("/");
+                let binding = SecretBinding::new(origin, &position, &methods, prefix)?;
+                Some(Arc::new(binding))
+            }
+            _ => {
+                return Err(error::SECRET
+                    .error(
+                        "expected `origin` with `header` or `query`, found one without the other, or \
+                     `methods` or `path_prefix` without them",
+                    )
+                    .hinted("leave all of them out for a secret that is only revealed"));
+            }
+        };
+        Ok(Self {
+            slug,
+            publisher,
+            source: env.or(file).unwrap_or_default(),
+            binding,
+        })
     }
 }
 
@@ -118,6 +192,16 @@ impl ServiceRule {
             .iter()
             .any(|host| host.host() == PLACEHOLDER_HOST)
     }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let name = required(fields, "name", own)?;
+        let host =
+            |text: &str| HostPattern::parse(text).map_err(|message| error::HOST.error(message));
+        let hosts = each(fields, "hosts", host)?;
+        let missing = || error::MISSING_KEY.error("expected `hosts` in [[service]], found none");
+        let hosts = hosts.ok_or_else(missing)?;
+        Ok(Self { name, hosts })
+    }
 }
 
 /// `[[share]]`: a bucket of one publisher that the tools of another open under
@@ -130,6 +214,16 @@ pub struct Share {
     pub from: Publisher,
     /// Whose tools may open it, as far as a grant gives them the bucket.
     pub to: Publisher,
+}
+
+impl Share {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        Ok(Self {
+            database: required(fields, "database", own)?,
+            from: required(fields, "from", Publisher::parse)?,
+            to: required(fields, "to", Publisher::parse)?,
+        })
+    }
 }
 
 /// Headers with credentials that a rule may let the guest set itself.

@@ -17,12 +17,12 @@ use crate::explain::Explanation;
 use crate::implementation::Machine;
 use crate::implementation::{Contract, Implementation};
 use crate::policy::Policy;
+use crate::rule::RuleFallback;
 
 pub use candidates::{Rejected, Rejection};
 
 /// A contract with its routes.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ToolRoutes<'a> {
     /// The contract.
     pub contract: Contract<'a>,
@@ -49,7 +49,6 @@ impl ToolRoutes<'_> {
 
 /// One driver that may serve a contract.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Route<'a> {
     /// The contract.
     pub contract: Contract<'a>,
@@ -71,7 +70,6 @@ pub struct Route<'a> {
 
 /// Two contracts or two drivers of one `id@major`. No host takes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DuplicateId {
     /// `tool` or `driver`.
     pub kind: &'static str,
@@ -169,7 +167,7 @@ fn repeats(contract: &Contract<'_>, decision: &Decision, policy: &Policy) -> boo
         && allowed.effects.risk < ONCE_ONLY
         && policy
             .grants()
-            .any(|rule| rule.repeats && rule.is_about(contract))
+            .any(|rule| rule.fallback == RuleFallback::Repeat && rule.is_about(contract))
 }
 
 fn unique(

@@ -6,103 +6,201 @@ use std::fmt;
 
 use ipnet::IpNet;
 use serde::Serialize;
-use toolward_contract::capability::{Capability, CapabilitySet};
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::tool::McpResult;
 
 use crate::approval::ApprovalClass;
+use crate::document;
+use crate::error::{self, PolicyError, Refuse as _};
+use crate::fields::{Fields, each, flag, list, optional, own, required};
 use crate::grant::OnViolation;
 use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
+use crate::resources;
 
-/// `[[grant]]`: what the operator is ready to give to the tools of one
-/// publisher. It gives nothing to a tool that does not declare it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// The publisher of the contract.
-    pub publisher: Publisher,
-    /// The tools; in a file, all of the publisher's by default.
-    pub tool: ToolPattern,
-    /// The action that the tools implement; `None`: whichever they do, or none. A rule with one gives
-    /// `requires` and `mutates`, and nothing else.
-    pub action: Option<RuleAction>,
-    /// The publisher of the driver; in a file, the contract's by default.
-    pub driver_publisher: Publisher,
-    /// The one driver that the rule is about; `None`: all. Only a rule that
-    /// names a driver covers what the driver's own `requires` adds.
-    pub driver: Option<String>,
+/// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and type, the key, how it is
+/// read, whether a rule with `action` may have it, and when its value gives no more than an earlier one.
+macro_rules! grant_keys {
+    ($(
+        $(#[$doc:meta])+
+        $field:ident: $type:ty = $key:literal, $read:expr, $rules:ident, $gives_no_more:expr;
+    )+) => {
+        /// `[[grant]]`: what the operator is ready to give to the tools of one
+        /// publisher. It gives nothing to a tool that does not declare it.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Rule {
+            /// The publisher of the contract.
+            pub publisher: Publisher,
+            /// The tools; in a file, all of the publisher's by default.
+            pub tool: ToolPattern,
+            /// The action that the tools implement; `None`: whichever they do, or none. A rule with one gives
+            /// `requires` and `mutates`, and nothing else.
+            pub action: Option<RuleAction>,
+            /// The publisher of the driver; in a file, the contract's by default.
+            pub driver_publisher: Publisher,
+            /// The one driver that the rule is about; `None`: all. Only a rule that
+            /// names a driver covers what the driver's own `requires` adds.
+            pub driver: Option<String>,
+            $($(#[$doc])+ pub $field: $type,)+
+        }
+
+        impl Rule {
+            /// A rule about all tools of a publisher that gives nothing.
+            pub fn new(publisher: Publisher) -> Self {
+                Self {
+                    driver_publisher: publisher.clone(),
+                    publisher,
+                    tool: ToolPattern::all(),
+                    action: None,
+                    driver: None,
+                    $($field: Default::default(),)+
+                }
+            }
+
+            pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+                let mut rule = Self::of_table(fields)?;
+                $(rule.$field = read_key(fields, $key, $read)?;)+
+                Ok(rule)
+            }
+
+            /// A key of this rule that only rules about one tool have.
+            pub(crate) fn key_of_tools(&self) -> Option<&'static str> {
+                let plain = Self::new(self.publisher.clone());
+                let keys = [
+                    ("driver", self.driver.is_some()),
+                    ("driver_publisher", self.driver_publisher != self.publisher),
+                    $(($key, $rules == OF_TOOLS && self.$field != plain.$field),)+
+                ];
+                keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+            }
+
+            /// Whether it is about the same as an earlier rule, and gives no more.
+            pub(crate) fn narrows(&self, earlier: &Self) -> bool {
+                self.is_about_the_same(earlier)
+                    && (!self.plain_http || self.has_hosts_as_written_in(earlier))
+                    $(&& holds(&self.$field, &earlier.$field, $gives_no_more))+
+            }
+        }
+    };
+}
+
+fn read_key<T>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    read: fn(&mut Fields<'_>, &'static str) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    read(fields, key)
+}
+
+fn holds<T>(now: &T, earlier: &T, gives_no_more: fn(&T, &T) -> bool) -> bool {
+    gives_no_more(now, earlier)
+}
+
+/// Any rule may have the key.
+const OF_ANY: bool = true;
+
+/// A rule with `action` covers tools without their names, and must not have the key.
+const OF_TOOLS: bool = false;
+
+grant_keys! {
     /// What may be read or called.
-    pub requires: CapabilitySet,
+    requires: CapabilitySet = "requires", |f, k| list(f, k, capability), OF_ANY, |now, of| of.covers(now);
     /// What may be changed, and therefore read, too; a secret is stored by it, not
     /// used.
-    pub mutates: CapabilitySet,
+    mutates: CapabilitySet = "mutates", |f, k| list(f, k, capability), OF_ANY, |now, of| of.covers(now);
     /// Classes that this host does not know, and whose declaration in `mutates` is
     /// accepted all the same: it counts as a change, and gives nothing.
-    pub accepts: BTreeSet<String>,
+    accepts: BTreeSet<String> = "accepts", |f, k| list(f, k, own), OF_ANY, BTreeSet::is_subset;
     /// Names of secrets in `requires` whose values the guest may read itself.
-    pub reveal: Vec<String>,
+    reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS, |now, of| are_in(now, of);
     /// Whether `http://` passes, too, to the hosts of this rule.
-    pub plain_http: bool,
+    plain_http: bool = "plain_http", flag, OF_TOOLS, bool::le;
     /// Addresses beyond global unicast that the hosts of this rule may have.
-    pub addresses: Vec<IpNet>,
+    addresses: Vec<IpNet> = "addresses", |f, k| list(f, k, resources::read_address), OF_TOOLS,
+        |now, of| now.iter().all(|net| of.iter().any(|known| known.contains(net)));
     /// Headers with credentials (`authorization`, `cookie`) that the guest may
     /// set itself, for the hosts of this rule.
-    pub guest_headers: Vec<String>,
+    guest_headers: Vec<String> = "guest_headers", |f, k| list(f, k, resources::read_guest_header), OF_TOOLS,
+        |now, of| are_in(now, of);
     /// Names that its tools may ask to be shown by over MCP, beyond those inside their
     /// publisher's own prefixes. It gives nothing else.
-    pub names: Vec<String>,
+    names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, |_, _| true;
     /// Which half of their results clients of MCP are sent; `None`: as the contract states. It gives nothing.
-    pub mcp_result: Option<McpResult>,
+    mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, |_, _| true;
     /// Raises the approval class of the tools that the rule matches.
-    pub approval: ApprovalClass,
+    approval: ApprovalClass = "approval", |f, _| Ok(ApprovalClass::read(f)?.unwrap_or_default()), OF_ANY,
+        ApprovalClass::ge;
     /// The operator's yes in writing: it stands for the person's where
     /// something is changed and up to risk 2, never for `always` and risk 3.
-    pub preapproved: bool,
+    preapproved: bool = "preapproved", flag, OF_TOOLS, bool::le;
     /// What the operator believes of what the tools say of themselves.
-    pub confirms: Confirmed,
+    confirms: Confirmed = "confirms", |f, k| list(f, k, claim), OF_TOOLS, |now, of| now.and(*of) == *now;
     /// What happens at the first attempt to go beyond the grant.
-    pub on_violation: OnViolation,
+    on_violation: OnViolation = "on_violation", |f, _| Ok(OnViolation::read(f)?.unwrap_or_default()), OF_ANY,
+        OnViolation::ge;
     /// Whether the driver of another publisher that the rule binds goes before the drivers of the
     /// contract's publisher.
-    pub prefer: bool,
-    /// Whether calls fall to that driver once another one has failed, if `[resolve]` allows
-    /// fallback at all.
-    pub fallback: bool,
-    /// Whether a call that changes something falls to the next driver also where the one before may have done it. For one
-    /// tool; it has no effect unless the contract is idempotent and its risk is below 2.
-    pub repeats: bool,
+    prefer: bool = "prefer", flag, OF_TOOLS, bool::le;
+    /// Which calls fall to the next driver once one has failed, if `[resolve]` allows fallback at all.
+    fallback: RuleFallback = "fallback", fallback, OF_TOOLS, |now, of| *now == RuleFallback::Never || now == of;
     /// Whether a tool of which the rule gives a host or workspace is served without the rest that no rule
     /// gives. Everything else that is declared is given, or the tool is blocked.
-    pub partial: bool,
+    partial: bool = "partial", flag, OF_TOOLS, bool::le;
+}
+
+/// The calls of a rule that fall to another driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RuleFallback {
+    /// None.
+    #[default]
+    Never,
+    /// To the driver of another publisher that the rule binds: calls of which the driver before has done nothing.
+    Bound,
+    /// Also calls that the driver before may have done. For one tool; it has no effect unless the contract is idempotent
+    /// and its risk is below 2.
+    Repeat,
 }
 
 impl Rule {
-    /// A rule about all tools of a publisher that gives nothing.
-    #[must_use]
-    pub fn new(publisher: Publisher) -> Self {
-        Self {
-            driver_publisher: publisher.clone(),
-            publisher,
-            tool: ToolPattern::all(),
-            action: None,
-            driver: None,
-            requires: CapabilitySet::new(),
-            mutates: CapabilitySet::new(),
-            accepts: BTreeSet::new(),
-            reveal: Vec::new(),
-            plain_http: false,
-            addresses: Vec::new(),
-            guest_headers: Vec::new(),
-            names: Vec::new(),
-            mcp_result: None,
-            approval: ApprovalClass::Auto,
-            preapproved: false,
-            confirms: Confirmed::default(),
-            on_violation: OnViolation::Record,
-            prefer: false,
-            fallback: false,
-            repeats: false,
-            partial: false,
-        }
+    /// What the rule is about.
+    fn of_table(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let tool = optional(fields, "tool", ToolPattern::parse)?;
+        let action = action(fields, &publisher)?;
+        let driver_publisher = optional(fields, "driver_publisher", Publisher::parse)?;
+        Ok(Self {
+            tool: tool.unwrap_or_else(ToolPattern::all),
+            action,
+            driver_publisher: driver_publisher.unwrap_or_else(|| publisher.clone()),
+            driver: optional(fields, "driver", own)?,
+            ..Self::new(publisher)
+        })
+    }
+
+    /// Whether two rules are about the same tools, publishers and driver. A rule about fewer
+    /// tools is another one: `preapproved` means more in a rule that names its tool.
+    pub(crate) fn is_about_the_same(&self, other: &Self) -> bool {
+        self.publisher == other.publisher
+            && self.tool == other.tool
+            && self.action == other.action
+            && self.driver_publisher == other.driver_publisher
+            && self.driver == other.driver
+    }
+
+    /// Whether an earlier rule has each host of the network with the port as written here: over plain HTTP the default
+    /// port depends on it.
+    fn has_hosts_as_written_in(&self, earlier: &Self) -> bool {
+        let sets = [
+            (&self.requires, &earlier.requires),
+            (&self.mutates, &earlier.mutates),
+        ];
+        sets.into_iter().all(|(now, of)| {
+            now.of_class(&Class::Network).all(|one| {
+                let written = one.as_written();
+                of.iter()
+                    .any(|known| known == one && known.as_written() == written)
+            })
+        })
     }
 
     /// Whether the rule is about a contract, whichever driver carries it out.
@@ -136,6 +234,60 @@ impl Rule {
     }
 }
 
+/// The action that a rule is about: its publisher's own, or that of a library.
+fn action(
+    fields: &mut Fields<'_>,
+    publisher: &Publisher,
+) -> Result<Option<RuleAction>, PolicyError> {
+    let id = optional(fields, "action", own)?;
+    let library = optional(fields, "library", Publisher::parse)?;
+    if id.is_none() && library.is_some() {
+        return Err(error::MISSING_KEY.error("expected `action` beside `library`, found none"));
+    }
+    let library = library.unwrap_or_else(|| publisher.clone());
+    Ok(id.map(|id| RuleAction { id, library }))
+}
+fn claim(text: &str) -> Result<Confirmed, PolicyError> {
+    let (idempotent, additive) = (text == "idempotent", text == "additive");
+    if idempotent || additive {
+        return Ok(Confirmed {
+            idempotent,
+            additive,
+        });
+    }
+    Err(error::WRONG_VALUE.expected("`confirms` to have idempotent or additive", text))
+}
+fn capability(text: &str) -> Result<Capability, PolicyError> {
+    Capability::parse(text).map_err(|error| {
+        error::CAPABILITY
+            .error(error.to_string())
+            .hinted("write it as contracts do: `network:api.example.com`, `workspace:/notes`")
+    })
+}
+
+fn result(text: &str) -> Result<McpResult, PolicyError> {
+    match text {
+        "structured" => Ok(McpResult::Structured),
+        "content" => Ok(McpResult::Content),
+        _ => Err(error::WRONG_VALUE.expected("`result` to be structured or content", text)),
+    }
+}
+
+fn fallback(fields: &mut Fields<'_>, key: &'static str) -> Result<RuleFallback, PolicyError> {
+    let Some(field) = fields.take(key) else {
+        return Ok(RuleFallback::Never);
+    };
+    Ok(match field.text() {
+        Ok("repeat") => RuleFallback::Repeat,
+        _ if field.boolean()? => RuleFallback::Bound,
+        _ => RuleFallback::Never,
+    })
+}
+
+fn are_in(now: &[String], of: &[String]) -> bool {
+    now.iter().all(|one| of.contains(one))
+}
+
 /// `[[deny]]`: overrides every grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenyRule {
@@ -150,13 +302,26 @@ pub struct DenyRule {
 
 impl DenyRule {
     /// A rule that denies all tools of all publishers.
-    #[must_use]
     pub fn all() -> Self {
         Self {
             publisher: None,
             tool: ToolPattern::all(),
             capabilities: None,
         }
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publisher = |text: &str| match text {
+            "*" => Ok(None),
+            name => Publisher::parse(name).map(Some),
+        };
+        let publisher = optional(fields, "publisher", publisher)?;
+        let tool = optional(fields, "tool", ToolPattern::parse)?;
+        Ok(Self {
+            publisher: publisher.flatten(),
+            tool: tool.unwrap_or_else(ToolPattern::all),
+            capabilities: each(fields, "capabilities", capability)?,
+        })
     }
 }
 
@@ -167,6 +332,15 @@ pub struct Defaults {
     pub approval: Option<ApprovalClass>,
     /// What happens at the first attempt to go beyond a grant.
     pub on_violation: Option<OnViolation>,
+}
+
+impl Defaults {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        Ok(Self {
+            approval: ApprovalClass::read(fields)?,
+            on_violation: OnViolation::read(fields)?,
+        })
+    }
 }
 
 impl fmt::Display for Rule {
@@ -268,64 +442,8 @@ impl Confirmed {
     }
 }
 
-/// Whether a rule gives or denies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleKind {
-    /// `[[grant]]`
-    Grant,
-    /// `[[deny]]`
-    Deny,
-}
-
-impl RuleKind {
-    pub(crate) fn table(self) -> &'static str {
-        match self {
-            Self::Grant => "grant",
-            Self::Deny => "deny",
-        }
+impl FromIterator<Self> for Confirmed {
+    fn from_iter<I: IntoIterator<Item = Self>>(all: I) -> Self {
+        all.into_iter().fold(Self::default(), Self::or)
     }
-}
-
-/// Names a rule to people, so that the rule that decided can be shown.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[non_exhaustive]
-pub struct RuleId {
-    /// Whether it gives or denies.
-    pub kind: RuleKind,
-    /// Its place among the rules of its kind in its source, from 1.
-    pub number: usize,
-    /// Where it comes from, a file's name for example.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The line where its table stands, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<usize>,
-    /// What it is about, in a few words.
-    pub description: String,
-}
-
-impl fmt::Display for RuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = format!("[[{}]] {}", self.kind.table(), self.number);
-        let place = written_at(&table, self.source.as_deref(), self.line);
-        write!(f, "{place}: {}", self.description)
-    }
-}
-
-/// A table with its source and line.
-pub(crate) fn written_at(table: &str, source: Option<&str>, line: Option<usize>) -> String {
-    match (source, line) {
-        (Some(source), Some(line)) => format!("{table} ({source}:{line})"),
-        (Some(source), None) => format!("{table} ({source})"),
-        (None, Some(line)) => format!("{table} (line {line})"),
-        (None, None) => table.to_owned(),
-    }
-}
-
-/// A rule and its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Placed<T> {
-    pub(crate) id: RuleId,
-    pub(crate) rule: T,
 }

@@ -127,7 +127,6 @@ pub struct SecretChoice {
 
 impl SecretChoice {
     /// Reads `env:VARIABLE@https://HOST` or `file:PATH@https://HOST`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (from, origin) = text.rsplit_once("@https://")?;
         let (source, place) = from.split_once(':')?;
@@ -142,7 +141,6 @@ impl SecretChoice {
 
 /// A choice that no declaration makes and the operator has not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum OpenChoice {
     /// The directory of the workspace with this path.
     Workspace(String),
@@ -168,7 +166,6 @@ pub enum OpenChoice {
 
 /// Suggested lines, with what is still to be chosen in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ChosenLines {
     /// Tables to append.
     pub lines: String,

@@ -267,8 +267,8 @@ impl<'n, P: Clone> Fields<'n, P> {
     }
 
     /// The fields that were not taken.
-    pub fn rest(self) -> impl Iterator<Item = &'n MappingEntry<P>> {
-        self.entries.into_iter().flatten()
+    pub fn rest(&mut self) -> impl Iterator<Item = &'n MappingEntry<P>> + use<'n, P> {
+        std::mem::take(&mut self.entries).into_iter().flatten()
     }
 
     /// A problem for each field that was not taken.

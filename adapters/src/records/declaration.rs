@@ -95,13 +95,7 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
 
 /// How calls through a driver are carried out.
 pub(crate) fn kind(driver: &DriverFacts) -> &'static str {
-    match driver.declaration.kind {
-        DriverKind::Component => "wasm_component",
-        DriverKind::Http => "http_request",
-        DriverKind::Form => "human_form",
-        DriverKind::Exec => "host_program",
-        DriverKind::Other(_) => "unbound",
-    }
+    driver.declaration.kind.record()
 }
 
 fn cost(info: &ToolFacts, driver: &DriverFacts) -> Option<Cost> {

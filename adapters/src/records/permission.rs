@@ -86,31 +86,9 @@ struct Granted {
 }
 
 fn granted(grant: &Grant) -> Granted {
-    let network = grant.network().iter();
-    let network = network.map(|one| (format!("network:{}", one.host), one.unsafe_methods));
-    let workspaces = grant.workspaces().iter();
-    let workspaces = workspaces.map(|one| (format!("workspace:{}", one.path), one.write));
-    let buckets = grant.buckets().iter();
-    let buckets = buckets.map(|one| (format!("database:{}", one.name), one.write));
-    let secrets = grant.secrets().iter();
-    let secrets = secrets.map(|one| (format!("secret:{}", one.slug), one.store));
-    let tools = grant.tools().iter().map(|id| (format!("tool:{id}"), false));
-    let user = grant.user();
-    let user = [
-        ("form", user.form),
-        ("sample", user.sample),
-        ("roots", user.roots),
-    ];
-    let user = user.into_iter().filter(|(_, given)| *given);
-    let user = user.map(|(kind, _)| (format!("user:{kind}"), false));
-    let all: Vec<(String, bool)> = network
-        .chain(workspaces)
-        .chain(buckets)
-        .chain(secrets)
-        .chain(tools)
-        .chain(user)
-        .map(|(capability, writes)| (line(&capability), writes))
-        .collect();
+    let all = grant.parts().into_iter();
+    let all = all.map(|(capability, _, writes)| (line(&capability), writes));
+    let all: Vec<(String, bool)> = all.collect();
     let writes = all.iter().filter(|(_, writes)| *writes);
     Granted {
         writes: writes.map(|(capability, _)| capability.clone()).collect(),

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolward_contract::action::{Action, Implementation, ReferenceForm};
 use toolward_contract::capability::{Capability, CapabilitySet};
-use toolward_contract::driver::{
-    CostOverride, Driver, DriverKind, DriverLimits, Implements, Transform,
-};
+use toolward_contract::driver::{CostOverride, Driver, DriverKind, Implements, Transform};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
@@ -96,7 +94,11 @@ fn implements(implementation: &Implementation) -> Value {
 /// All of DRIVER.md except prose, timeouts and retries.
 fn driver(driver: &Driver, version: Version) -> Value {
     let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
-    let (platform, limits) = (&driver.platform, &driver.limits);
+    let platform = &driver.platform;
+    // Without the time of a request.
+    let limits = driver.limits.iter();
+    let limits = limits.filter(|(name, _)| *name != "http_timeout_ms");
+    let limits = limits.map(|(name, value)| (name.to_owned(), json!(value)));
     let mut entries = Map::new();
     for (index, one) in driver.implements.iter().enumerate() {
         let key = match entries.contains_key(&key(one)) {
@@ -120,7 +122,7 @@ fn driver(driver: &Driver, version: Version) -> Value {
             "min_memory_mb": platform.min_memory_mb,
             "min_disk_mb": platform.min_disk_mb,
         },
-        "limits": limits_of(limits),
+        "limits": limits.collect::<Map<_, _>>(),
         "region": driver.region,
         "policy_tags": driver.policy_tags,
         "auth": driver.auth,
@@ -150,23 +152,6 @@ fn entry(entry: &Implements) -> Value {
         "program": program,
         "fields": entry.kind_fields,
         "metadata": entry.metadata,
-    })
-}
-
-/// Without the time of a request.
-fn limits_of(limits: &DriverLimits) -> Value {
-    json!({
-        "fuel": limits.fuel,
-        "memory_mib": limits.memory_mib,
-        "output_bytes": limits.output_bytes,
-        "stdio_bytes": limits.stdio_bytes,
-        "log_records": limits.log_records,
-        "resources": limits.resources,
-        "http_requests": limits.http_requests,
-        "http_body_bytes": limits.http_body_bytes,
-        "workspace_bytes": limits.workspace_bytes,
-        "workspace_files": limits.workspace_files,
-        "nested_calls": limits.nested_calls,
     })
 }
 
@@ -230,7 +215,7 @@ fn driver_v1(driver: &Driver, version: Version) -> Value {
     let means = match driver.kind {
         DriverKind::Http => Some(("http".to_owned(), requests(driver))),
         DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
-        DriverKind::Component | DriverKind::Form | DriverKind::Other(_) => None,
+        _ => None,
     };
     let fields = json!({
         "name": driver.name,

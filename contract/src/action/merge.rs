@@ -1,7 +1,7 @@
 //! The narrowing rules: what a contract inherits from its action, and what it must not relax (AIP-14,
 //! "Action implementation"). Finds no action.
 
-use super::{Action, ActionLookup};
+use super::{Action, Implementation};
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Position};
@@ -32,12 +32,12 @@ pub(crate) struct MergedTerms {
 /// Merges an action into a contract's claims; every widening is reported with both values.
 pub(crate) fn merge(
     claims: Claims,
-    implements: &ActionLookup,
+    implements: Option<&Option<Implementation>>,
     report: &FileReport<'_>,
 ) -> MergedTerms {
-    let Some(action) = implements.action() else {
+    let Some(Some(Implementation { action, .. })) = implements else {
         // An action that was not found may give the fields a meaning.
-        if matches!(implements, ActionLookup::Nothing) {
+        if implements.is_none() {
             refuse_alone(&claims, report);
         }
         return unmerged(claims);

@@ -27,15 +27,19 @@ enum Edition {
 
 /// The whole of an ACTION.md.
 pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
-    let mut fields = root.fields()?;
-    let edition = match fields.take("schema") {
-        Some(field) => edition(&field),
-        None => without_schema(root, &mut fields),
-    };
-    let description = shared::description(&mut fields);
-    let mut action = shared_fields(fields, edition)?;
-    action.description = Some(description?);
-    Some(action)
+    root.whole(|fields| {
+        let edition = match fields.take("schema") {
+            Some(field) => edition(&field),
+            None => without_schema(root, fields),
+        };
+        let description = shared::description(fields);
+        let action = shared_fields(fields, edition)?;
+        let description = Some(description?);
+        Some(Action {
+            description,
+            ..action
+        })
+    })
 }
 
 /// An action written inside a contract. Only the contract refers to it, so that `schema` may be left
@@ -52,9 +56,12 @@ pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
             field.and_then(|field| shared::prose(&field, 1..=2000, true))
         }
     };
-    let mut action = shared_fields(fields, edition)?;
-    action.description = description;
-    Some(action)
+    let action = shared_fields(&mut fields, edition);
+    fields.unknown();
+    Some(Action {
+        description,
+        ..action?
+    })
 }
 
 fn edition(field: &FieldReader<'_>) -> Edition {
@@ -78,34 +85,34 @@ fn without_schema(root: &FieldReader<'_>, fields: &mut MappingReader<'_>) -> Edi
 }
 
 /// All fields but `schema` and `description`.
-fn shared_fields(mut fields: MappingReader<'_>, edition: Edition) -> Option<Action> {
+fn shared_fields(fields: &mut MappingReader<'_>, edition: Edition) -> Option<Action> {
     let name = match edition {
         Edition::V1 => None,
         Edition::Unnamed => fields.read("name", |field| shared::prose(field, 1..=80, false)),
     };
-    let id = read_id(&mut fields, edition);
+    let id = read_id(fields, edition);
     let version = fields.read("version", shared::version);
-    let mutates = shared::mutates(&mut fields);
-    let requires = shared::requires(&mut fields).all();
-    let approval = shared::approval(&mut fields);
-    let risk_level = shared::risk_level(&mut fields);
-    let category = word(&mut fields, "category");
-    let verb = word(&mut fields, "verb");
-    let target_kind = word(&mut fields, "target_kind");
+    let mutates = shared::mutates(fields);
+    let approval = shared::approval(fields);
+    let risk_level = shared::risk_level(fields);
+    let category = word(fields, "category");
+    let verb = word(fields, "verb");
+    let target_kind = word(fields, "target_kind");
     if let Some(id) = &id {
         compare("verb", verb.as_ref(), id_verb(id), fields.report);
         let derived = id_target_kind(id);
         compare("target_kind", target_kind.as_ref(), derived, fields.report);
     }
-    let fires_events = events(&mut fields);
-    let implementations = implementations(&mut fields, edition);
-    let tags = shared::labels(&mut fields, "tags");
-    let examples = examples(&mut fields);
-    let metadata = fields
-        .take("metadata")
-        .map(|field| field.named("metadata").mapping());
-    fields.unknown();
     Some(Action {
+        requires: shared::requires(fields).all(),
+        fires_events: fields.or_default("fires_events", events),
+        implementations: fields
+            .or_default("implementations", |field| implementations(field, edition)),
+        tags: shared::labels(fields, "tags"),
+        examples: examples(fields),
+        metadata: fields.or_default("metadata", |field| {
+            field.clone().named("metadata").mapping()
+        }),
         id: id?,
         name,
         description: None,
@@ -113,15 +120,9 @@ fn shared_fields(mut fields: MappingReader<'_>, edition: Edition) -> Option<Acti
         mutates: mutates.map(|given| given.value).unwrap_or_default(),
         risk_level: risk_level.map_or(0, |given| given.value),
         approval: approval.map_or(Approval::Auto, |given| given.value),
-        requires,
         category: category.map(|given| given.value),
         verb: verb.map(|given| given.value),
         target_kind: target_kind.map(|given| given.value),
-        fires_events,
-        implementations,
-        tags,
-        examples,
-        metadata: metadata.unwrap_or_default(),
         body: String::new(),
     })
 }
@@ -166,29 +167,19 @@ fn compare(
     }
 }
 
-fn events(fields: &mut MappingReader<'_>) -> Vec<String> {
-    let Some(field) = fields.take("fires_events") else {
-        return Vec::new();
-    };
+fn events(field: &FieldReader<'_>) -> Vec<String> {
     let items = field.items();
     let read = |item| shared::filled(item, false);
     let events: Vec<String> = items.iter().filter_map(read).collect();
     if !events.is_empty() && events.len() == items.len() {
-        shared::without_effect(
-            "fires_events",
-            field.key_at,
-            shared::NO_EVENTS,
-            fields.report,
-        );
+        let instead = shared::NO_EVENTS;
+        shared::without_effect("fires_events", field.key_at, instead, field.report);
     }
     events
 }
 
 /// A hint without effect: the contract states what it implements.
-fn implementations(fields: &mut MappingReader<'_>, edition: Edition) -> Vec<ImplementationHint> {
-    let Some(field) = fields.take("implementations") else {
-        return Vec::new();
-    };
+fn implementations(field: &FieldReader<'_>, edition: Edition) -> Vec<ImplementationHint> {
     let items = field.items();
     let written = items.len();
     let mut hints = Vec::new();
@@ -196,20 +187,19 @@ fn implementations(fields: &mut MappingReader<'_>, edition: Edition) -> Vec<Impl
         if edition == Edition::Unnamed && matches!(item.content, Content::Text(_)) {
             continue;
         }
-        let Some(mut inner) = item.fields() else {
-            continue;
-        };
-        let kind = inner.require("kind", |field| {
-            field.word(Implementor::WORDS, &codes::WRONG_VALUE)
-        });
-        let reference = inner.require("ref", |field| shared::filled(field, false));
-        inner.unknown();
-        if let (Some(kind), Some(reference)) = (kind, reference) {
-            hints.push(ImplementationHint { kind, reference });
-        }
+        hints.extend(item.whole(|inner| {
+            let kind = inner.require("kind", |field| {
+                field.word(Implementor::WORDS, &codes::WRONG_VALUE)
+            });
+            let reference = inner.require("ref", |field| shared::filled(field, false))?;
+            Some(ImplementationHint {
+                kind: kind?,
+                reference,
+            })
+        }));
     }
     if !hints.is_empty() && hints.len() == written {
-        shared::without_effect("implementations", field.key_at, NOT_FOLLOWED, fields.report);
+        shared::without_effect("implementations", field.key_at, NOT_FOLLOWED, field.report);
     }
     hints
 }
@@ -218,15 +208,13 @@ const NOT_FOLLOWED: &str = "it is shown, and what it names is not looked for";
 
 fn examples(fields: &mut MappingReader<'_>) -> Vec<ActionExample> {
     let read = fields.items("examples").into_iter().filter_map(|item| {
-        let mut inner = item.fields()?;
-        let name = inner.require("name", |field| shared::filled(field, false));
-        let scenario = inner.require("scenario", |field| shared::filled(field, true));
-        let note = inner.read("note", |field| shared::shown_text(field, true));
-        inner.unknown();
-        Some(ActionExample {
-            name: name?,
-            scenario: scenario?,
-            note,
+        item.whole(|inner| {
+            let scenario = inner.require("scenario", |field| shared::filled(field, true));
+            Some(ActionExample {
+                note: inner.read("note", |field| shared::shown_text(field, true)),
+                name: inner.require("name", |field| shared::filled(field, false))?,
+                scenario: scenario?,
+            })
         })
     });
     read.collect()

@@ -35,7 +35,6 @@ pub struct RegistryReference {
 
 impl RegistryReference {
     /// Reads `@owner/library/action`; `None` for all else.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (owner, rest) = text.strip_prefix('@')?.split_once('/')?;
         let (library, action) = rest.rsplit_once('/')?;
@@ -59,38 +58,14 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// The action of a contract.
-pub(crate) enum ActionLookup {
-    /// Nothing: the tool stands for itself.
-    Nothing,
-    /// An action that is not known: this has been reported, or the action's document has errors.
-    Unresolved,
-    /// An action.
-    Resolved(Box<Implementation>),
-}
-
-impl ActionLookup {
-    pub(crate) fn action(&self) -> Option<&Action> {
-        match self {
-            Self::Resolved(implementation) => Some(&implementation.action),
-            Self::Nothing | Self::Unresolved => None,
-        }
-    }
-
-    pub(crate) fn into_implementation(self) -> Option<Implementation> {
-        match self {
-            Self::Resolved(implementation) => Some(*implementation),
-            Self::Nothing | Self::Unresolved => None,
-        }
-    }
-}
-
-/// The action that a contract implements, if it names a known one.
-pub(crate) fn resolve(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> ActionLookup {
-    let Some(field) = fields.take("implements").filter(|field| !field.is_null()) else {
-        return ActionLookup::Nothing;
-    };
-    let found = match &field.content {
+/// The action that a contract implements; `None` if it names none, `Some(None)` if it is not known: this has been
+/// reported, or the action's document has errors.
+pub(crate) fn resolve(
+    fields: &mut MappingReader<'_>,
+    scope: &dyn Scope,
+) -> Option<Option<Implementation>> {
+    let field = fields.take("implements").filter(|field| !field.is_null())?;
+    Some(match &field.content {
         Content::Text(text) if is_relative(text) => at_path(&field, scope),
         Content::Text(_) => by_name(&field, scope),
         Content::Mapping(_) => composed(&field, scope),
@@ -101,9 +76,6 @@ pub(crate) fn resolve(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> Acti
             );
             field.refuse(&codes::WRONG_TYPE, message)
         }
-    };
-    found.map_or(ActionLookup::Unresolved, |found| {
-        ActionLookup::Resolved(Box::new(found))
     })
 }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// The kind of thing that a capability is about. A new class is a new version of the
-/// formats, so the enum is exhaustive: the compiler lists what has to know of it.
+/// formats, so the enum is exhaustive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Outgoing HTTP: `network:host[:port]`, `network:*.host`, `network:*`
@@ -78,6 +78,10 @@ struct Row {
     /// Whether a policy may give `class:*`.
     wildcard: bool,
     backing: Option<Backing>,
+    /// Whether a call that may use it reaches the network.
+    network: bool,
+    /// Whether a tested example gets it, as a temporary one.
+    in_examples: bool,
 }
 
 impl Row {
@@ -89,6 +93,8 @@ impl Row {
             required_in: None,
             wildcard: true,
             backing: None,
+            network: false,
+            in_examples: false,
         }
     }
 
@@ -109,6 +115,16 @@ impl Row {
 
     fn one_by_one(mut self) -> Row {
         self.wildcard = false;
+        self
+    }
+
+    fn on_the_network(mut self) -> Row {
+        self.network = true;
+        self
+    }
+
+    fn in_examples(mut self) -> Row {
+        self.in_examples = true;
         self
     }
 }
@@ -133,19 +149,24 @@ impl Class {
         Some(match self {
             Class::Network => Row::new("network", ScopeForm::Host)
                 .required_in("network", AIP)
-                .in_tools_json("net"),
+                .in_tools_json("net")
+                .on_the_network(),
             Class::Workspace => Row::new("workspace", ScopeForm::Path)
                 .required_in("workspace", OURS)
                 .in_tools_json("fs")
-                .backed_by(Backing::Workspace),
+                .backed_by(Backing::Workspace)
+                .in_examples(),
             Class::Database => Row::new("database", ScopeForm::Name)
                 .required_in("database", OURS)
-                .in_tools_json("db"),
+                .in_tools_json("db")
+                .in_examples(),
             Class::Secret => Row::new("secret", ScopeForm::Slug)
                 .required_in("secrets", AIP)
                 .one_by_one()
                 .backed_by(Backing::Secret),
-            Class::External => Row::new("external", ScopeForm::Name).backed_by(Backing::Service),
+            Class::External => Row::new("external", ScopeForm::Name)
+                .backed_by(Backing::Service)
+                .on_the_network(),
             Class::Tool => Row::new("tool", ScopeForm::ToolId)
                 .required_in("tools", AIP)
                 .one_by_one(),
@@ -156,7 +177,6 @@ impl Class {
     }
 
     /// The word before the colon.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Class::Other(name) => name,
@@ -165,21 +185,28 @@ impl Class {
     }
 
     /// Whether a policy may give all of the class with one `*`.
-    #[must_use]
     pub fn allows_wildcard(&self) -> bool {
         self.row().is_none_or(|row| row.wildcard)
     }
 
     /// Whether it is known, and can be required without changing it.
-    #[must_use]
     pub fn can_be_required(&self) -> bool {
         self.row().is_some_and(|row| row.required_in.is_some())
     }
 
     /// The table of a policy that it needs besides a rule.
-    #[must_use]
     pub fn backing(&self) -> Option<Backing> {
         self.row()?.backing
+    }
+
+    /// Whether a call that may use it reaches the network.
+    pub fn is_on_the_network(&self) -> bool {
+        self.row().is_some_and(|row| row.network)
+    }
+
+    /// Whether a tested example gets it, as a temporary one.
+    pub fn is_in_examples(&self) -> bool {
+        self.row().is_some_and(|row| row.in_examples)
     }
 
     /// The fields of `requires` and their classes: first the fields of AIP.

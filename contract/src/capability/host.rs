@@ -13,42 +13,37 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const HTTPS_PORT: u16 = 443;
 
 /// The network part of a capability. No port means the default one of the scheme.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug)]
 pub struct HostPattern {
     pub(super) name: HostName,
-    /// Never 443.
-    pub(super) port: Option<u16>,
-    https: Spelling,
+    /// As written. Two spellings of one origin are equal, with and without 443.
+    written_port: Option<u16>,
 }
 
-/// Whether `:443` was written. Two spellings of one origin are equal.
-#[derive(Clone, Copy, Debug)]
-struct Spelling {
-    is_written: bool,
-}
-
-impl PartialEq for Spelling {
-    fn eq(&self, _: &Self) -> bool {
-        true
+impl PartialEq for HostPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Spelling {}
+impl Eq for HostPattern {}
 
-impl PartialOrd for Spelling {
+impl PartialOrd for HostPattern {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Spelling {
-    fn cmp(&self, _: &Self) -> Ordering {
-        Ordering::Equal
+impl Ord for HostPattern {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.name, self.port()).cmp(&(&other.name, other.port()))
     }
 }
 
-impl Hash for Spelling {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+impl Hash for HostPattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, self.port()).hash(state);
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,15 +89,11 @@ impl HostPattern {
         };
         Ok(HostPattern {
             name,
-            port: port.filter(|port| *port != HTTPS_PORT),
-            https: Spelling {
-                is_written: port == Some(HTTPS_PORT),
-            },
+            written_port: port,
         })
     }
 
     /// The host without the port, as written in a capability: `*`, `*.host`, a name or an address.
-    #[must_use]
     pub fn host(&self) -> String {
         match &self.name {
             HostName::Any => "*".to_owned(),
@@ -112,9 +103,8 @@ impl HostPattern {
     }
 
     /// The port; `None`: the default of the scheme. 443 is never written out.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
-        self.port
+        self.written_port.filter(|port| *port != HTTPS_PORT)
     }
 
     /// The port as it was written, 443 included.
@@ -127,21 +117,17 @@ impl HostPattern {
     /// assert_eq!((long.written_port(), short.written_port()), (Some(443), None));
     /// # Ok::<(), String>(())
     /// ```
-    #[must_use]
     pub fn written_port(&self) -> Option<u16> {
-        let https = self.https.is_written.then_some(HTTPS_PORT);
-        self.port.or(https)
+        self.written_port
     }
 
     /// Whether it names one host and no wildcard.
-    #[must_use]
     pub fn is_literal(&self) -> bool {
         matches!(self.name, HostName::Exact(_))
     }
 
     /// Whether a request to `host` and `port` falls under it; `default_port` is whether `port` is
     /// the one to which a pattern without a port applies (443, or 80 where plain http is allowed).
-    #[must_use]
     pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
         let host = host.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -150,41 +136,45 @@ impl HostPattern {
             HostName::Below(parent) => is_below(host, parent),
             HostName::Exact(name) => name == host,
         };
-        name && self.port.map_or(default_port, |own| own == port)
+        name && self.port().map_or(default_port, |own| own == port)
     }
 
-    pub(crate) fn covers(&self, other: &HostPattern) -> bool {
-        let name = match (&self.name, &other.name) {
+    /// Whether all that falls under `other` falls under it.
+    pub fn covers(&self, other: &HostPattern) -> bool {
+        self.covers_name(other) && self.port() == other.port()
+    }
+
+    fn covers_name(&self, other: &HostPattern) -> bool {
+        match (&self.name, &other.name) {
             (HostName::Any, _) => true,
             (_, HostName::Any) | (HostName::Exact(_), HostName::Below(_)) => false,
             (HostName::Below(a), HostName::Below(b)) => a == b || is_below(b, a),
             (HostName::Below(a), HostName::Exact(b)) => is_below(b, a),
             (HostName::Exact(a), HostName::Exact(b)) => a == b,
+        }
+    }
+
+    /// Whether a deny of this host is about `declared`. Without a port, it is denied at every port; with `:443` only
+    /// there.
+    pub fn overlaps(&self, declared: &HostPattern) -> bool {
+        let ports = match (self.written_port(), declared.port()) {
+            (None, _) => true,
+            (Some(a), Some(b)) => a == b,
+            // No port stands for the defaults of https and http.
+            (Some(a), None) => matches!(a, HTTPS_PORT | 80),
         };
-        name && self.port == other.port
+        ports && (self.covers_name(declared) || declared.covers_name(self))
     }
 
     pub(super) fn intersect(&self, other: &HostPattern) -> Option<HostPattern> {
-        let any_port = |pattern: &HostPattern| HostPattern {
-            name: pattern.name.clone(),
-            port: None,
-            https: pattern.https,
+        let name = match self.covers_name(other) {
+            true => &other.name,
+            false if other.covers_name(self) => &self.name,
+            false => return None,
         };
-        let (a, b) = (any_port(self), any_port(other));
-        let name = if a.covers(&b) {
-            b.name
-        } else if b.covers(&a) {
-            a.name
-        } else {
-            return None;
-        };
-        (self.port == other.port).then_some(HostPattern {
-            name,
-            port: self.port,
-            // If one of them is for https alone, so is the result.
-            https: Spelling {
-                is_written: self.https.is_written || other.https.is_written,
-            },
+        (self.port() == other.port()).then(|| HostPattern {
+            name: name.clone(),
+            written_port: self.written_port.or(other.written_port),
         })
     }
 }
@@ -192,7 +182,7 @@ impl HostPattern {
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.host())?;
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+        self.port().map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 

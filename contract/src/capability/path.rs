@@ -1,5 +1,6 @@
 //! Workspace scopes: virtual absolute paths, plain or with `*`. Never host paths.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A plain path stands for itself and everything below; a path with `*` for the paths it matches
@@ -68,13 +69,11 @@ impl PathPattern {
     }
 
     /// Whether it is one directory and everything below, without wildcards: what a preopen can be.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         self.below && self.segments.iter().all(|segment| !segment.contains('*'))
     }
 
     /// The longest leading directory without a wildcard: `/data` for `/data/*.csv`.
-    #[must_use]
     pub fn directory(&self) -> String {
         let literal = self
             .segments
@@ -92,20 +91,17 @@ impl PathPattern {
     }
 
     /// Whether an absolute, normalised path falls under it.
-    #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         parts(path).is_some_and(|parts| self.is_as_long(parts.len()) && self.takes_in(&parts))
     }
 
     /// Whether it matches an absolute, normalised path and everything below that.
-    #[must_use]
     pub fn matches_below(&self, path: &str) -> bool {
         self.below && self.matches(path)
     }
 
     /// Whether something below an absolute, normalised path may match: whether a walk
     /// to a match passes through the path.
-    #[must_use]
     pub fn leads_through(&self, path: &str) -> bool {
         let is_above =
             |parts: Vec<&str>| parts.len() < self.segments.len() && self.takes_in(&parts);
@@ -122,7 +118,8 @@ impl PathPattern {
         pairs.all(|(own, part)| !part.contains('*') && takes_in(own, part))
     }
 
-    pub(super) fn covers(&self, other: &PathPattern) -> bool {
+    /// Whether all that falls under `other` falls under it.
+    pub fn covers(&self, other: &PathPattern) -> bool {
         (self.below || !other.below)
             && self.is_as_long(other.segments.len())
             && self
@@ -133,6 +130,17 @@ impl PathPattern {
     }
 
     /// Under-approximates if no single pattern describes where two patterns overlap.
+    /// Whether some path may match both: a deny errs on the large side.
+    pub(super) fn overlaps(&self, other: &PathPattern) -> bool {
+        let lengths = match self.segments.len().cmp(&other.segments.len()) {
+            Ordering::Less => self.below,
+            Ordering::Equal => true,
+            Ordering::Greater => other.below,
+        };
+        let mut pairs = self.segments.iter().zip(&other.segments);
+        lengths && pairs.all(|(a, b)| meet(a, b))
+    }
+
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
         let (long, short) = if self.segments.len() >= other.segments.len() {
             (self, other)
@@ -209,4 +217,37 @@ fn takes_in(outer: &str, inner: &str) -> bool {
         }
     }
     outer.iter().skip(o).all(|&c| c == '*')
+}
+
+/// Whether some name matches both patterns, `*` standing for any letters.
+fn meet(a: &str, b: &str) -> bool {
+    if !a.contains('*') && !b.contains('*') {
+        return a == b;
+    }
+    let b: Vec<char> = b.chars().collect();
+    // reached[j]: what was read of `a` can meet the first j letters of `b`.
+    let mut reached = vec![true];
+    for letter in &b {
+        let before = reached.last() == Some(&true);
+        reached.push(before && *letter == '*');
+    }
+    for own in a.chars() {
+        let mut next: Vec<bool> = Vec::with_capacity(reached.len());
+        next.push(own == '*' && reached.first() == Some(&true));
+        for (pair, letter) in reached.windows(2).zip(&b) {
+            let (corner, above) = match pair {
+                [corner, above] => (*corner, *above),
+                _ => (false, false),
+            };
+            let left = next.last() == Some(&true);
+            // A star stands for nothing, or takes in one letter more.
+            next.push(if own == '*' || *letter == '*' {
+                above || left
+            } else {
+                own == *letter && corner
+            });
+        }
+        reached = next;
+    }
+    reached.last() == Some(&true)
 }

@@ -25,7 +25,6 @@ pub struct CapabilitySet {
 
 impl CapabilitySet {
     /// The set that grants nothing.
-    #[must_use]
     pub fn new() -> CapabilitySet {
         CapabilitySet::default()
     }
@@ -42,13 +41,11 @@ impl CapabilitySet {
     }
 
     /// Whether it grants nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
     /// How many capabilities are written in it.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -64,45 +61,44 @@ impl CapabilitySet {
     }
 
     /// Whether exactly this capability is written in it.
-    #[must_use]
     pub fn contains(&self, capability: &Capability) -> bool {
         self.members.contains(capability)
     }
 
     /// Whether one of its members covers `capability`.
-    #[must_use]
     pub fn covers_one(&self, capability: &Capability) -> bool {
         self.members.iter().any(|member| member.covers(capability))
     }
 
     /// Whether it covers every member of `other`. Every set covers the empty one.
-    #[must_use]
     pub fn covers(&self, other: &CapabilitySet) -> bool {
         other.iter().all(|member| self.covers_one(member))
     }
 
     /// The members of `other` that it does not cover.
-    #[must_use]
     pub fn missing(&self, other: &CapabilitySet) -> CapabilitySet {
         let missing = other.iter().filter(|member| !self.covers_one(member));
         missing.cloned().collect()
     }
 
     /// What either grants.
-    #[must_use]
     pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
         self.iter().chain(other.iter()).cloned().collect()
     }
 
     /// What both grant, pair by pair; members covered by others are left out.
-    #[must_use]
     pub fn intersection(&self, other: &CapabilitySet) -> CapabilitySet {
         let pairs = self
             .iter()
             .flat_map(|a| other.iter().filter_map(|b| a.intersect(b)));
-        let all: CapabilitySet = pairs.collect();
-        let others = |one: &Capability| all.iter().any(|wide| wide != one && wide.covers(one));
-        all.iter().filter(|one| !others(one)).cloned().collect()
+        pairs.collect::<CapabilitySet>().widest()
+    }
+
+    /// The members that no other member covers.
+    #[must_use]
+    pub fn widest(self) -> CapabilitySet {
+        let covered = |one: &Capability| self.iter().any(|wide| wide != one && wide.covers(one));
+        self.iter().filter(|one| !covered(one)).cloned().collect()
     }
 }
 

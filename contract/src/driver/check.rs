@@ -24,7 +24,6 @@ fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
 impl Driver {
     /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,
     /// kind. `file` names DRIVER.md in the diagnostics. Empty if the driver does not name it.
-    #[must_use]
     pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let entries = self.implements.iter();

@@ -1,9 +1,14 @@
 //! How a component carries a contract out (`metadata.component` of an entry): in which world, and
 //! by which export. Not whether the component has that export.
 
+use std::hash::{Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+use serde_json::Value;
+
 use super::DriverKind;
-use super::foreign::{self, ForeignWorld};
 use crate::codes;
+use crate::json::JsonError;
 use crate::source::{FieldReader, MappingReader};
 
 /// The world that a component is called in.
@@ -67,17 +72,14 @@ pub enum BytesForm {
 
 impl World {
     /// Reads `metadata.component`, if it is present.
-    pub(super) fn read(
-        kind: Option<&DriverKind>,
-        field: Option<&FieldReader<'_>>,
-    ) -> Option<World> {
+    pub(super) fn read(kind: Option<DriverKind>, field: Option<&FieldReader<'_>>) -> Option<World> {
         let (Some(field), Some(kind)) = (field, kind) else {
             return Some(World::default());
         };
-        if let DriverKind::Other(_) = kind {
+        if !kind.is_run() {
             return Some(World::default());
         }
-        if *kind != DriverKind::Component {
+        if kind != DriverKind::Component {
             let message = format!(
                 "expected `{}` with `kind: component` only, found it with another kind",
                 field.name
@@ -87,8 +89,8 @@ impl World {
         }
         let mut fields = field.fields()?;
         let mut words = vec![
-            (foreign::TOOLWARD, World::Toolward),
-            (foreign::WIT, World::Wit(WitCall::new(""))),
+            (TOOLWARD, World::Toolward),
+            (WIT, World::Wit(WitCall::new(""))),
         ];
         let others = ForeignWorld::registered().into_iter();
         words.extend(others.map(|world| (world.name, World::Foreign(world))));
@@ -142,7 +144,6 @@ fn choice<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T)]
 
 impl WitCall {
     /// A call of this function; arguments, result and bytes by their defaults.
-    #[must_use]
     pub fn new(export: impl Into<String>) -> Self {
         Self {
             export: export.into(),
@@ -153,7 +154,6 @@ impl WitCall {
     }
 
     /// Whether `export` can name this function of a component.
-    #[must_use]
     pub fn is_export(text: &str) -> bool {
         let kebab = |text: &str| {
             !text.is_empty()
@@ -173,5 +173,190 @@ impl WitCall {
             }
             None => kebab(text),
         }
+    }
+}
+
+/// A world of another host: its components have a function that takes and returns JSON as bytes,
+/// `func(list<u8>) -> result<list<u8>, string>`.
+#[derive(Debug)]
+pub struct ForeignWorld {
+    /// The name in DRIVER.md.
+    pub name: &'static str,
+    /// How the interfaces of that host start, whether or not a component can be called.
+    pub interfaces: &'static str,
+    /// The functions that a component must export; the first is called.
+    pub functions: &'static [&'static str],
+    /// The name of that host in JSON, and of the subcommand of `import`.
+    pub word: &'static str,
+    /// What a component of that host is, for people.
+    pub component: &'static str,
+    /// What a component of this world is, for people.
+    pub tool: &'static str,
+    /// Why other components of that host can't be used.
+    pub unusable: &'static str,
+    /// The output in what the function returned, which is hostile: it must not panic, nor return much more than it got.
+    pub output: fn(ForeignResult) -> Result<Value, ForeignError>,
+}
+
+/// What the function of a foreign world returned.
+#[derive(Debug)]
+pub enum ForeignResult {
+    /// Bytes, read as JSON.
+    Value(Result<Value, JsonError>),
+    /// An error.
+    Failed(String),
+}
+
+/// Why a call in a foreign world has no output.
+#[derive(Debug)]
+pub struct ForeignError {
+    /// The code.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// JSON text.
+    pub cause: Option<String>,
+}
+
+impl PartialEq for ForeignWorld {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ForeignWorld {}
+
+impl Hash for ForeignWorld {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+/// Why a world of another host is not known to the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignWorldError {
+    /// Its name is empty, or one of Toolward.
+    #[error("the world `{0}` has a reserved name")]
+    Reserved(&'static str),
+    /// It has no interfaces or no functions, so that it would match any component, or none could be called.
+    #[error("the world `{0}` has no interfaces or no functions")]
+    Empty(&'static str),
+    /// Another world has its name.
+    #[error("two worlds have the name `{0}`")]
+    Taken(&'static str),
+}
+
+/// The names of our worlds in DRIVER.md.
+const TOOLWARD: &str = "toolward";
+const WIT: &str = "wit";
+
+static REGISTERED: RwLock<Vec<&'static ForeignWorld>> = RwLock::new(Vec::new());
+
+impl ForeignWorld {
+    /// Makes this process know the world. Call it before any bundle is read; more than once is as good as once.
+    ///
+    /// # Errors
+    /// A reserved name, nothing that a component must export, and a name that another world has. The world is then
+    /// not known.
+    pub fn register(&'static self) -> Result<(), ForeignWorldError> {
+        if ["", TOOLWARD, WIT].contains(&self.name) {
+            return Err(ForeignWorldError::Reserved(self.name));
+        }
+        let empty = |text: &&str| text.is_empty();
+        if self.interfaces.is_empty()
+            || self.functions.is_empty()
+            || self.functions.iter().any(empty)
+        {
+            return Err(ForeignWorldError::Empty(self.name));
+        }
+        let mut known = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        match known.iter().find(|known| known.name == self.name) {
+            Some(known) if std::ptr::eq(*known, self) => {}
+            Some(_) => return Err(ForeignWorldError::Taken(self.name)),
+            None => known.push(self),
+        }
+        Ok(())
+    }
+
+    /// All that are registered.
+    pub fn registered() -> Vec<&'static Self> {
+        let known = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+
+    /// The function that is called.
+    pub fn export(&self) -> &'static str {
+        self.functions.first().copied().unwrap_or_default()
+    }
+}
+
+/// The code of an error that a component of this domain names, in the form of a code.
+pub fn domain_code(domain: &str, name: &str) -> String {
+    const LONGEST: usize = 60;
+    let form = |byte: u8| match byte.to_ascii_lowercase() {
+        byte @ (b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') => char::from(byte),
+        _ => '_',
+    };
+    let name: String = name.bytes().take(LONGEST).map(form).collect();
+    format!("{domain}:{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn world(
+        name: &'static str,
+        interfaces: &'static str,
+        functions: &'static [&'static str],
+    ) -> ForeignWorld {
+        ForeignWorld {
+            name,
+            interfaces,
+            functions,
+            word: "other",
+            component: "a module",
+            tool: "a tool",
+            unusable: "",
+            output: |_| Ok(Value::Null),
+        }
+    }
+
+    #[test]
+    fn a_world_is_registered_once_under_a_name_that_is_free() {
+        static RESERVED: [ForeignWorld; 3] = [
+            world("", "a:b/", &["f"]),
+            world("wit", "a:b/", &["f"]),
+            world("toolward", "a:b/", &["f"]),
+        ];
+        static EMPTY: [ForeignWorld; 3] = [
+            world("test-empty", "", &["f"]),
+            world("test-empty", "a:b/", &[]),
+            world("test-empty", "a:b/", &[""]),
+        ];
+        static FIRST: ForeignWorld = world("test-world", "test-host:a/", &["f"]);
+        static OTHER: ForeignWorld = world("test-world", "test-host:b/", &["f"]);
+        for refused in &RESERVED {
+            let error = ForeignWorldError::Reserved(refused.name);
+            assert_eq!(refused.register(), Err(error));
+        }
+        for refused in &EMPTY {
+            let error = ForeignWorldError::Empty("test-empty");
+            assert_eq!(refused.register(), Err(error));
+        }
+        assert_eq!(FIRST.register(), Ok(()));
+        assert_eq!(FIRST.register(), Ok(()));
+        assert_eq!(
+            OTHER.register(),
+            Err(ForeignWorldError::Taken("test-world"))
+        );
+        let known = ForeignWorld::registered();
+        assert_eq!(
+            known
+                .iter()
+                .filter(|world| world.name.starts_with("test-"))
+                .count(),
+            1
+        );
     }
 }

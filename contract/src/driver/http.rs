@@ -17,7 +17,7 @@ pub(crate) use read::header_refusal;
 pub use url::Endpoint;
 
 /// One request, with placeholders.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
@@ -46,7 +46,6 @@ pub struct HttpCall {
 
 impl HttpCall {
     /// The slugs of all secrets that the request needs.
-    #[must_use]
     pub fn secrets(&self) -> BTreeSet<&str> {
         let query = self.endpoint.query.iter();
         let placed = self.headers.iter().chain(query);
@@ -56,7 +55,6 @@ impl HttpCall {
     }
 
     /// The names of the inputs that its placeholders use.
-    #[must_use]
     pub fn inputs(&self) -> BTreeSet<&str> {
         self.names(SlotSource::Input)
     }
@@ -69,7 +67,6 @@ impl HttpCall {
     }
 
     /// The names of the members of the call's context that its placeholders use.
-    #[must_use]
     pub fn context(&self) -> BTreeSet<&str> {
         self.names(SlotSource::Context)
     }
@@ -85,9 +82,10 @@ impl HttpCall {
 }
 
 /// A request method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Method {
     /// GET
+    #[default]
     Get,
     /// HEAD
     Head,
@@ -115,21 +113,18 @@ impl Method {
     ];
 
     /// Reads a method in upper case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Method> {
         let found = Method::WORDS.iter().find(|(word, _)| *word == text);
         found.map(|(_, method)| *method)
     }
 
     /// The method in upper case.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         let found = Method::WORDS.iter().find(|(_, method)| *method == self);
         found.map_or("", |(word, _)| word)
     }
 
     /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
-    #[must_use]
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }
@@ -183,18 +178,14 @@ fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
         member.note_at_key(&codes::HTTP_ERROR_INVALID, message);
         return None;
     };
-    let mut fields = member.fields()?;
-    let code = fields.require("code", code_of);
-    let message = fields.read("message", sentence);
-    let hint = fields.read("hint", sentence);
-    let retryable = fields.boolean("retryable");
-    fields.unknown();
-    Some(StatusError {
-        status,
-        code: code?,
-        message,
-        retryable,
-        hint,
+    member.whole(|fields| {
+        Some(StatusError {
+            status,
+            message: fields.read("message", sentence),
+            retryable: fields.boolean("retryable"),
+            hint: fields.read("hint", sentence),
+            code: fields.require("code", code_of)?,
+        })
     })
 }
 

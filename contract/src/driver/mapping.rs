@@ -78,14 +78,12 @@ impl Transform {
     ];
 
     /// Reads the name of a transform.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Transform> {
         let found = Transform::ALL.iter().find(|(known, ..)| *known == name);
         found.map(|(_, transform, _)| *transform)
     }
 
     /// Its name in DRIVER.md.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.describe().0
     }
@@ -98,7 +96,6 @@ impl Transform {
     }
 
     /// The value after the transform; `None` for a value that it has no meaning for.
-    #[must_use]
     pub fn apply(self, value: &Value) -> Option<Value> {
         let text = value.as_str();
         Some(match self {
@@ -148,7 +145,6 @@ impl MappedInput {
 
 impl InputMapping {
     /// Whether it changes nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -161,7 +157,6 @@ impl InputMapping {
     }
 
     /// The first input of a call whose transform no host knows, and that transform.
-    #[must_use]
     pub fn lacks_transform(&self, input: &Value) -> Option<(&str, &str)> {
         self.entries.iter().find_map(|(_, source)| {
             let transform = source.unknown_transform.as_deref()?;
@@ -217,12 +212,10 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
             transform: None,
             unknown_transform: None,
         }),
-        Content::Mapping(_) => {
-            let mut fields = field.fields()?;
+        Content::Mapping(_) => field.whole(|fields| {
             let from = fields.require("from", |field| field.text());
             let transform = fields.take("transform");
             let transform = transform.and_then(|field| Some((field.text()?, field)));
-            fields.unknown();
             let known = transform
                 .as_ref()
                 .and_then(|(name, _)| Transform::parse(name));
@@ -232,7 +225,7 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
                 transform: known,
                 unknown_transform: unknown.map(|(name, field)| warn_of_transform(name, &field)),
             })
-        }
+        }),
         _ => {
             let message = format!(
                 "expected `{}` to be an input's name or {{from, transform}}, found {}",

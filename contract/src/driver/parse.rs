@@ -1,20 +1,21 @@
 //! DRIVER.md field by field. Not checked against contracts here.
 
-use serde_json::Map;
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
 
 use super::http::HttpDefaults;
 use super::mapping::InputMapping;
 use super::requirements::{read_auth, read_cost};
 use super::{
     Driver, DriverKind, DriverLimits, HttpCall, Implements, PlaceholderPlaces, Platform, World,
-    without_effect,
+    listed, without_effect,
 };
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed};
 use crate::front_matter::{FrontMatter, split, split_with};
 use crate::id::ToolId;
-use crate::json::MAX_SAFE_INTEGER;
 use crate::path;
 use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, FieldReader, KeyForm, MappingReader, Node, PlacedValue, nearest};
@@ -28,7 +29,6 @@ const SCHEMA: &[&str] = &["agentproto/driver/v1"];
 
 impl Driver {
     /// Reads a DRIVER.md. `file` names it in diagnostics.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         let report = FileReport::new(file);
         let parts = never_run(source).or_else(|| split(source, &report));
@@ -43,14 +43,20 @@ impl Driver {
 /// The parts of a driver of a kind that no host runs. Its keys may be integers, such as the exit codes of a command.
 fn never_run(source: &str) -> Option<FrontMatter<'_>> {
     let parts = split_with(source, KeyForm::Integers, &FileReport::new(""))?;
-    is_other(&parts.fields).then_some(parts)
+    kind_of(&parts.fields)
+        .is_some_and(|kind| !kind.is_run())
+        .then_some(parts)
 }
 
-fn is_other(root: &Node) -> bool {
-    match root.get("kind").map(|kind| &kind.content) {
-        Some(Content::Text(kind)) => DriverKind::OTHER.contains(&kind.as_str()),
-        _ => false,
+fn kind_of(root: &Node) -> Option<DriverKind> {
+    match &root.get("kind")?.content {
+        Content::Text(name) => kind_of_name(name),
+        _ => None,
     }
+}
+
+fn kind_of_name(name: &str) -> Option<DriverKind> {
+    DriverKind::declared().find(|kind| kind.as_str() == name)
 }
 
 fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
@@ -59,13 +65,17 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
             "expected the fields name, id, description, version, kind and implements, found none";
         return root.refuse(&codes::MISSING_FIELD, message);
     }
-    let mut fields = root.fields()?;
-    let never_run = is_other(root);
+    root.whole(|fields| document(fields, root, body))
+}
+
+fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) -> Option<Driver> {
+    let known = kind_of(root);
+    let never_run = known.is_some_and(|kind| !kind.is_run());
     if !never_run {
         for key in without_effect::unread() {
             fields.take(key);
         }
-        without_effect::warn(root);
+        without_effect::warn(root, known);
     }
     if let Some(spec) = fields.take("spec") {
         shared::schema(&spec, SPEC);
@@ -80,47 +90,41 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
     if let Some(schema) = schema {
         shared::schema(&schema, SCHEMA);
     }
-    let id = shared::id(&mut fields);
-    let name = shared::name(&mut fields);
-    let description = shared::description(&mut fields);
+    let id = shared::id(fields);
+    let name = shared::name(fields);
+    let description = shared::description(fields);
     let version = fields.require("version", shared::version);
     let kind = fields.require("kind", self::kind);
-    let component = component(&mut fields, kind.as_ref());
-    let egress = root.report.unbroken(|| egress(&mut fields));
+    let component = component(fields, kind);
+    let egress = root.report.unbroken(|| egress(fields));
     let network = root
         .get("network")
         .and_then(|network| network.get("egress"));
     let declares_network = network.is_some_and(|hosts| !hosts.is_null());
-    let mut defaults = HttpDefaults::read(&mut fields, kind.as_ref());
+    let mut defaults = HttpDefaults::read(fields, kind);
     let is_http = kind == Some(DriverKind::Http);
     let egress = egress.map(|egress| match is_http {
         true => defaults.egress(egress, root),
         false => egress.value,
     });
     let entries = fields.required("implements");
-    let implements = entries.map(|field| read_implements(&field, kind.as_ref(), &mut defaults));
+    let implements = entries.map(|field| read_implements(&field, kind, &mut defaults));
     defaults.reading.warn_of_old_form(root.report);
-    let (platform, mut requires) = requires(&mut fields);
-    let cost_override = read_cost(&mut fields);
-    let timeout_override = shared::milliseconds(&mut fields, "timeout_override_ms");
-    let retry_override = shared::retry_override(&mut fields);
-    let limits = limits(&mut fields);
-    let region = region(&mut fields);
-    let policy_tags = shared::labels(&mut fields, "policy_tags");
-    shared::labels(&mut fields, "tags");
+    let (platform, mut requires) = requires(fields);
+    shared::labels(fields, "tags");
     let used: CapabilitySet = defaults.reading.secrets().collect();
-    let (auth, stored) = read_auth(&mut fields, is_http.then_some(&used));
+    let (auth, stored) = read_auth(fields, is_http.then_some(&used));
     requires.capabilities.extend(used.into_iter().chain(stored));
-    let health_check = fields.take("health_check").map(|field| field.mapping());
-    let metadata = fields.mapping("metadata");
-    let kind_fields = match never_run {
-        true => fields.rest(),
-        false => {
-            fields.unknown();
-            Map::new()
-        }
-    };
     Some(Driver {
+        cost_override: read_cost(fields),
+        timeout_override: shared::milliseconds(fields, "timeout_override_ms"),
+        retry_override: shared::retry_override(fields),
+        limits: DriverLimits::read(fields),
+        region: fields.or_default("region", region),
+        policy_tags: shared::labels(fields, "policy_tags"),
+        health_check: fields.take("health_check").map(|field| field.mapping()),
+        metadata: fields.mapping("metadata"),
+        kind_fields: kind_fields(fields, never_run),
         id: id?,
         name: name?,
         description: description?,
@@ -132,54 +136,45 @@ fn driver(root: &FieldReader<'_>, body: &str) -> Option<Driver> {
         declares_network,
         requires,
         platform,
-        cost_override,
-        timeout_override,
-        retry_override,
-        limits,
-        region,
-        policy_tags,
         request_defaults: defaults.written,
         hints: defaults.hints,
         auth,
-        health_check,
-        kind_fields,
-        metadata,
         body: body.to_owned(),
         is_attachment: false,
         denied: None,
     })
 }
 
-fn kind(field: &FieldReader<'_>) -> Option<DriverKind> {
-    match field.text()? {
-        "component" => Some(DriverKind::Component),
-        "http" => Some(DriverKind::Http),
-        "form" => Some(DriverKind::Form),
-        other if DriverKind::OTHER.contains(&other) => {
-            let message = format!(
-                "expected `kind` to be component, http or form, found {other}: this host does not run the driver"
-            );
-            field.note(&codes::KIND_UNSUPPORTED, message);
-            Some(DriverKind::Other(other.to_owned()))
-        }
-        other => {
-            let message = format!(
-                "expected `kind` to be component, http, form, cli, mcp, sdk or builtin, found {other:?}"
-            );
-            let others = DriverKind::OTHER.iter().copied();
-            let near = nearest(
-                other,
-                ["component", "http", "form"].into_iter().chain(others),
-            );
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            field.note_with_hint(&codes::KIND_UNKNOWN, message, hint);
-            None
-        }
+/// The fields that only drivers of a kind have, as written, if no host runs it.
+fn kind_fields(fields: &mut MappingReader<'_>, never_run: bool) -> Map<String, Value> {
+    match never_run {
+        true => fields.rest(),
+        false => Map::new(),
     }
 }
 
-fn component(fields: &mut MappingReader<'_>, kind: Option<&DriverKind>) -> Option<String> {
-    if kind == Some(&DriverKind::Component) {
+fn kind(field: &FieldReader<'_>) -> Option<DriverKind> {
+    let found = field.text()?;
+    let Some(kind) = kind_of_name(found) else {
+        let known = listed(DriverKind::declared(), "or");
+        let message = format!("expected `kind` to be {known}, found {found:?}");
+        let near = nearest(found, DriverKind::declared().map(DriverKind::as_str));
+        let hint = near.map(|near| format!("did you mean `{near}`?"));
+        field.note_with_hint(&codes::KIND_UNKNOWN, message, hint);
+        return None;
+    };
+    if !kind.is_run() {
+        let message = format!(
+            "expected `kind` to be {}, found {found}: this host does not run the driver",
+            DriverKind::run_names("or")
+        );
+        field.note(&codes::KIND_UNSUPPORTED, message);
+    }
+    Some(kind)
+}
+
+fn component(fields: &mut MappingReader<'_>, kind: Option<DriverKind>) -> Option<String> {
+    if kind == Some(DriverKind::Component) {
         let field = fields.required("component")?;
         let found = field.text()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -209,71 +204,39 @@ fn egress(fields: &mut MappingReader<'_>) -> PlacedValue<CapabilitySet> {
         value: CapabilitySet::new(),
         at: fields.at,
     };
-    let Some(mut inner) = fields.take_fields("network") else {
-        return none;
-    };
     let read = |field: FieldReader<'_>| field.placed(scopes(&field, &Class::Network));
-    let egress = inner.take("egress").map(read);
-    inner.take("ingress").map(read);
-    inner.unknown();
+    let egress = fields.within("network", |inner| {
+        let egress = inner.take("egress").map(read);
+        inner.take("ingress").map(read);
+        egress
+    });
     egress.unwrap_or(none)
 }
 
 /// One region, or a list of them.
-fn region(fields: &mut MappingReader<'_>) -> Vec<String> {
-    match fields.take("region") {
-        Some(field) if matches!(field.content, Content::Text(_)) => {
-            shared::shown_text(&field, false).into_iter().collect()
-        }
-        Some(field) => shared::shown_texts(&field),
-        None => Vec::new(),
+fn region(field: &FieldReader<'_>) -> Vec<String> {
+    match field.content {
+        Content::Text(_) => shared::shown_text(field, false).into_iter().collect(),
+        _ => shared::shown_texts(field),
     }
 }
 
 fn requires(fields: &mut MappingReader<'_>) -> (Platform, Requires) {
-    let Some(mut inner) = fields.take_fields("requires") else {
-        return (Platform::default(), Requires::default());
-    };
-    let os = shared::labels(&mut inner, "os");
-    let arch = shared::labels(&mut inner, "arch");
-    let mut megabytes = |key| inner.integer(key, 0..=u64::from(u32::MAX));
-    let platform = Platform {
-        os,
-        arch,
-        min_disk_mb: megabytes("min_disk_mb"),
-        min_memory_mb: megabytes("min_memory_mb"),
-    };
-    let parts = requires_parts(&mut inner, Class::required());
-    inner.unknown();
-    (platform, parts.all())
-}
-
-fn limits(fields: &mut MappingReader<'_>) -> DriverLimits {
-    let Some(mut inner) = fields.take_fields("limits") else {
-        return DriverLimits::default();
-    };
-    let mut limit = |key| inner.integer(key, 1..=MAX_SAFE_INTEGER);
-    let limits = DriverLimits {
-        fuel: limit("fuel"),
-        memory_mib: limit("memory_mib"),
-        output_bytes: limit("output_bytes"),
-        stdio_bytes: limit("stdio_bytes"),
-        log_records: limit("log_records"),
-        resources: limit("resources"),
-        http_requests: limit("http_requests"),
-        http_body_bytes: limit("http_body_bytes"),
-        http_timeout_ms: limit("http_timeout_ms"),
-        workspace_bytes: limit("workspace_bytes"),
-        workspace_files: limit("workspace_files"),
-        nested_calls: limit("nested_calls"),
-    };
-    inner.unknown();
-    limits
+    const MEGABYTES: RangeInclusive<u64> = 0..=u32::MAX as u64;
+    fields.within("requires", |inner| {
+        let platform = Platform {
+            os: shared::labels(inner, "os"),
+            arch: shared::labels(inner, "arch"),
+            min_disk_mb: inner.integer("min_disk_mb", MEGABYTES),
+            min_memory_mb: inner.integer("min_memory_mb", MEGABYTES),
+        };
+        (platform, requires_parts(inner, Class::required()).all())
+    })
 }
 
 fn read_implements(
     field: &FieldReader<'_>,
-    kind: Option<&DriverKind>,
+    kind: Option<DriverKind>,
     defaults: &mut HttpDefaults,
 ) -> Vec<Implements> {
     let items = field.items();
@@ -303,10 +266,18 @@ fn read_implements(
 
 fn entry(
     item: &FieldReader<'_>,
-    kind: Option<&DriverKind>,
+    kind: Option<DriverKind>,
     defaults: &mut HttpDefaults,
 ) -> Option<Implements> {
-    let mut fields = item.fields()?;
+    item.whole(|fields| read_entry(fields, item, kind, defaults))
+}
+
+fn read_entry(
+    fields: &mut MappingReader<'_>,
+    item: &FieldReader<'_>,
+    kind: Option<DriverKind>,
+    defaults: &mut HttpDefaults,
+) -> Option<Implements> {
     let tool = fields.require("tool", |field| {
         let expected = "a contract id, or the path of a TOOL.md or its folder";
         field.text_as(&codes::TOOL_REFERENCE_INVALID, expected, |found| {
@@ -322,13 +293,9 @@ fn entry(
             Some((range, found.to_owned()))
         })
     });
-    let (drop_inputs, drop_outputs) = narrowing(&mut fields);
-    let mapping = fields
-        .take("mapping")
-        .map(|field| InputMapping::read(&field));
-    let cost_override = read_cost(&mut fields);
-    let timeout = shared::milliseconds(&mut fields, "timeout_override_ms");
-    let retry = shared::retry_override(&mut fields);
+    let (drop_inputs, drop_outputs) = fields.within("schema_narrowing", |inner| {
+        (inner.strings("drop_inputs"), inner.strings("drop_outputs"))
+    });
     let label = fields.name_of("metadata");
     let metadata = fields.take("metadata");
     let below = |name: &str| {
@@ -352,13 +319,11 @@ fn entry(
         _ => None,
     };
     let world = World::read(kind, component.as_ref());
-    let kind_fields = match kind {
-        Some(kind) if !kind.is_run() => fields.rest(),
-        _ => {
-            fields.unknown();
-            Map::new()
-        }
-    };
+    let mapping = fields.or_default("mapping", InputMapping::read);
+    let cost_override = read_cost(fields);
+    let timeout = shared::milliseconds(fields, "timeout_override_ms");
+    let retry = shared::retry_override(fields);
+    let kind_fields = kind_fields(fields, kind.is_some_and(|kind| !kind.is_run()));
     let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
         tool,
@@ -367,7 +332,7 @@ fn entry(
         version_text,
         drop_inputs,
         drop_outputs,
-        mapping: mapping.unwrap_or_default(),
+        mapping,
         cost_override,
         timeout,
         retry,
@@ -392,14 +357,4 @@ fn claimed(tool: &str) -> &str {
 pub(super) fn is_path(text: &str) -> bool {
     let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
     (names_file || path::is_relative(text)) && path::is_path(text)
-}
-
-fn narrowing(fields: &mut MappingReader<'_>) -> (Vec<String>, Vec<String>) {
-    let Some(mut inner) = fields.take_fields("schema_narrowing") else {
-        return (Vec::new(), Vec::new());
-    };
-    let inputs = inner.strings("drop_inputs");
-    let outputs = inner.strings("drop_outputs");
-    inner.unknown();
-    (inputs, outputs)
 }

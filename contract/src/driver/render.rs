@@ -66,13 +66,11 @@ pub struct RenderError {
 
 impl RenderError {
     /// Which rule was broken.
-    #[must_use]
     pub fn kind(&self) -> RenderErrorKind {
         self.kind
     }
 
     /// Stable kebab-case code.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         self.kind.code()
     }

@@ -1,4 +1,4 @@
-//! What a driver needs, and what its calls cost: platform, secrets (`auth`), `cost_override`. Nothing is logged in or
+//! What a driver needs, and what its calls cost: platform, `limits`, secrets (`auth`), `cost_override`. Nothing is logged in or
 //! counted here. Operating systems and processors have two vocabularies: AIP-30's (`darwin`, `x64`) and Rust's (`macos`,
 //! `x86_64`).
 
@@ -7,13 +7,71 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Driver, Implements};
+use super::{Driver, Implements, Work};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
+use crate::json::MAX_SAFE_INTEGER;
 use crate::shared::{self, scopes};
-use crate::source::MappingReader;
+use crate::source::{FieldReader, MappingReader};
 use crate::terms::CostClass;
 use crate::tool::Tool;
+
+/// Declares the limits that a driver may ask for. A row: its meaning, its key below `limits`, and what a driver must do for
+/// it to have an effect.
+macro_rules! driver_limits {
+    ($($(#[$doc:meta])+ $name:ident: $work:ident;)+) => {
+        /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct DriverLimits {
+            $($(#[$doc])+ pub $name: Option<u64>,)+
+        }
+
+        impl DriverLimits {
+            /// All of them, with their names.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+                [$((stringify!($name), self.$name)),+].into_iter()
+            }
+
+            /// The field of each, and what a driver must do for it to have an effect.
+            pub(super) const FIELDS: &[(&str, Work)] =
+                &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
+
+            pub(super) fn read(fields: &mut MappingReader<'_>) -> Self {
+                fields.within("limits", |inner| Self {
+                    $($name: inner.integer(stringify!($name), 1..=MAX_SAFE_INTEGER),)+
+                })
+            }
+        }
+    };
+}
+
+driver_limits! {
+    /// Fuel.
+    fuel: Code;
+    /// Memory of all linear memories together, in MiB.
+    memory_mib: Nothing;
+    /// Size of the result, in bytes.
+    output_bytes: Nothing;
+    /// Captured standard output, and as much standard error, in bytes.
+    stdio_bytes: Code;
+    /// Log records.
+    log_records: Code;
+    /// Streams, pollables and other handles at once.
+    resources: Code;
+    /// HTTP requests at once.
+    http_requests: Requests;
+    /// Size of one HTTP body, of a request or a response, in bytes.
+    http_body_bytes: Requests;
+    /// Time of one HTTP request, in milliseconds.
+    http_timeout_ms: Requests;
+    /// Bytes written below its workspaces.
+    workspace_bytes: Code;
+    /// Files made below its workspaces.
+    workspace_files: Code;
+    /// Calls of other tools.
+    nested_calls: Code;
+}
 
 /// Where a driver can run. Empty lists and `None`: anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +88,11 @@ pub struct Platform {
 
 impl Platform {
     /// Whether it runs on this operating system, named as in [`std::env::consts::OS`].
-    #[must_use]
     pub fn runs_on_os(&self, os: &str) -> bool {
         includes(&self.os, os, rust_os)
     }
 
     /// Whether it runs on this processor, named as in [`std::env::consts::ARCH`].
-    #[must_use]
     pub fn runs_on_arch(&self, arch: &str) -> bool {
         includes(&self.arch, arch, rust_arch)
     }
@@ -106,7 +162,6 @@ impl fmt::Display for Cost {
 
 impl Driver {
     /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
-    #[must_use]
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
         let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
@@ -122,23 +177,17 @@ impl Driver {
 
 /// Reads `cost_override` of a driver or of an entry.
 pub(super) fn read_cost(fields: &mut MappingReader<'_>) -> CostOverride {
-    let Some(mut inner) = fields.take_fields("cost_override") else {
-        return CostOverride::default();
-    };
-    let cost_units_per_call = inner.read("cost_units_per_call", |field| field.amount());
-    let cost_class = shared::cost_class(&mut inner);
-    let currency = inner.read("currency", |field| {
+    let currency = |field: &FieldReader<'_>| {
         field.text_as(&codes::WRONG_VALUE, "three capital letters", |found| {
             let fits = found.len() == 3 && found.chars().all(|c| c.is_ascii_uppercase());
             fits.then(|| found.to_owned())
         })
-    });
-    inner.unknown();
-    CostOverride {
-        cost_units_per_call,
-        cost_class,
-        currency,
-    }
+    };
+    fields.within("cost_override", |inner| CostOverride {
+        cost_units_per_call: inner.read("cost_units_per_call", |field| field.amount()),
+        cost_class: shared::cost_class(inner),
+        currency: inner.read("currency", currency),
+    })
 }
 
 /// The field as written, and the secrets that `auth.state.env` names. `sent`: the secrets in the requests of a
@@ -147,30 +196,26 @@ pub(super) fn read_auth(
     fields: &mut MappingReader<'_>,
     sent: Option<&CapabilitySet>,
 ) -> (Option<Map<String, Value>>, CapabilitySet) {
-    let Some(field) = fields.take("auth") else {
-        return (None, CapabilitySet::new());
-    };
-    let Some(mut inner) = field.fields() else {
-        return (None, CapabilitySet::new());
-    };
-    // SECRETS.md is for people: its path has no effect here.
-    inner.take("ref").map(|reference| reference.text());
-    // These describe a flow that this host does not have.
-    for key in ["login", "refresh", "expiry"] {
-        inner.take(key);
-    }
-    let state = inner.take_fields("state");
-    let secrets = state.map(|state| stored_secrets(state, sent));
-    inner.unknown();
-    (Some(field.mapping()), secrets.unwrap_or_default())
+    let auth = fields.read("auth", |field| {
+        let secrets = field.whole(|inner| {
+            // SECRETS.md is for people: its path has no effect here.
+            inner.take("ref").map(|reference| reference.text());
+            // These describe a flow that this host does not have.
+            for key in ["login", "refresh", "expiry"] {
+                inner.take(key);
+            }
+            Some(inner.within("state", |state| stored_secrets(state, sent)))
+        });
+        Some((Some(field.mapping()), secrets?))
+    });
+    auth.unwrap_or_default()
 }
 
 /// `auth.state`: variables, which become secrets of the same names, and files, which are not read.
-fn stored_secrets(mut state: MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
+fn stored_secrets(state: &mut MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
     let env = state.take("env");
     let secrets = env.as_ref().map(|field| scopes(field, &Class::Secret));
     state.strings("paths");
-    state.unknown();
     let secrets = secrets.into_iter().flatten();
     let secrets: CapabilitySet = secrets.filter(|secret| !secret.is_wildcard()).collect();
     if let (Some(sent), Some(field)) = (sent, &env) {

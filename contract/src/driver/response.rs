@@ -137,12 +137,10 @@ fn path(field: &FieldReader<'_>) -> Option<OutputPlace> {
 }
 
 fn response(field: &FieldReader<'_>) -> OutputPlace {
-    let Some(mut fields) = field.fields() else {
-        return OutputPlace::Whole;
-    };
+    let response = field.whole(|fields| {
     let (whole, parts) = (fields.take("pointer"), fields.take("outputs"));
     let is_mapping = |parts: &FieldReader<'_>| matches!(parts.content, Content::Mapping(_));
-    let response = match (whole, parts) {
+    match (whole, parts) {
         (Some(whole), None) => pointer(&whole).map(OutputPlace::Pointer),
         (None, Some(parts)) if is_mapping(&parts) => {
             let members = parts.members().into_iter().flatten();
@@ -156,8 +154,8 @@ fn response(field: &FieldReader<'_>) -> OutputPlace {
             );
             field.refuse(&codes::WRONG_VALUE, message)
         }
-    };
-    fields.unknown();
+    }
+    });
     response.unwrap_or_default()
 }
 
@@ -237,7 +235,6 @@ impl JsonPath {
     }
 
     /// The path as written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -59,7 +59,6 @@ pub enum SlotSource {
 
 impl SlotSource {
     /// The word in a placeholder.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             SlotSource::Input => "input",
@@ -70,7 +69,6 @@ impl SlotSource {
 
 impl TemplateSlot {
     /// The value at a path, without default.
-    #[must_use]
     pub fn new(source: SlotSource, path: Vec<String>) -> TemplateSlot {
         TemplateSlot {
             source,

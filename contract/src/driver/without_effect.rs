@@ -1,5 +1,6 @@
 //! The fields of DRIVER.md that are read and shown, and do nothing: one table, a warning for each.
 
+use super::{DriverKind, DriverLimits};
 use crate::codes;
 use crate::diagnostic::Code;
 use crate::source::{Content, Entry, FieldReader, Node};
@@ -39,32 +40,7 @@ const READ_WHOLE: &str = "responses are read whole";
 
 const NO_CODE: &str = "no code of the driver runs";
 
-/// Limits of code.
-const CODE_LIMITS: &[&str] = &[
-    "limits.fuel",
-    "limits.stdio_bytes",
-    "limits.log_records",
-    "limits.resources",
-    "limits.workspace_bytes",
-    "limits.workspace_files",
-    "limits.nested_calls",
-];
-
-const HTTP_LIMITS: &[&str] = &[
-    "limits.http_requests",
-    "limits.http_body_bytes",
-    "limits.http_timeout_ms",
-];
-
 const OWN_NAMES: &str = "the person sees the input under the contract's own names";
-
-/// Fields without effect for drivers of one kind: the kind, paths, and what holds instead.
-const FIELDS_OF_KIND: &[(&str, &[&str], &str)] = &[
-    ("http", CODE_LIMITS, NO_CODE),
-    ("form", CODE_LIMITS, NO_CODE),
-    ("form", HTTP_LIMITS, NO_CODE),
-    ("form", &["implements[].mapping"], OWN_NAMES),
-];
 
 /// Paths, in which `[]` is each item of a list; and what holds instead.
 const FIELDS: &[(&str, Why, &str)] = &[
@@ -112,14 +88,19 @@ pub(super) fn unread() -> impl Iterator<Item = &'static str> {
     FIELDS.iter().filter_map(not_run)
 }
 
+/// The fields without effect for drivers of a kind that hosts run.
+fn of_kind(kind: Option<DriverKind>) -> impl Iterator<Item = (&'static str, Why, &'static str)> {
+    let limits = DriverLimits::FIELDS.iter().copied();
+    let limits = limits.filter(move |(_, work)| kind.is_some_and(|kind| kind.row().work < *work));
+    let limits = limits.map(|(path, _)| (path, Why::Unused, NO_CODE));
+    let mapping = ("implements[].mapping", Why::Unused, OWN_NAMES);
+    limits.chain((kind == Some(DriverKind::Form)).then_some(mapping))
+}
+
 /// Warns of each that is present.
-pub(super) fn warn(root: &FieldReader<'_>) {
-    let kind = root.get("kind").map(|kind| &kind.content);
-    let is_kind = |own: &str| matches!(kind, Some(Content::Text(kind)) if kind == own);
-    let of_kind = FIELDS_OF_KIND.iter().filter(|(own, ..)| is_kind(own));
-    let of_kind = of_kind
-        .flat_map(|(_, paths, instead)| paths.iter().map(|path| (*path, Why::Unused, *instead)));
-    for (path, why, instead) in FIELDS.iter().copied().chain(of_kind) {
+pub(super) fn warn(root: &FieldReader<'_>, kind: Option<DriverKind>) {
+    let kind = kind.filter(|kind| kind.is_run());
+    for (path, why, instead) in FIELDS.iter().copied().chain(of_kind(kind)) {
         let mut found = Vec::new();
         find(root.node, path, "", &mut found);
         for (entry, name) in found {
@@ -215,11 +196,12 @@ mod tests {
                 "{head}kind: {kind}\n{limit}implements:\n  - {{ tool: a.b, version: 1.x{mapping} }}\n---\n"
             ),
         };
-        for (kind, paths, instead) in FIELDS_OF_KIND {
-            for path in *paths {
+        for (kind, count) in [(DriverKind::Http, 7), (DriverKind::Form, 11)] {
+            assert_eq!(of_kind(Some(kind)).count(), count);
+            for (path, _, instead) in of_kind(Some(kind)) {
                 let source = match path.strip_prefix("limits.") {
-                    Some(limit) => of(kind, "", &format!("limits: {{ {limit}: 5 }}\n")),
-                    None => of(kind, ", mapping: { a: b }", ""),
+                    Some(limit) => of(kind.as_str(), "", &format!("limits: {{ {limit}: 5 }}\n")),
+                    None => of(kind.as_str(), ", mapping: { a: b }", ""),
                 };
                 let parsed = Driver::parse("DRIVER.md", &source);
                 let found = &parsed.diagnostics;

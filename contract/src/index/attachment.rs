@@ -12,8 +12,8 @@ use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     BodyTemplate, CostOverride, DeniedTransport, Driver, DriverKind, DriverLimits, Endpoint,
-    HttpCall, Implements, InputMapping, Method, OutputPlace, PlaceholderPlaces, Platform, Program,
-    SlotSource, Template, TemplatePart, World, header_refusal, unplaced,
+    HttpCall, Implements, InputMapping, Method, PlaceholderPlaces, Platform, Program, SlotSource,
+    Template, TemplatePart, World, header_refusal, unplaced,
 };
 use crate::tool::{Requires, Tool};
 
@@ -28,7 +28,6 @@ impl IndexEntry {
     /// # Errors
     /// One `transport-…` warning: what the transport needs can't be had safely, or is not declared.
     /// The attachment is denied, the tool has no driver.
-    #[must_use]
     pub fn driver(&self, contract: &Tool, file: &str) -> Option<Result<Driver, Diagnostic>> {
         let made = match &self.transport {
             Transport::Component { .. } => return None,
@@ -65,7 +64,6 @@ fn ungrantable(entry: &IndexEntry) -> Refusal {
 impl IndexEntry {
     /// The driver of a transport that [`IndexEntry::driver`] denied with `why`: it serves no call, and holds the reason.
     /// `None` for a component, and if npm can't read the contract's version.
-    #[must_use]
     pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
         let kind = match &self.transport {
             Transport::Component { .. } => return None,
@@ -119,12 +117,8 @@ fn attach(
         method,
         headers,
         body: method.sends_input().then(BodyTemplate::whole),
-        response: OutputPlace::Whole,
-        idempotency_key_header: None,
-        errors: Vec::new(),
-        retry_statuses: None,
-        timeout: None,
         secrets_by_policy,
+        ..HttpCall::default()
     };
     let inputs = entry.input_schema.shape();
     if let Some(name) = unplaced(&call, &InputMapping::default(), &[], &inputs) {

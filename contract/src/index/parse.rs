@@ -17,7 +17,6 @@ use crate::{SchemaScope, Scope};
 
 impl Index {
     /// Reads a tools.json. `file` names it in diagnostics; `scope` knows the bundle's `schema:` documents.
-    #[must_use]
     pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
         let report = FileReport::new(file);
         let source = without_mark_bytes(source);
@@ -77,7 +76,16 @@ fn index(root: &FieldReader<'_>, scope: &dyn Scope) -> Option<Index> {
 }
 
 fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<IndexEntry> {
-    let mut fields = item.foreign()?;
+    item.foreign()?
+        .whole(|fields| read_entry(fields, item.at, version, scope))
+}
+
+fn read_entry(
+    fields: &mut MappingReader<'_>,
+    at: Position,
+    version: u32,
+    scope: &dyn Scope,
+) -> Option<IndexEntry> {
     let id = fields.require("id", |field| {
         let found = field.text()?;
         let read = match version {
@@ -88,9 +96,9 @@ fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<Inde
         read.map_err(refuse).ok()
     });
     let major = (version > 1).then(|| fields.integer("major", 0..=json::MAX_SAFE_INTEGER));
-    let description = shared::description(&mut fields);
+    let description = shared::description(fields);
     let transport = fields.require("transport", |field| read_transport(field, version));
-    let schema_refs = schema_refs(&mut fields, version, scope);
+    let schema_refs = schema_refs(fields, version, scope);
     let named = NamedSchemas {
         scope,
         refs: &schema_refs,
@@ -100,7 +108,7 @@ fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<Inde
     let result_schema = schema("result_schema");
     let mut capabilities = CapabilitySet::new();
     let mut ungrantable = Vec::new();
-    each(&mut fields, "capabilities", |found| {
+    each(fields, "capabilities", |found| {
         match parse_family(found) {
             Ok(capability) => capabilities.insert(capability),
             Err(_) if version == 1 => ungrantable.push(found.to_owned()),
@@ -110,14 +118,13 @@ fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<Inde
         Ok(())
     });
     let mut secrets = Vec::new();
-    each(&mut fields, "secrets", |found| {
+    each(fields, "secrets", |found| {
         Capability::of(Class::Secret, found).map(|_| secrets.push(found.to_owned()))
     });
-    let budget = budget(&mut fields);
-    let requires_confirmation = fields.boolean("requires_confirmation").unwrap_or(false);
-    let tags = tags(&mut fields);
-    fields.unknown();
     Some(IndexEntry {
+        budget: fields.or_default("budget", budget),
+        requires_confirmation: fields.boolean("requires_confirmation").unwrap_or(false),
+        tags: fields.or_default("observability", tags),
         id: id?,
         major: major.flatten(),
         description: description?,
@@ -128,10 +135,7 @@ fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<Inde
         capabilities,
         ungrantable,
         secrets,
-        budget,
-        requires_confirmation,
-        tags,
-        at: item.at,
+        at,
     })
 }
 
@@ -152,29 +156,23 @@ fn each(
     }
 }
 
-fn budget(fields: &mut MappingReader<'_>) -> Map<String, Value> {
-    let Some(field) = fields.take("budget") else {
+fn budget(field: &FieldReader<'_>) -> Map<String, Value> {
+    let Some(inner) = field.foreign() else {
         return Map::new();
     };
-    let Some(mut inner) = field.foreign() else {
-        return Map::new();
-    };
-    inner.integer("tokens", 0..=json::MAX_SAFE_INTEGER);
-    inner.take("usd").map(|field| field.amount());
-    inner.unknown();
+    inner.whole(|inner| {
+        inner.integer("tokens", 0..=json::MAX_SAFE_INTEGER);
+        inner.take("usd").map(|field| field.amount())
+    });
     let mut budget = field.mapping();
     budget.retain(|_, hint| !hint.is_null());
     budget
 }
 
-fn tags(fields: &mut MappingReader<'_>) -> Vec<String> {
-    let inner = fields.take("observability");
-    let Some(mut inner) = inner.and_then(|field| field.foreign()) else {
-        return Vec::new();
-    };
-    let tags = shared::labels(&mut inner, "tags");
-    inner.unknown();
-    tags
+fn tags(field: &FieldReader<'_>) -> Vec<String> {
+    let tags = field.foreign();
+    let tags = tags.map(|inner| inner.whole(|inner| shared::labels(inner, "tags")));
+    tags.unwrap_or_default()
 }
 
 /// Names of one entry: each is looked up and compiled.

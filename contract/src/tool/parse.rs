@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::metadata::ToolMetadata;
-use super::{Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample};
+use super::{
+    Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample, ToolMetadata,
+};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
@@ -15,7 +16,6 @@ use crate::source::{Content, FieldReader, MappingReader, Node, PlacedValue, Spel
 
 impl Tool {
     /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
-    #[must_use]
     pub fn parse(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
         let report = FileReport::new(file);
         let tool = split(source, &report).and_then(|parts| {
@@ -51,73 +51,75 @@ pub(super) fn contract(
         return root.refuse(&codes::MISSING_FIELD, message);
     }
     let fields = root.fields()?.spelled(spelling);
-    let mut fields = match spelling {
+    let fields = match spelling {
         // An object of JavaScript, in which null stands for an absent member.
         Spelling::Camel => fields.null_is_absent(),
         Spelling::Snake => fields,
     };
-    foreign(&mut fields);
+    fields.whole(|fields| read(fields, root, body, scope))
+}
+
+fn read(
+    fields: &mut MappingReader<'_>,
+    root: &FieldReader<'_>,
+    body: &str,
+    scope: &dyn Scope,
+) -> Option<Tool> {
+    let spelling = fields.spelling();
+    foreign(fields);
     if let Some(field) = fields.take("schema") {
         shared::schema(&field, &["agentproto/tool/v1"]);
     }
 
-    let id = shared::id(&mut fields);
+    let id = shared::id(fields);
     // `defineTool` makes both optional.
     let name = match (spelling, root.get("name")) {
         (Spelling::Camel, None) => id.as_ref().map(ToString::to_string),
-        _ => shared::name(&mut fields),
+        _ => shared::name(fields),
     };
-    let description = shared::description(&mut fields);
+    let description = shared::description(fields);
     let version = match (spelling, root.get("version")) {
         (Spelling::Camel, None) => Some(semver::Version::new(1, 0, 0)),
         _ => fields.require("version", shared::version),
     };
-    let (inputs, outputs) = schemas(&mut fields, scope);
+    let (inputs, outputs) = schemas(fields, scope);
 
-    let idempotent = fields.boolean("idempotent");
-    let mut metadata = ToolMetadata::take(&mut fields);
-    let claims = claims(&mut fields, &mut metadata);
+    let mut metadata = ToolMetadata::take(fields);
+    let claims = claims(fields, &mut metadata);
     let written = claims.approval.as_ref();
     let written_auto = written
         .filter(|given| given.value == Approval::Auto)
         .map(|given| given.at);
-    let implements = action::resolve(&mut fields, scope);
-    let merged = action::merge(claims, &implements, root.report);
+    let implements = action::resolve(fields, scope);
+    let merged = action::merge(claims, implements.as_ref(), root.report);
     let approval = stricter_approval(&merged, written_auto, spelling, root.report);
 
-    let cost_class = shared::cost_class(&mut fields).unwrap_or_default();
-    let timeout = shared::milliseconds(&mut fields, "timeout_ms");
-    let retry = shared::retry(&mut fields);
     let default_implementation = fields.take("default_implementation");
     let default_implementation = default_implementation.filter(|field| !field.is_null());
     let default_implementation = default_implementation.and_then(|field| field.string());
-    let driver_constraints = constraints(&mut fields);
-    let tags = shared::labels(&mut fields, "tags");
-    let context_schema = context_schema(&mut fields, metadata.context_schema, scope);
-    let examples = examples(&mut fields, inputs.as_ref(), outputs.as_ref());
-    fields.unknown();
+    let timeout = shared::milliseconds(fields, "timeout_ms");
 
     Some(Tool {
+        idempotent: fields.boolean("idempotent").unwrap_or(false),
+        cost_class: shared::cost_class(fields).unwrap_or_default(),
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
+        retry: shared::retry(fields),
+        driver_constraints: constraints(fields),
+        tags: shared::labels(fields, "tags"),
+        context_schema: context_schema(fields, metadata.context_schema, scope),
+        examples: examples(fields, inputs.as_ref(), outputs.as_ref()),
         id: id?,
         name: name?,
         description: description?,
         version: version?,
         inputs: inputs?,
         outputs: outputs?,
-        context_schema,
-        idempotent: idempotent.unwrap_or(false),
         mutates: merged.mutates,
         requires: merged.requires,
         approval,
         risk_level: merged.risk_level,
-        cost_class,
-        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
-        retry,
         default_implementation,
-        implements: implements.into_implementation(),
-        driver_constraints,
-        tags,
-        examples,
+        implements: implements.flatten(),
         metadata: metadata.all,
         mcp_name: metadata.mcp_name,
         mcp_result: metadata.mcp_result,
@@ -224,15 +226,7 @@ fn given_texts(
 const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component"];
 
 fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
-    let Some(mut inner) = fields.take_fields("driver_constraints") else {
-        return DriverConstraints::default();
-    };
-    let at = inner.at;
-    inner = inner.spelled(fields.spelling());
-    let mut kinds = |key: &'static str| {
-        let Some(field) = inner.take(key) else {
-            return Vec::new();
-        };
+    let kinds = |field: &FieldReader<'_>| -> Vec<String> {
         let named = field.texts();
         for (kind, at) in named.iter().filter(|(kind, _)| !KINDS.contains(kind)) {
             let (name, known) = (&field.name, KINDS.join(", "));
@@ -244,17 +238,22 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
         }
         named.into_iter().map(|(kind, _)| kind.to_owned()).collect()
     };
-    let constraints = DriverConstraints {
-        forbid: kinds("forbid"),
-        require_kind: kinds("require_kind"),
-    };
-    inner.unknown();
+    let (constraints, at) = fields.within("driver_constraints", |inner| {
+        let constraints = DriverConstraints {
+            forbid: inner.or_default("forbid", kinds),
+            require_kind: inner.or_default("require_kind", kinds),
+        };
+        (constraints, Some(inner.at))
+    });
     let required = &constraints.require_kind;
     // A component also counts as `sdk`, so an `sdk` requirement may be met by one.
     let possible = |kind: &String| {
         constraints.permits(kind) || (kind == "sdk" && constraints.permits("component"))
     };
-    if !required.is_empty() && !required.iter().any(possible) {
+    if let Some(at) = at
+        && !required.is_empty()
+        && !required.iter().any(possible)
+    {
         let message = format!(
             "expected some permitted kind, found {} both required and forbidden",
             required.join(", ")
@@ -375,33 +374,30 @@ fn examples(
 ) -> Vec<ToolExample> {
     let mut examples: Vec<ToolExample> = Vec::new();
     for item in fields.items("examples") {
-        let Some(mut fields) = item.fields() else {
-            continue;
-        };
-        let name = fields.require("name", |field| {
-            let name = field.text()?;
-            if examples.iter().any(|other| other.name == name) {
-                let message =
-                    format!("expected examples with different names, found {name:?} again");
-                field.note(&codes::EXAMPLE_DUPLICATE_NAME, message);
-            }
-            Some(name.to_owned())
-        });
-        let (input, output) = (fields.required("input"), fields.take("output"));
-        let note = fields.read("note", FieldReader::string);
-        fields.unknown();
-        let input =
-            input.map(|field| checked(&field, inputs, "input", &codes::EXAMPLE_INPUT_INVALID));
-        let output =
-            output.map(|field| checked(&field, outputs, "output", &codes::EXAMPLE_OUTPUT_INVALID));
-        if let (Some(name), Some(input)) = (name, input) {
-            examples.push(ToolExample {
-                name,
-                input,
+        let example = item.whole(|fields| {
+            let name = fields.require("name", |field| {
+                let name = field.text()?;
+                if examples.iter().any(|other| other.name == name) {
+                    let message =
+                        format!("expected examples with different names, found {name:?} again");
+                    field.note(&codes::EXAMPLE_DUPLICATE_NAME, message);
+                }
+                Some(name.to_owned())
+            });
+            let (input, output) = (fields.required("input"), fields.take("output"));
+            let note = fields.read("note", FieldReader::string);
+            let input =
+                input.map(|field| checked(&field, inputs, "input", &codes::EXAMPLE_INPUT_INVALID));
+            let output = output
+                .map(|field| checked(&field, outputs, "output", &codes::EXAMPLE_OUTPUT_INVALID));
+            Some(ToolExample {
+                name: name?,
+                input: input?,
                 output,
                 note,
-            });
-        }
+            })
+        });
+        examples.extend(example);
     }
     examples
 }

@@ -400,3 +400,57 @@ fn the_spelling_of_tools_json_is_no_class() {
     let error = Capability::parse("net:a.example").expect_err("another document's spelling");
     assert!(error.to_string().contains("network:a.example"), "{error}");
 }
+
+fn overlap(a: &str, b: &str) -> bool {
+    capability(a).overlaps(&capability(b))
+}
+
+#[test]
+fn patterns_that_some_path_matches_overlap_whichever_is_wider() {
+    for (a, b) in [
+        ("workspace:/a", "workspace:/a/b/c"),
+        ("workspace:/a/b", "workspace:/a"),
+        ("workspace:/", "workspace:/a/*.txt"),
+        ("workspace:/a/*x", "workspace:/a/x*"),
+        ("workspace:/a/x*", "workspace:/a/x"),
+        ("workspace:/a/*.txt", "workspace:/a/x.txt"),
+        ("workspace:/a/**", "workspace:/*/b"),
+        ("workspace:/a/x*y*z", "workspace:/a/*yy*"),
+    ] {
+        assert!(overlap(a, b), "{a} {b}");
+        assert!(overlap(b, a), "{b} {a}");
+    }
+    for (a, b) in [
+        ("workspace:/a", "workspace:/b"),
+        ("workspace:/a", "workspace:/ab"),
+        ("workspace:/a/*.txt", "workspace:/a/x.md"),
+        ("workspace:/a/*.txt", "workspace:/a/b/x.txt"),
+        ("workspace:/a/x*", "workspace:/a/y*"),
+    ] {
+        assert!(!overlap(a, b), "{a} {b}");
+        assert!(!overlap(b, a), "{b} {a}");
+    }
+}
+
+#[test]
+fn a_denied_host_is_denied_at_every_port_and_a_denied_port_only_there() {
+    assert!(overlap("network:*.internal", "network:db.internal:5432"));
+    assert!(overlap("network:db.internal", "network:*:5432"));
+    assert!(overlap("network:a.example:443", "network:a.example"));
+    assert!(overlap("network:a.example:443", "network:a.example:443"));
+    assert!(!overlap("network:a.example:443", "network:a.example:8443"));
+    assert!(!overlap("network:a.example:443", "network:a.example:80"));
+    assert!(overlap("network:a.example:80", "network:*"));
+    assert!(!overlap("network:a.example:8443", "network:a.example"));
+    assert!(!overlap("network:a.example:8443", "network:a.example:443"));
+    assert!(!overlap("network:*.internal", "network:internal"));
+    assert!(!overlap("network:a.example", "database:a.example"));
+}
+
+#[test]
+fn names_overlap_when_they_are_equal_or_one_is_a_wildcard() {
+    assert!(overlap("secret:*", "secret:token"));
+    assert!(overlap("tool:*", "tool:text.stats"));
+    assert!(overlap("database:counters", "database:*"));
+    assert!(!overlap("secret:a", "secret:b"));
+}

@@ -125,11 +125,9 @@ fn effects(
     let contract = planned.contract.tool;
     let uses = |capability: &Capability| format!("uses {capability}");
     if let Some(partial) = partial {
-        let (changed, read): (Vec<_>, Vec<_>) = partial.given.iter().partition(|one| one.mutates);
-        let changed = changed
-            .iter()
-            .map(|one| format!("changes {}", one.capability));
-        let read = read.iter().map(|one| uses(&one.capability));
+        let of = |mutates| partial.given.iter().filter(move |(_, own)| *own == mutates);
+        let changed = of(true).map(|(capability, _)| format!("changes {capability}"));
+        let read = of(false).map(|(capability, _)| uses(capability));
         return changed.chain(read).collect();
     }
     let declaration = &driver.declaration;
@@ -166,10 +164,7 @@ impl DriverFacts {
 
     /// What policy allows it.
     pub(crate) fn allowed(&self) -> Option<&Allowed> {
-        match &self.decision {
-            Decision::Allow(allowed) | Decision::Ask(allowed, _) => Some(allowed),
-            Decision::Deny(_) => None,
-        }
+        self.decision.allowed()
     }
 
     /// The declared hosts and workspaces that it is used without, because a rule has `partial`.

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolward_contract::tool::CONTEXT_PIN;
+use toolward_support::fields::{Content, Kind, Node, Span};
 
-use crate::error::{self, PolicyError, Refuse as _};
+use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{Fields, flag, optional, own, required, value};
 use crate::implementation::{Contract, Implementation};
 use crate::name::{Publisher, ToolPattern};
 use crate::resources;
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
 /// The principal that stands for all.
+/// How deep a value that is written in a policy may be.
+const MAX_DEPTH: usize = 16;
+
 const EVERYBODY: &str = "*";
 /// Values of one table.
 const MAX_VALUES: usize = 64;
@@ -51,25 +56,6 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
 }
 
 impl ContextRule {
-    /// A rule without values, for everybody's calls of a tool.
-    #[must_use]
-    pub fn new(publisher: Publisher, tool: ToolPattern) -> Self {
-        Self {
-            driver_publisher: publisher.clone(),
-            publisher,
-            tool,
-            principal: None,
-            driver: None,
-            values: BTreeMap::new(),
-            public: false,
-        }
-    }
-
-    /// Reads a principal: `*` means everybody.
-    pub(crate) fn principal_of(text: &str) -> Option<String> {
-        (text != EVERYBODY).then(|| text.to_owned())
-    }
-
     /// Whether the operator still has to choose something. Until then it gives
     /// nothing.
     pub fn is_placeholder(&self) -> bool {
@@ -166,6 +152,92 @@ impl ContextRule {
             self.tool, self.publisher, self.driver_publisher
         )
     }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let publisher = required(fields, "publisher", Publisher::parse)?;
+        let principal = |text: &str| Ok((text != EVERYBODY).then(|| text.to_owned()));
+        let mut rule = Self {
+            tool: required(fields, "tool", ToolPattern::parse)?,
+            // Not by default: who sees a value is to be read in the table.
+            principal: required(fields, "principal", principal)?,
+            driver_publisher: optional(fields, "driver_publisher", Publisher::parse)?
+                .unwrap_or_else(|| publisher.clone()),
+            driver: optional(fields, "driver", own)?,
+            public: flag(fields, "public")?,
+            values: BTreeMap::new(),
+            publisher,
+        };
+        for key in ["values", "env", "file"] {
+            let Some(table) = fields.take(key) else {
+                continue;
+            };
+            for (name, field) in table.members()? {
+                let field = field.named(key);
+                let source = match key {
+                    "values" => ContextSource::Written(json(field.node, MAX_DEPTH)?),
+                    "env" => ContextSource::Env(value(&field, own)?),
+                    _ => ContextSource::File(value(&field, own)?),
+                };
+                add(&mut rule.values, name, source).map_err(|error| error.at(field.key_at))?;
+            }
+        }
+        Ok(rule)
+    }
+}
+
+fn add(
+    values: &mut BTreeMap<String, ContextValue>,
+    name: &str,
+    source: ContextSource,
+) -> Result<(), PolicyError> {
+    check_value_name(name)?;
+    let known = values.insert(
+        name.to_owned(),
+        ContextValue {
+            source,
+            found: None,
+        },
+    );
+    if known.is_none() {
+        return Ok(());
+    }
+    let message = format!("expected each value once, found {} again", quoted(name));
+    Err(error::CONTEXT
+        .error(message)
+        .hinted("say in one of `values`, `env` and `file` where it comes from"))
+}
+
+/// A value of TOML as JSON has it.
+fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
+    let wrong = |expected: &str| {
+        error::CONTEXT
+            .error(format!(
+                "expected {expected} in `values`, found another kind of value"
+            ))
+            .at(value.at.clone())
+    };
+    let inner = depth
+        .checked_sub(1)
+        .ok_or_else(|| wrong("at most 16 levels"))?;
+    Ok(match &value.content {
+        Content::Other(Kind::Integer, _) => return Err(wrong("a whole number below 2^63")),
+        Content::Other(Kind::Float, _) => return Err(wrong("a finite number")),
+        Content::Other(..) => return Err(wrong("what JSON has, no date")),
+        Content::List(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| json(item, inner))
+                .collect::<Result<_, _>>()?,
+        ),
+        Content::Mapping(entries) => {
+            let mut object = Map::new();
+            for entry in entries {
+                object.insert(entry.key.clone(), json(&entry.value, inner)?);
+            }
+            Value::Object(object)
+        }
+        _ => value.to_value(),
+    })
 }
 
 /// Where a value comes from.
@@ -223,15 +295,6 @@ pub struct ContextValue {
 }
 
 impl ContextValue {
-    /// A value that is not looked up yet.
-    #[must_use]
-    pub fn new(source: ContextSource) -> Self {
-        Self {
-            source,
-            found: None,
-        }
-    }
-
     /// Where it comes from.
     pub fn source(&self) -> &ContextSource {
         &self.source

@@ -9,7 +9,8 @@ use crate::evaluate::{Evaluated, PolicyView, gives, parts, reveals};
 use crate::exec::ExecRule;
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
 use crate::implementation::{Declared, DeclaredBy};
-use crate::rule::{Placed, Rule};
+use crate::name::Placed;
+use crate::rule::Rule;
 
 pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
     let mut grant = Grant {
@@ -243,20 +244,13 @@ fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T
     kept
 }
 
-/// Whether one scope of a class takes in another.
-fn covers(class: Class, wide: &impl ToString, part: &impl ToString) -> bool {
-    let wide = Capability::of(class.clone(), &wide.to_string());
-    let part = Capability::of(class, &part.to_string());
-    wide.is_ok_and(|wide| part.is_ok_and(|part| wide.covers(&part)))
-}
-
 impl HostGrant {
     /// Whether every request that passes `other` passes this one.
     fn contains(&self, other: &Self) -> bool {
         // No port stands for 443 with https and 80 with http: it does not take in
         // http at port 443.
         let ports = self.host.port() == other.host.port() || !other.plain_http;
-        covers(Class::Network, &self.host, &other.host)
+        self.host.covers(&other.host)
             && ports
             && (self.unsafe_methods || !other.unsafe_methods)
             && (self.plain_http || !other.plain_http)
@@ -271,8 +265,6 @@ impl HostGrant {
 impl WorkspaceGrant {
     /// Whether everything in `other` is in this one, too.
     fn contains(&self, other: &Self) -> bool {
-        covers(Class::Workspace, &self.path, &other.path)
-            && self.root == other.root
-            && (self.write || !other.write)
+        self.path.covers(&other.path) && self.root == other.root && (self.write || !other.write)
     }
 }

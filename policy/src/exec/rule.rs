@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toolward_contract::driver::Program;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::fields::{Fields, by_name, flag, integer, optional, own, required, table, texts, word};
 use crate::name::{Publisher, ToolPattern};
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
@@ -48,29 +49,6 @@ pub struct ExecRule {
 }
 
 impl ExecRule {
-    /// A rule about a program without arguments, that gets nothing.
-    #[must_use]
-    pub fn new(
-        publisher: Publisher,
-        tool: ToolPattern,
-        command: impl Into<String>,
-        digest: ExecDigest,
-    ) -> Self {
-        Self {
-            publisher,
-            tool,
-            command: command.into(),
-            digest,
-            args: Vec::new(),
-            interpreter: None,
-            env: BTreeMap::new(),
-            network: false,
-            workspaces: BTreeMap::new(),
-            processes: false,
-            limits: ExecLimits::default(),
-        }
-    }
-
     /// Whether the operator still has to choose something. Until then nothing runs.
     pub fn is_placeholder(&self) -> bool {
         let interpreter = self.interpreter.as_ref();
@@ -124,6 +102,43 @@ impl ExecRule {
         let tool = self.tool.to_string();
         let id = tool.split_once('@').map_or(tool.as_str(), |(id, _)| id);
         format!("the program of {id} of {}", self.publisher)
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let interpreter = |field| {
+            table(field, "`interpreter`", |inner| {
+                Ok(Interpreter {
+                    path: required(inner, "path", own)?,
+                    digest: required(inner, "digest", str::parse)?,
+                })
+            })
+        };
+        let network = |text: &str| match text {
+            "unfiltered" => Ok(true),
+            _ => Err(error::EXEC
+                .expected("`network` to be \"unfiltered\"", text)
+                .hinted("no rule filters what a program sends: leave the key out, or say so")),
+        };
+        let access = word(&error::EXEC, "a workspace to be read-only or read-write");
+        let limits = |field| table(field, "`limits`", ExecLimits::read);
+        Ok(Self {
+            publisher: required(fields, "publisher", Publisher::parse)?,
+            tool: required(fields, "tool", ToolPattern::parse)?,
+            command: required(fields, "command", own)?,
+            digest: required(fields, "digest", str::parse)?,
+            // Required, though it is often empty: who writes the line sees that there are none.
+            args: texts(&fields.required("args")?, own)?,
+            interpreter: fields.take("interpreter").map(interpreter).transpose()?,
+            env: by_name(fields, "env", own)?,
+            network: optional(fields, "network", network)?.unwrap_or_default(),
+            workspaces: by_name(fields, "workspaces", access)?,
+            processes: flag(fields, "processes")?,
+            limits: fields
+                .take("limits")
+                .map(limits)
+                .transpose()?
+                .unwrap_or_default(),
+        })
     }
 }
 
@@ -283,5 +298,15 @@ impl ExecLimits {
             }
         }
         Ok(())
+    }
+
+    fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        let mut limits = Self::default();
+        for (name, value, ..) in limits.rows() {
+            if let Some(field) = fields.take(name) {
+                *value = integer(&field)?;
+            }
+        }
+        Ok(limits)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use toolward_contract::tool::DEFAULT_TIMEOUT;
 
 use super::{Field as _, Limit, LimitSettings, Settable, fuel_for};
@@ -26,11 +27,10 @@ macro_rules! limits {
         )+
     ) => {
         /// The name of a limit: the same in policy files, errors and documentation.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum LimitName {
-            $($(#[doc = $doc])+ $variant,)+
-            $($(#[doc = $own_doc])+ $own,)+
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+            $($(#[doc = $own_doc])+ #[serde(rename = $own_name)] $own,)+
         }
 
         impl LimitName {

@@ -12,9 +12,10 @@ use crate::document::DocumentRule;
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
 use crate::limits::LimitSettings;
+use crate::name::{Placed, RuleId, RuleKind, written_at};
 use crate::resolve::ResolveTable;
 use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
-use crate::rule::{Defaults, DenyRule, Placed, Rule, RuleId, RuleKind, written_at};
+use crate::rule::{Defaults, DenyRule, Rule};
 
 /// The tables of a policy besides its rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! The drivers that may serve a contract, best first, and why the others may not.
 
 use serde::Serialize;
-use toolward_contract::driver::{Implements, Platform};
+use toolward_contract::driver::{DriverKind, Implements, Platform};
 use toolward_support::report::codes;
 
 use super::rank::{Rank, Standing};
 use crate::implementation::{Contract, Implementation, Machine};
 use crate::policy::Policy;
-use crate::rule::Rule;
+use crate::rule::{Rule, RuleFallback};
 
 /// A contract with the drivers that may serve it.
 pub(super) struct Candidates<'a> {
@@ -28,7 +28,6 @@ pub(super) struct Fit<'a> {
 
 /// A driver that claims to implement a contract, and may not serve it.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Rejected<'a> {
     /// The driver.
     pub implementation: Implementation<'a>,
@@ -72,7 +71,7 @@ impl<'a> Candidates<'a> {
                 });
             }
             let kind = || driver.kind.as_str().to_owned();
-            if !machine.runs(&driver.kind) {
+            if !machine.runs(driver.kind) {
                 reasons.push(Rejection::KindNotRun { kind: kind() });
             }
             if !tool.driver_constraints.permits(driver.kind.as_str()) {
@@ -183,7 +182,7 @@ impl Binding {
                 standing: Standing::Bound,
                 fallback: false,
             });
-            binding.fallback |= rule.fallback;
+            binding.fallback |= rule.fallback == RuleFallback::Bound;
             if rule.prefer {
                 binding.standing = Standing::Preferred;
             }
@@ -203,7 +202,7 @@ codes! {
         Version { implemented: Vec<String>, found: String } = "version", "it implements other versions of the contract",
             ("it implements {}, and the contract has version {found}", implemented.join(" and "));
         KindNotRun { kind: String } = "kind-not-run", "no host runs drivers of this kind",
-            ("it is of kind {kind}, and this host runs component, http and form");
+            ("it is of kind {kind}, and this host runs {}", DriverKind::run_names("and"));
         KindForbidden { kind: String } = "kind-forbidden", "the contract's `driver_constraints` do not permit its kind",
             ("it is of kind {kind}, which the contract's driver_constraints do not permit");
         /// `rule` is the code of the rule that the transport breaks, `message` how it breaks it.

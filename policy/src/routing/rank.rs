@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use toolward_contract::driver::{DriverKind, Implements};
+use toolward_contract::driver::Implements;
 
 use crate::implementation::{Contract, Implementation};
 
@@ -50,7 +50,7 @@ impl<'a> Rank<'a> {
             standing,
             // Minus zero is zero.
             cost: cost.map_or(f64::INFINITY, |units| units + 0.0),
-            dispatch: dispatch(&driver.kind),
+            dispatch: driver.kind.rank(),
             id,
             major: driver.version.major,
         }
@@ -77,28 +77,10 @@ impl<'a> Rank<'a> {
     }
 }
 
-/// AIP-30's order of kinds: inside the host, inside its process, over the network, with a protocol on top, in a
-/// separate process. A component runs where an `sdk` would.
-fn dispatch(kind: &DriverKind) -> u8 {
-    match kind {
-        DriverKind::Component => 1,
-        DriverKind::Http => 2,
-        DriverKind::Exec => 4,
-        DriverKind::Other(name) => match name.as_str() {
-            "builtin" => 0,
-            "sdk" => 1,
-            "mcp" => 3,
-            _ => 4,
-        },
-        // A person is asked where nothing else answers.
-        DriverKind::Form => 5,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use toolward_contract::NoScope;
-    use toolward_contract::driver::Driver;
+    use toolward_contract::driver::{Driver, DriverKind};
     use toolward_contract::tool::Tool;
 
     use super::*;

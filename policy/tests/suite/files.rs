@@ -118,12 +118,13 @@ fn every_limit_can_be_set_by_name() {
     }
 }
 
-/// The book's pages about policies.
+/// The book's pages about policies, and the generated page of limits, to which they lead.
 const PAGE: &str = concat!(
     include_str!("../../../docs/src/policy.md"),
     include_str!("../../../docs/src/policy-secrets.md"),
     include_str!("../../../docs/src/policy-drivers.md"),
     include_str!("../../../docs/src/policy-errors.md"),
+    include_str!("../../../docs/src/reference/limits.md"),
 );
 
 fn examples() -> impl Iterator<Item = &'static str> {

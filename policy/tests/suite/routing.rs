@@ -251,7 +251,7 @@ fn every_reason_against_a_driver_is_named() {
     );
     // A kind that no host runs may be forbidden as well.
     let mut mcp = here.clone();
-    mcp.kind = DriverKind::Other("mcp".to_owned());
+    mcp.kind = DriverKind::Mcp;
     let forbids = tool("driver_constraints: { forbid: [mcp] }");
     let rejected = found(&Policy::empty(), &forbids, &[(&mcp, "acme")]).1;
     let codes: Vec<&str> = rejected[0].1.iter().map(Rejection::code).collect();

@@ -35,7 +35,7 @@ impl HttpDefaults {
     /// Takes the fields that only drivers of `kind: http` have.
     pub(in crate::driver) fn read(
         fields: &mut MappingReader<'_>,
-        kind: Option<&DriverKind>,
+        kind: Option<DriverKind>,
     ) -> Self {
         let mut defaults = HttpDefaults::default();
         // With a misspelt kind, these fields are reported as well.
@@ -133,58 +133,55 @@ impl HttpCall {
         field: &FieldReader<'_>,
         defaults: &mut HttpDefaults,
     ) -> Option<Self> {
-        let mut fields = field.fields()?;
-        let mut endpoint = endpoint(&mut fields, defaults);
+        field.whole(|fields| Self::read_fields(fields, field, defaults))
+    }
+
+    fn read_fields(
+        fields: &mut MappingReader<'_>,
+        field: &FieldReader<'_>,
+        defaults: &mut HttpDefaults,
+    ) -> Option<Self> {
+        let mut endpoint = endpoint(fields, defaults);
         let method = match fields.take("method") {
             Some(field) => field.word(Method::WORDS, &codes::WRONG_VALUE),
             None if defaults.has_base => Some(defaults.method.unwrap_or(Method::Post)),
             None => Some(defaults.method.unwrap_or(Method::Get)),
         };
-        let own = fields.take("headers");
-        let own = own.map(|field| read_headers(&field, &mut defaults.reading));
-        let own = own.unwrap_or_default();
+        let reading = &mut defaults.reading;
+        let own = fields.or_default("headers", |field| read_headers(field, reading));
         // A header of the entry replaces the driver's of the same name.
         let is_own = |name: &str| own.iter().any(|(other, _)| other == name);
         let mut headers = defaults.headers.clone();
         headers.retain(|(name, _)| !is_own(name));
         headers.extend(own);
         if let Some(field) = fields.take("query_template") {
-            let mut nowhere = Endpoint {
-                segments: Vec::new(),
-                query: Vec::new(),
-            };
+            let mut nowhere = Endpoint::default();
             let endpoint = endpoint.as_mut().unwrap_or(&mut nowhere);
-            read_query(&field, endpoint, &mut defaults.reading);
+            read_query(&field, endpoint, reading);
         }
         if let Some(endpoint) = &endpoint {
             one_place_each(endpoint, &headers, field);
         }
-        let body = body(&mut fields, method);
-        let response = OutputPlace::read(&mut fields, &mut defaults.reading);
+        let body = body(fields, method);
+        let response = OutputPlace::read(fields, reading);
         let idempotency_key_header = fields.read("idempotency_key_header", |field| {
             idempotency_key(field, &headers)
         });
-        let errors = fields.take("errors").map(|field| status_errors(&field));
-        let retry_statuses = fields.take("retry_statuses").map(|field| statuses(&field));
-        let timeout = shared::milliseconds(&mut fields, "timeout_ms");
-        if let Some(field) = fields.take("streaming") {
-            streaming(&field, false);
-        }
-        fields.unknown();
+        fields.or_default("streaming", |field| streaming(field, false));
         if body.is_none() {
             // One of `default_headers` is for the requests that have a body.
             headers.retain(|(name, _)| name != "content-type");
         }
         Some(HttpCall {
+            errors: fields.or_default("errors", status_errors),
+            retry_statuses: fields.take("retry_statuses").map(|field| statuses(&field)),
+            timeout: shared::milliseconds(fields, "timeout_ms"),
             endpoint: endpoint?,
             method: method?,
             headers,
             body,
             response,
             idempotency_key_header,
-            errors: errors.unwrap_or_default(),
-            retry_statuses,
-            timeout,
             secrets_by_policy: Vec::new(),
         })
     }
@@ -225,30 +222,24 @@ fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTe
 
 /// `streaming` of a driver, which must have `transport`, or of an entry.
 fn streaming(field: &FieldReader<'_>, of_driver: bool) {
-    let Some(mut fields) = field.fields() else {
-        return;
-    };
-    let transport = match of_driver {
-        true => fields.required("transport"),
-        false => fields.take("transport"),
-    };
-    if let Some(transport) = transport {
+    field.whole(|fields| {
+        for key in ["event_field", "terminator"] {
+            fields.take(key).map(|field| field.text());
+        }
+        let transport = match of_driver {
+            true => fields.required("transport"),
+            false => fields.take("transport"),
+        };
         let words = [("sse", ()), ("ndjson", ()), ("chunked", ())];
-        transport.word(&words, &codes::WRONG_VALUE);
-    }
-    for key in ["event_field", "terminator"] {
-        fields.take(key).map(|field| field.text());
-    }
-    fields.unknown();
+        transport?.word(&words, &codes::WRONG_VALUE)
+    });
 }
 
 fn rate_limit(field: &FieldReader<'_>) {
-    if let Some(mut fields) = field.fields() {
-        for key in ["requests_per_minute", "burst"] {
-            fields.integer(key, 1..=MAX_SAFE_INTEGER);
-        }
-        fields.unknown();
-    }
+    field.whole(|fields| {
+        let mut rate = |key| fields.integer(key, 1..=MAX_SAFE_INTEGER);
+        Some((rate("requests_per_minute"), rate("burst")))
+    });
 }
 
 /// Headers of a driver, and of one of its entries, which also has all of the driver's.

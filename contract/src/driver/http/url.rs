@@ -66,7 +66,7 @@ impl BaseUrl {
 }
 
 /// Path and query, split before anything is filled in, so that a value can't change the structure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
     /// Path segments, first the segments of `base_url`; each is percent-encoded after filling in.
     pub segments: Vec<Template>,
