@@ -9,6 +9,8 @@ use super::program::{Scratch, Wanted};
 use super::tool::{Tool, run};
 use super::{BuildOptions, BuildProgress};
 
+type Look = fn(&BuildOptions, &Path) -> Result<String, BuildError>;
+
 /// How drivers in one language are built, with the tools that its own package manager installs.
 pub(super) struct BuildLanguage {
     /// The program that a build starts.
@@ -16,7 +18,7 @@ pub(super) struct BuildLanguage {
     /// Whether another build of the same source gives the same bytes.
     pub(super) is_reproducible: bool,
     /// The tools for bundles in a directory, in words, or which is missing; `None` if that is `wanted` alone.
-    pub(super) look: Option<fn(&BuildOptions, &Path) -> Result<String, BuildError>>,
+    pub(super) look: Option<Look>,
     /// Makes a core module or a component of the source.
     pub(super) build: fn(&mut BuildJob<'_>) -> Result<BuildOutput, BuildError>,
     /// What `new` writes; more than one if drivers can be written in variants of the language.
