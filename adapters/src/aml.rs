@@ -6,11 +6,10 @@ mod definition;
 mod fields;
 mod lints;
 mod rules;
-mod transports;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;
 use toolward_bundle::locate::about_file;
-use toolward_contract::diagnostic::{Diagnostic, Parsed};
+use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::front_matter;
 
 use fields::Findings;
@@ -31,31 +30,24 @@ pub const EXTENSION: &str = ".tool.md";
 /// assert_eq!((version.line, version.column), (3, 10));
 /// ```
 pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
-    let Parsed {
-        value,
-        diagnostics: mut found,
-    } = front_matter::read(file, source);
-    let Some(document) = value else {
+    let parsed = front_matter::read(file, source);
+    let found = parsed.diagnostics;
+    let Some(document) = parsed.value else {
         return found;
     };
-    let mut findings = Findings::new(file);
+    let mut findings = Findings { file, found };
     lints::check_names(&document, &mut findings);
-    if let Some(definition) = rules::check(&document, &mut findings) {
-        lints::check(definition, &mut findings);
-    }
-    found.extend(findings.finish());
-    found.sort_by_key(Diagnostic::position);
-    found
+    rules::check(&document, &mut findings);
+    lints::check(&document, &mut findings);
+    findings.found.sort_by_key(Diagnostic::position);
+    findings.found
 }
 
 /// That `import` leaves a valid definition out, and why.
 pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
-    about_file(
-        file,
-        &codes::NOT_IMPORTED,
-        format!("`import` makes no tool of it: {why}"),
-        "correct that, or keep the definition for hosts of AML only",
-    )
+    let message = format!("`import` makes no tool of it: {why}");
+    let hint = "correct that, or keep the definition for hosts of AML only";
+    about_file(file, &codes::NOT_IMPORTED, message, hint)
 }
 
 /// [`check`] of a file's bytes.
@@ -64,12 +56,8 @@ pub(crate) fn check_bytes(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
         Ok(source) => check(file, source),
         Err(error) => {
             let message = format!("byte {} is not UTF-8", error.valid_up_to());
-            vec![about_file(
-                file,
-                &FILE_NOT_UTF8,
-                message,
-                "save the file as UTF-8",
-            )]
+            let hint = "save the file as UTF-8";
+            vec![about_file(file, &FILE_NOT_UTF8, message, hint)]
         }
     }
 }

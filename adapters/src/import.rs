@@ -3,10 +3,9 @@
 //! from the caller, never from the component. Of documents ([`aml`](aml())): contracts, and drivers for
 //! those whose requests the host can make.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolward_author::check::ImportFormat;
 use toolward_author::{AuthorError, create_directory};
 use toolward_bundle::component::{
@@ -14,27 +13,24 @@ use toolward_bundle::component::{
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::{ForeignWorldError, WitArguments, WitCall};
+use toolward_contract::driver::{WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_signing::id::Id;
 use toolward_support::report::{Code, Coded, codes};
 
-use crate::amplifier::{TOOL as AMPLIFIER_TOOL, WORLD as AMPLIFIER};
+use crate::records::references::object;
 
 mod aml;
 mod amplifier;
 mod document;
-mod policy;
 mod runloop;
 mod write;
 
 pub use aml::{Aml, AmlFile, AmlOptions, aml};
-pub use amplifier::spec_bundle;
+pub use amplifier::{amplifier, spec_bundle};
 pub use document::NewBundle;
 pub use runloop::{RunloopFiles, runloop};
-
-use document::check_id;
 
 /// The formats whose documents `check` finds by their names.
 pub const FORMATS: &[&dyn ImportFormat] = &[&Aml];
@@ -65,7 +61,7 @@ pub struct Imported {
     /// The ids of its tools.
     pub tools: Vec<String>,
     /// Functions and definitions of which no tool was made.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Remark>,
     /// How many more can't be called, and are not listed.
     pub uncounted: usize,
     /// What is not as it was in the document that a tool was made of.
@@ -75,12 +71,13 @@ pub struct Imported {
     pub policy: String,
 }
 
-/// Something that a person should know about a tool that was made.
+/// Something that a person should know about a tool that was made, or about a function or definition of which none
+/// was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remark {
-    /// The tool's id.
-    pub tool: String,
+    /// The tool's id; the name of the function or definition.
+    pub name: String,
     /// Its code.
     pub code: &'static str,
     /// What it is, in words.
@@ -88,33 +85,11 @@ pub struct Remark {
 }
 
 impl Remark {
-    fn new(tool: &str, remark: &(impl ToString + Coded)) -> Self {
+    fn new(name: &str, remark: &(impl ToString + Coded)) -> Self {
         Self {
-            tool: tool.to_owned(),
+            name: name.to_owned(),
             code: remark.code(),
             message: remark.to_string(),
-        }
-    }
-}
-
-/// A function or definition of which no tool was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// Its name.
-    pub function: String,
-    /// Why, in words.
-    pub reason: String,
-    /// The same as a code.
-    pub code: &'static str,
-}
-
-impl LeftOut {
-    fn new(function: &str, reason: &(impl ToString + Coded)) -> Self {
-        Self {
-            function: function.to_owned(),
-            reason: reason.to_string(),
-            code: reason.code(),
         }
     }
 }
@@ -124,13 +99,13 @@ codes! {
     #[derive(Debug)]
     pub enum ImportError: Error {
         /// `what` is `id`, `publisher`, or the id of a tool that was made of it.
-        Name { what: String, source: toolward_signing::Refusal } -> source, ("{what}: {source}")
+        Name(what: String, source: toolward_signing::Refusal) -> source, ("{what}: {source}")
             => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in files.search";
         Time = "unwritable-value", ("the time can't be written into a TOML file");
         /// The file is not a component that hosts accept.
         Component(inner: SurfaceError);
         /// `what` it is, and the `reason` why it can't be called.
-        NothingOffered { what: &'static str, reason: String } = "import-nothing-offered",
+        NothingOffered(what: &'static str, reason: String) = "import-nothing-offered",
             "what is to be imported has no function or entry that can be called", ("it is {what}: {reason}")
             => "`toolward inspect` lists what it exports";
         Definition(findings: Vec<Diagnostic>) = "import-definition-invalid",
@@ -144,7 +119,7 @@ codes! {
             ("{document} has invisible characters, which no signed file may hold")
             => "remove them";
         /// No tool can be made of any definition. The first one, with its reason.
-        NoTool(left: LeftOut) -> (left.code), ("no tool can be made; {}: {}", left.function, left.reason);
+        NoTool(left: Remark) -> (left.code), ("no tool can be made; {}: {}", left.name, left.message);
         Spec(problem: String) = "import-spec-failed", ("what `get-spec` returned {problem}")
             => "it should return JSON with name, description and parameters";
         Declared(problem: String) = "import-invalid",
@@ -159,9 +134,8 @@ codes! {
 }
 
 fn first(findings: &[Diagnostic]) -> String {
-    findings
-        .first()
-        .map_or_else(String::new, ToString::to_string)
+    let first = findings.first();
+    first.map_or_else(String::new, ToString::to_string)
 }
 
 impl ImportError {
@@ -179,28 +153,38 @@ pub const TABLES: &[&[Code]] = &[
     ImportError::CODES,
     NoTool::CODES,
     Undeclared::CODES,
-    aml::REFUSED,
-    aml::NOTES,
+    aml::Refused::CODES,
+    aml::Note::CODES,
 ];
 
-/// A function that becomes a tool.
-struct Called<'a> {
-    tool: String,
-    /// What stands below `metadata.component`.
-    component: Value,
-    /// The text of its contract.
-    contract: String,
-    function: &'a str,
-}
-
-/// What a contract is made of.
+/// A function that becomes a tool: what its contract is made of.
 struct Described<'a> {
-    tool: &'a str,
+    tool: String,
     name: String,
     description: Option<String>,
     inputs: Value,
     outputs: Value,
     function: &'a str,
+    /// How it is called, for `metadata.component`.
+    component: Value,
+}
+
+/// The same, with the text of its contract.
+type Called<'a> = (Described<'a>, String);
+
+/// The bundle of these functions.
+fn bundle(
+    wasm: &[u8],
+    surface: &Surface,
+    called: Vec<Called<'_>>,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    Ok(Imported {
+        files: write::files(wasm, surface, &called, options)?,
+        remarks: remarks(surface, options),
+        tools: called.into_iter().map(|(one, _)| one.tool).collect(),
+        ..Imported::default()
+    })
 }
 
 /// Makes a bundle of a component with its own functions: a tool for each that can be called.
@@ -215,13 +199,13 @@ pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, Impor
     let functions = Functions::read(wasm, &surface.exports)?;
     write::declarations(options)?;
     let withheld = functions.withheld.iter();
-    let mut left_out: Vec<LeftOut> = withheld
-        .map(|(name, reason)| LeftOut::new(name, reason))
+    let mut left_out: Vec<Remark> = withheld
+        .map(|(name, reason)| Remark::new(name, reason))
         .collect();
     let mut called: Vec<Called<'_>> = Vec::new();
     let mut offered = functions.offered;
     if offered.remove(COMPONENTIZE_PY_INIT).is_some() {
-        left_out.push(LeftOut::new(COMPONENTIZE_PY_INIT, &NoTool::Toolchain));
+        left_out.push(Remark::new(COMPONENTIZE_PY_INIT, &NoTool::Toolchain));
     }
     let only = offered.len() == 1;
     for (export, function) in &offered {
@@ -230,48 +214,45 @@ pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, Impor
             false => match tool_id(&options.bundle.id, export, &called) {
                 Ok(tool) => tool,
                 Err(reason) => {
-                    left_out.push(LeftOut::new(export, &reason));
+                    left_out.push(Remark::new(export, &reason));
                     continue;
                 }
             },
         };
         let call = how(export, function);
+        let whole = matches!(call.arguments, WitArguments::Whole);
         let described = Described {
-            tool: &tool,
+            tool,
             name: title(last(export)),
             description: None,
             inputs: function.inputs(&call),
             outputs: function.outputs(&call),
             function: export,
+            component: object! {
+                world = "wit";
+                export = call.export;
+                arguments ? whole.then_some("whole");
+            },
         };
         match write::contract(&described, options) {
-            Ok(contract) => called.push(Called {
-                tool,
-                component: as_written(&call),
-                contract,
-                function: export,
-            }),
+            Ok(contract) => called.push((described, contract)),
             // Its schemas are too large, or too costly to check.
-            Err(error) => left_out.push(LeftOut::new(export, &error)),
+            Err(error) => left_out.push(Remark::new(export, &error)),
         }
     }
     if called.is_empty() {
-        return Err(ImportError::NothingOffered {
-            what: MadeFor::of(&surface).description(),
-            reason: match left_out.first() {
-                Some(left) => format!("no tool can be made; {}: {}", left.function, left.reason),
+        return Err(ImportError::NothingOffered(
+            MadeFor::of(&surface).description(),
+            match left_out.first() {
+                Some(left) => format!("no tool can be made; {}: {}", left.name, left.message),
                 None => "no tool can be made".to_owned(),
             },
-        });
+        ));
     }
-    let files = write::files(wasm, &surface, &called, options)?;
     Ok(Imported {
-        files,
-        remarks: remarks(&surface, options),
-        tools: called.into_iter().map(|called| called.tool).collect(),
         left_out,
         uncounted: functions.uncounted,
-        ..Imported::default()
+        ..bundle(wasm, &surface, called, options)?
     })
 }
 
@@ -310,7 +291,7 @@ codes! {
             ("componentize-py exports it for itself");
         NoId = "import-name-unusable" Warning, "no tool is made of a function or definition whose name makes no id",
             ("its name makes no id, which has 2 to 80 characters");
-        Taken { id: String, by: String } = "import-name-taken" Warning,
+        Taken(id: String, by: String) = "import-name-taken" Warning,
             "no tool is made of a function or definition whose id another one has",
             ("its tool would have the id {id}, which {by} has");
     }
@@ -324,7 +305,7 @@ fn last(export: &str) -> &str {
 /// The id of a tool among several: with the name of its interface where that of the function is
 /// taken.
 fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTool> {
-    let holder = |tool: &str| called.iter().find(|called| called.tool == tool);
+    let holder = |tool: &str| called.iter().find(|(one, _)| one.tool == tool);
     let function = last(export).to_ascii_lowercase();
     let plain = format!("{id}.{function}");
     let tool = match holder(&plain) {
@@ -338,54 +319,8 @@ fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTo
     Id::parse(&tool).map_err(|_| NoTool::NoId)?;
     match holder(&tool) {
         None => Ok(tool),
-        Some(by) => Err(NoTool::Taken {
-            by: by.function.to_owned(),
-            id: tool,
-        }),
+        Some((by, _)) => Err(NoTool::Taken(tool, by.function.to_owned())),
     }
-}
-
-/// Makes a bundle of a tool of Amplifier. `spec` is what its `get-spec` returned.
-///
-/// # Errors
-///
-/// As [`component`], and when `spec` does not describe a tool.
-pub fn amplifier(
-    wasm: &[u8],
-    spec: &str,
-    options: &ImportOptions,
-) -> Result<Imported, ImportError> {
-    let refused = |error: ForeignWorldError| ImportError::NothingOffered {
-        what: AMPLIFIER.tool,
-        reason: error.to_string(),
-    };
-    AMPLIFIER.register().map_err(refused)?;
-    let surface = Surface::read(wasm)?;
-    usable(wasm, &surface, AMPLIFIER.word)?;
-    let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;
-    write::declarations(options)?;
-    let described = Described {
-        tool: &options.bundle.id,
-        name: title(&spec.name),
-        description: spec.description,
-        inputs: spec.parameters,
-        // Amplifier does not say what a tool returns.
-        outputs: json!({}),
-        function: AMPLIFIER_TOOL,
-    };
-    let called = [Called {
-        tool: options.bundle.id.clone(),
-        component: json!({ "world": AMPLIFIER.name }),
-        contract: write::contract(&described, options)?,
-        function: AMPLIFIER_TOOL,
-    }];
-    let files = write::files(wasm, &surface, &called, options)?;
-    Ok(Imported {
-        files,
-        remarks: remarks(&surface, options),
-        tools: vec![options.bundle.id.clone()],
-        ..Imported::default()
-    })
 }
 
 /// Whether a component can be imported in this way.
@@ -400,10 +335,10 @@ pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportEr
         Usability::Unusable(reason) => reason,
         _ => "a driver of Toolward needs no import: write a DRIVER.md for it".to_owned(),
     };
-    Err(ImportError::NothingOffered {
-        what: MadeFor::of(surface).description(),
+    Err(ImportError::NothingOffered(
+        MadeFor::of(surface).description(),
         reason,
-    })
+    ))
 }
 
 /// How a function is called. A record that is all there is to it is the input.
@@ -415,16 +350,6 @@ fn how(export: &str, function: &Function) -> WitCall {
         call.arguments = WitArguments::Whole;
     }
     call
-}
-
-/// The same in the form of DRIVER.md.
-fn as_written(call: &WitCall) -> Value {
-    match call.arguments {
-        WitArguments::Named => json!({ "world": "wit", "export": call.export }),
-        WitArguments::Whole => {
-            json!({ "world": "wit", "export": call.export, "arguments": "whole" })
-        }
-    }
 }
 
 fn valid<T>(parsed: Parsed<T>) -> Result<T, ImportError> {
@@ -455,20 +380,6 @@ fn title(name: &str) -> String {
 /// When it exists or can't be written.
 pub fn create(directory: &Path, imported: &Imported) -> Result<(), ImportError> {
     let files = imported.files.iter();
-    create_directory(
-        directory,
-        files.map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
-    )?;
-    Ok(())
-}
-
-/// Checks that all names of a bundle are ids.
-fn checked_names(options: &ImportOptions, tools: &[Called<'_>]) -> Result<(), ImportError> {
-    options.bundle.check("id")?;
-    let tools: BTreeSet<&String> = tools.iter().map(|called| &called.tool).collect();
-    for id in tools {
-        check_id("the id of a tool", id)?;
-    }
-    let driver = format!("{}.driver", options.bundle.id);
-    check_id("the id of the driver", &driver)
+    let files = files.map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    Ok(create_directory(directory, files)?)
 }

@@ -16,23 +16,20 @@
 //! }
 //! ```
 
-mod amplifier;
 mod call;
 mod declaration;
 mod event;
 mod interface;
 mod permission;
 mod recorder;
-mod references;
+pub(crate) mod references;
 mod result;
-mod schemas;
 mod surface;
 
 use std::time::SystemTime;
 
 use serde_json::Value;
 
-pub use self::amplifier::amplifier_result;
 pub use self::call::{EndedCall, NativeCall};
 use self::declaration::line;
 pub use self::declaration::{Described, amplifier_spec, function_definition, tool_declaration};
@@ -41,8 +38,8 @@ use self::interface::{execution_profile, tool_interface};
 use self::permission::{permission_profile, rules};
 pub use self::recorder::{Answer, Recorder};
 use self::references::{object, record, time_of, timestamp};
+pub use self::result::amplifier_result;
 use self::result::tool_error;
-pub use self::schemas::SCHEMAS;
 use self::surface::{tool_namespace, tool_surface};
 
 /// The records of a tool among all tools of its host, as a principal sees it at `at`. The declaration has its input and
@@ -127,3 +124,33 @@ fn invocation(call: &EndedCall<'_>, decided: bool, policy_refs: &[String]) -> Va
 fn not_empty<T>(all: Vec<T>) -> Option<Vec<T>> {
     (!all.is_empty()).then_some(all)
 }
+
+macro_rules! schemas {
+    ($($name:literal = $file:literal,)*) => {
+        [$((
+            $name,
+            include_str!(concat!("../schemas/", $file, ".schema.json")),
+        )),*]
+    };
+}
+
+/// The name of each object, and the JSON Schema of its records, written from the tables of the specification. They
+/// allow unknown fields, as it asks for.
+pub const SCHEMAS: [(&str, &str); 16] = schemas! {
+    "deferred_tool_ref" = "deferred-tool-ref",
+    "tool_declaration" = "tool-declaration",
+    "tool_error" = "tool-error",
+    "tool_event" = "tool-event",
+    "tool_execution_profile" = "tool-execution-profile",
+    "tool_external_mapping" = "tool-external-mapping",
+    "tool_input_contract" = "tool-input-contract",
+    "tool_interface" = "tool-interface",
+    "tool_invocation" = "tool-invocation",
+    "tool_namespace" = "tool-namespace",
+    "tool_output_contract" = "tool-output-contract",
+    "tool_permission_decision" = "tool-permission-decision",
+    "tool_permission_profile" = "tool-permission-profile",
+    "tool_progress" = "tool-progress",
+    "tool_result" = "tool-result",
+    "tool_surface" = "tool-surface",
+};

@@ -12,6 +12,7 @@ use toolward_contract::index::Index;
 use toolward_signing::id::Id;
 
 use crate::import::NewBundle;
+use crate::records::references::object;
 
 /// One tool: a request.
 #[derive(Debug, Clone, Default)]
@@ -40,9 +41,9 @@ pub fn create(
     entries: &[Attachment],
 ) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &bundle.id), ("publisher", &bundle.publisher)] {
-        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
+        Id::parse(name).map_err(|source| ScaffoldError::Name(what, source))?;
     }
-    let unwritable = ScaffoldError::Unwritable { what: "the time" };
+    let unwritable = ScaffoldError::Unwritable("the time");
     let toml = bundle.toml().ok_or(unwritable)?;
     for entry in entries {
         check_entry(entry)?;
@@ -67,10 +68,8 @@ pub fn check_entry(entry: &Attachment) -> Result<(), ScaffoldError> {
 
 /// Reads a document as a host does. A transport that would be denied is an error here.
 fn read_back(document: &str, id: &str) -> Result<(), ScaffoldError> {
-    let wrong = |found: Diagnostic| ScaffoldError::Entry {
-        id: id.chars().take(100).collect(),
-        reason: found.message,
-    };
+    let wrong =
+        |found: Diagnostic| ScaffoldError::Entry(id.chars().take(100).collect(), found.message);
     let parsed = Index::parse("tools.json", document.as_bytes(), &NoScope);
     let mut found = parsed.diagnostics.into_iter();
     let Some(index) = parsed.value else {
@@ -91,27 +90,27 @@ fn written(entry: &Attachment) -> Value {
         .iter()
         .map(|name| (name.clone(), json!({ "type": "string" })))
         .collect();
-    let mut transport = json!({ "kind": "http", "method": entry.method, "url": entry.url });
-    if let (Some(slug), Some(members)) = (&entry.secret, transport.as_object_mut()) {
-        let value = format!("Bearer ${{secret:{slug}}}");
-        members.insert("headers".to_owned(), json!({ "Authorization": value }));
-    }
+    let slug = entry.secret.as_ref();
+    let bearer = |slug| json!({ "Authorization": format!("Bearer ${{secret:{slug}}}") });
     let rest = entry.url.strip_prefix("https://").unwrap_or_default();
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let reads = matches!(entry.method.as_str(), "GET" | "HEAD" | "OPTIONS");
-    let mut written = json!({
-        "id": entry.id,
-        "description": entry.description,
-        "transport": transport,
-        "input_schema": { "type": "object", "properties": properties, "required": names },
-        "result_schema": {},
-        "capabilities": [format!("net:{host}")],
-        "requires_confirmation": !reads,
-    });
-    if let (Some(slug), Some(members)) = (&entry.secret, written.as_object_mut()) {
-        members.insert("secrets".to_owned(), json!([slug]));
+    let transport = object! {
+        kind = "http";
+        method = entry.method;
+        url = entry.url;
+        headers ? slug.map(bearer);
+    };
+    object! {
+        id = entry.id;
+        description = entry.description;
+        transport = transport;
+        input_schema = json!({ "type": "object", "properties": properties, "required": names });
+        result_schema = json!({});
+        capabilities = [format!("net:{host}")];
+        requires_confirmation = !reads;
+        secrets ? slug.map(|slug| [slug]);
     }
-    written
 }
 
 /// The names in `${NAME}` and `${input.NAME}`.

@@ -21,7 +21,7 @@ use toolward_contract::tool::Tool;
 use toolward_support::report::Code;
 
 use self::subset::{Difference, What, differences};
-use crate::lints::place;
+use crate::lints::{finding, outline};
 
 /// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
 #[derive(Debug)]
@@ -68,13 +68,9 @@ impl Earlier {
             let id = earlier.id.as_str();
             if !documents.may_have_tool(id) {
                 let message = format!("{id} {} is gone: its callers find no tool", earlier.version);
-                let gone = about_file(
-                    bundle_toml::FILE,
-                    &codes::CONTRACT_GONE,
-                    message,
-                    "keep the contract, or give it to another bundle under the same id",
-                );
-                found.push(gone);
+                let hint = "keep the contract, or give it to another bundle under the same id";
+                let (file, code) = (bundle_toml::FILE, &codes::CONTRACT_GONE);
+                found.push(about_file(file, code, message, hint));
             }
         }
         for tool in &documents.tools {
@@ -86,14 +82,12 @@ impl Earlier {
                 found.push(lowered(earlier, tool, files));
             }
             if line(old.major, old.minor) == line(new.major, new.minor) {
-                let source = files.get(&tool.path).map(AsRef::as_ref).unwrap_or_default();
-                let outline = str::from_utf8(source).ok().and_then(Outline::read);
-                Contracts {
+                let contracts = Contracts {
                     earlier,
                     tool,
-                    outline,
-                }
-                .compare(&mut found);
+                    outline: outline(files, &tool.path),
+                };
+                contracts.compare(&mut found);
             }
         }
         for driver in &documents.drivers {
@@ -109,9 +103,9 @@ impl Earlier {
 fn lowered(earlier: &Tool, tool: &Located<Tool>, files: &Files) -> Diagnostic {
     let (old, new) = (&earlier.version, &tool.value.version);
     let message = format!("{} is {new}, lower than {old} before", earlier.id);
-    let at = place(files, &tool.path, "/version");
-    Diagnostic::new(&codes::CONTRACT_LOWERED, &tool.path, at, message)
-        .with_hint(format!("give the contract a version above {old}"))
+    let hint = format!("give the contract a version above {old}");
+    let at = (&*tool.path, "/version");
+    finding(files, &codes::CONTRACT_LOWERED, at, message, hint)
 }
 
 /// Of releases with the same line the later promises to be compatible. Before 1.0.0 each minor version is a line of its
@@ -138,25 +132,17 @@ impl Contracts<'_> {
         match (&old.context_schema, &new.context_schema) {
             (Some(old), Some(new)) => self.narrowed("contextSchema", old, new, found),
             (None, Some(_)) => {
-                let says = "is there";
-                self.add(
-                    &codes::CONTRACT_NARROWED,
-                    ("contextSchema", "", ""),
-                    says,
-                    found,
-                );
+                let at = ("contextSchema", "", "");
+                self.add(&codes::CONTRACT_NARROWED, at, "is there", found);
             }
             (_, None) => {}
         }
         // A caller, or a driver of another bundle, relied on less.
-        let gained = [
+        let (before, now) = (&old.requires.capabilities, &new.requires.capabilities);
+        for (field, gained) in [
             ("mutates", old.mutates.missing(&new.mutates)),
-            (
-                "requires",
-                (old.requires.capabilities).missing(&new.requires.capabilities),
-            ),
-        ];
-        for (field, gained) in gained {
+            ("requires", before.missing(now)),
+        ] {
             if !gained.is_empty() {
                 let gained: Vec<String> = gained.iter().map(ToString::to_string).collect();
                 let says = format!("has {}", gained.join(", "));
@@ -170,9 +156,8 @@ impl Contracts<'_> {
             self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says, found);
         }
         // What callers get now, and did not get before.
-        for Difference { inner, what, .. } in
-            differences(new.outputs.closed(), old.outputs.closed())
-        {
+        let now = differences(new.outputs.closed(), old.outputs.closed());
+        for Difference { inner, what, .. } in now {
             let code = &codes::CONTRACT_WIDENED;
             self.differs(("outputs", &inner), &what, (code, widening), found);
         }
@@ -269,11 +254,8 @@ fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
     }
     let mut found = Vec::new();
     for entry in &driver.implements {
-        let Some(earlier) = old
-            .implements
-            .iter()
-            .find(|earlier| earlier.named() == entry.named())
-        else {
+        let mut earlier = old.implements.iter();
+        let Some(earlier) = earlier.find(|earlier| earlier.named() == entry.named()) else {
             continue;
         };
         let lists = [

@@ -21,30 +21,38 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolward_bundle::component::{MAX_SIZE, Surface, SurfaceError};
+use toolward_bundle::component::{MAX_SIZE, Surface, SurfaceError, validate};
 use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
 use toolward_bundle::files::{self, FilesError};
+use toolward_bundle::rules;
 use toolward_bundle::text::list;
-use toolward_bundle::{ReadError, rules};
 
 pub use self::error::{BuildError, BuildReason};
-use self::language::{BuildJob, BuildLanguage, BuildOutput};
+pub(crate) use self::language::NewDriver;
+use self::language::{BuildJob, BuildLanguage};
 use self::program::Scratch;
 pub use self::program::{BuildTools, RustSettings};
-use crate::error::AuthorError;
+use crate::error::{AuthorError, none};
 use crate::stale::BuildSources;
 use crate::{lints, output};
 
 /// What builds a kind of source; `None` for a module that is built already.
-fn language(kind: BuildKind) -> Option<&'static dyn BuildLanguage> {
+fn language(kind: BuildKind) -> Option<&'static BuildLanguage> {
     Some(match kind {
-        BuildKind::Rust => &rust::Rust,
-        BuildKind::Js => &js::Js,
-        BuildKind::Python => &python::Python,
-        BuildKind::Go => &go::Go,
-        BuildKind::C => &c::C,
+        BuildKind::Rust => &rust::LANGUAGE,
+        BuildKind::Js => &js::LANGUAGE,
+        BuildKind::Python => &python::LANGUAGE,
+        BuildKind::Go => &go::LANGUAGE,
+        BuildKind::C => &c::LANGUAGE,
         BuildKind::Wasm => return None,
     })
+}
+
+/// What `new` writes, by the kind of source.
+pub(crate) fn new_drivers() -> impl Iterator<Item = (BuildKind, &'static NewDriver)> {
+    let kinds = BuildKind::ALL.iter();
+    let languages = kinds.filter_map(|kind| Some((*kind, language(*kind)?)));
+    languages.flat_map(|(kind, language)| language.new_drivers.iter().map(move |one| (kind, one)))
 }
 
 /// The target that drivers compile for.
@@ -150,7 +158,7 @@ impl Plan {
         let mut names: Vec<&str> = self
             .builds
             .iter()
-            .filter_map(|entry| Some(language(entry.kind)?.program()))
+            .filter_map(|entry| Some(language(entry.kind)?.wanted.name))
             .collect();
         names.sort_unstable();
         names.dedup();
@@ -197,7 +205,13 @@ pub fn look(
     directory: &Path,
 ) -> Result<String, BuildError> {
     match language(kind) {
-        Some(language) => language.look(options, directory),
+        Some(BuildLanguage {
+            look: Some(look), ..
+        }) => look(options, directory),
+        Some(language) => {
+            let found = options.tools.find(language.wanted, directory)?;
+            Ok(found.display().to_string())
+        }
         None => Ok("nothing is needed".to_owned()),
     }
 }
@@ -212,32 +226,24 @@ fn build_one(
     let sources = BuildSources::read(directory, entry);
     let (bytes, compilers) = component(directory, entry, options, progress)?;
     let bytes: Arc<[u8]> = bytes.into();
-    let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
-        from: entry.source.clone(),
-        source,
-    })?;
+    let from = || entry.source.clone();
+    let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface(from(), source))?;
     if !surface.exports_handler() {
-        let names: Vec<&str> = surface
-            .exports
-            .iter()
-            .map(|export| export.name.as_str())
-            .collect();
-        return Err(BuildError::World {
-            from: entry.source.clone(),
-            exports: if names.is_empty() {
-                "nothing".to_owned()
-            } else {
-                list(&names)
-            },
-        });
+        let names = surface.exports.iter().map(|export| export.name.as_str());
+        let exports = match &names.collect::<Vec<_>>()[..] {
+            [] => "nothing".to_owned(),
+            names => list(names),
+        };
+        return Err(BuildError::World(from(), exports));
     }
-    check_features(entry, &bytes)?;
+    // What the host's engine does not run is refused here and not at its first call.
+    validate(&bytes).map_err(|source| BuildError::Features(from(), Box::new(source)))?;
     check_rules(directory, entry, &bytes)?;
     output::file_beneath(directory, &files::place(directory, &entry.output), &bytes)?;
     sources.keep(directory, entry, &bytes)?;
     Ok(Built {
         entry: entry.clone(),
-        reproducible: language(entry.kind).is_none_or(BuildLanguage::is_reproducible),
+        reproducible: language(entry.kind).is_none_or(|language| language.is_reproducible),
         surface,
         compilers,
     })
@@ -252,8 +258,8 @@ fn component(
 ) -> Result<(Vec<u8>, Vec<String>), BuildError> {
     let source = find_source(directory, entry)?;
     let scratch = Scratch::new(directory)?;
-    let made = match language(entry.kind) {
-        Some(language) => language.build(&mut BuildJob {
+    let (file, compilers) = match language(entry.kind) {
+        Some(language) => (language.build)(&mut BuildJob {
             from: &entry.source,
             source: &source,
             world: entry.world,
@@ -262,38 +268,27 @@ fn component(
             options,
             progress,
         })?,
-        None => BuildOutput {
-            file: source,
-            compilers: Vec::new(),
-        },
+        None => (source, Vec::new()),
     };
-    let failed = FilesError::io(&made.file);
-    let mut wasm = read_bounded(&made.file).map_err(|error| AuthorError::from(failed(error)))?;
-    if wasm.len() as u64 > MAX_SIZE {
-        return Err(BuildError::Surface {
-            from: entry.source.clone(),
-            source: SurfaceError::TooLarge {
-                size: wasm.len() as u64,
-            },
-        });
+    let failed = FilesError::io(&file);
+    let mut wasm = read_bounded(&file).map_err(|error| AuthorError::from(failed(error)))?;
+    let (from, size) = (|| entry.source.clone(), wasm.len() as u64);
+    if size > MAX_SIZE {
+        let large = SurfaceError::TooLarge { size };
+        return Err(BuildError::Surface(from(), large));
     }
     if entry.snapshot {
-        wasm = start::run(&wasm).map_err(|message| BuildError::Snapshot {
-            from: entry.source.clone(),
-            message,
-        })?;
+        let started = start::run(&wasm);
+        wasm = started.map_err(|message| BuildError::Snapshot(from(), message))?;
     }
     let component = wrap::component(wasm, &scratch.worlds());
-    let component = component.map_err(|message| BuildError::Wrap {
-        from: entry.source.clone(),
-        message,
-    })?;
+    let component = component.map_err(|message| BuildError::Wrap(from(), message))?;
     // What others made is kept, and Cargo links one module.
     let folded = match entry.kind {
         BuildKind::Wasm | BuildKind::Rust => None,
         _ => fold::component(&component).ok(),
     };
-    Ok((folded.unwrap_or(component), made.compilers))
+    Ok((folded.unwrap_or(component), compilers))
 }
 
 /// The source's place, without links on the way: a link could lead out of the bundle.
@@ -301,18 +296,9 @@ fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildErr
     let path = directory.join(&entry.source);
     match path.canonicalize() {
         Ok(found) if found == path => Ok(found),
-        _ if entry.kind == BuildKind::Rust => Err(BuildError::NoCrate { path }),
-        _ => Err(BuildError::SourceMissing { path }),
+        _ if entry.kind == BuildKind::Rust => Err(BuildError::NoCrate(path)),
+        _ => Err(BuildError::SourceMissing(path)),
     }
-}
-
-/// Validates with what the host's engine runs, so that a component of another kind is
-/// refused here and not at its first call.
-fn check_features(entry: &BuildEntry, wasm: &[u8]) -> Result<(), BuildError> {
-    toolward_bundle::component::validate(wasm).map_err(|source| BuildError::Features {
-        from: entry.source.clone(),
-        source: Box::new(source),
-    })
 }
 
 /// Checks that the driver can have the snapshot that it asks for.
@@ -322,10 +308,8 @@ fn check_snapshot(directory: &Path, entry: &BuildEntry) -> Result<(), BuildError
     }
     let files = files::collect(directory).map_err(AuthorError::from)?.files;
     let (documents, _) = rules::read(&files);
-    match lints::snapshot(&documents, entry) {
-        None => Ok(()),
-        Some(problem) => Err(AuthorError::Read(ReadError::Invalid(vec![problem])).into()),
-    }
+    let problem = lints::snapshot(&documents, entry);
+    Ok(none(problem.into_iter().collect()).map_err(AuthorError::from)?)
 }
 
 /// Checks the component as a host does, as if it lay at its place already.
@@ -335,10 +319,7 @@ fn check_rules(directory: &Path, entry: &BuildEntry, wasm: &Arc<[u8]>) -> Result
     let (documents, _) = rules::read(&files);
     let mut problems = rules::components(&documents, &files);
     problems.retain(|problem| problem.is_error() && folder(&problem.file) == folder(&entry.output));
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(AuthorError::Read(ReadError::Invalid(problems)).into()),
-    }
+    Ok(none(problems).map_err(AuthorError::from)?)
 }
 
 /// The folder of a file of the bundle.

@@ -50,36 +50,22 @@ impl CheckReport {
     }
 
     fn count(&self, severity: Severity) -> usize {
-        self.diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == severity)
-            .count()
+        let all = self.diagnostics.iter();
+        all.filter(|one| one.severity == severity).count()
     }
 
-    /// Takes over findings whose files are named from `base` on.
-    fn take(&mut self, base: &Path, found: Findings) {
+    /// Takes over findings of one bundle, whose files are named as within it, from `base` on.
+    fn take(&mut self, base: &Path, mut found: Self) {
         self.documents += found.documents;
-        self.compared += usize::from(found.compared);
-        self.diagnostics
-            .extend(found.diagnostics.into_iter().map(|mut diagnostic| {
-                let file = base.join(&diagnostic.file);
-                let file = file.strip_prefix(".").unwrap_or(&file);
-                diagnostic.file = file.display().to_string();
-                diagnostic
-            }));
+        self.compared += found.compared;
+        for diagnostic in &mut found.diagnostics {
+            let file = base.join(&diagnostic.file);
+            let file = file.strip_prefix(".").unwrap_or(&file);
+            diagnostic.file = file.display().to_string();
+        }
+        self.add(found.diagnostics);
     }
-}
 
-/// Findings of one bundle; files are named as within it.
-#[derive(Default)]
-struct Findings {
-    diagnostics: Vec<Diagnostic>,
-    documents: usize,
-    /// Whether this is a later release of the bundle that it was to be compared with.
-    compared: bool,
-}
-
-impl Findings {
     fn of(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Self {
         Self {
             diagnostics: diagnostics.into_iter().collect(),
@@ -104,8 +90,8 @@ impl Findings {
         files: &Files,
     ) {
         if let Some(earlier) = earlier.filter(|earlier| Some(earlier.id()) == id) {
-            self.diagnostics.extend(earlier.compare(documents, files));
-            self.compared = true;
+            self.add(earlier.compare(documents, files));
+            self.compared += 1;
         }
     }
 
@@ -175,7 +161,7 @@ fn check_directory(path: &Path, options: &CheckOptions<'_>, report: &mut CheckRe
     } else if below.bundles.is_empty() && below.workspaces.is_empty() {
         report.take(path, check_loose(path, options));
     }
-    report.take(path, Findings::of(below.cut()));
+    report.take(path, CheckReport::of(below.cut()));
     let mut bundles = below.bundles;
     for workspace in below.workspaces {
         let inside = Below::look_into_workspace(&workspace);
@@ -211,35 +197,36 @@ fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport)
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let mut found = Findings::default();
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    match files::read(folder, &name, files::limit_of(&name)) {
-        Err(error) => found.diagnostics.push(unreadable(&name, &error)),
-        Ok(bytes) => {
-            let loose = Files::from([(name.clone(), Arc::clone(&bytes))]);
-            if name == bundle_toml::FILE {
-                found.documents = 1;
-                found.diagnostics = bundle_toml::parse_bytes(&name, &bytes).diagnostics;
-                found.show_lines(&loose);
-            } else if let Some(format) = format {
-                found.documents = 1;
-                found.diagnostics = format.check(&name, &bytes);
-                found.show_lines(&loose);
-            } else {
-                found = examine_loose(&loose);
-                if found.is_empty() {
-                    found.diagnostics.push(unknown_kind(&name));
-                }
-            }
-        }
-    }
+    let name = path.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let found = match files::read(folder, &name, files::limit_of(&name)) {
+        Err(error) => CheckReport::of([unreadable(&name, &error)]),
+        Ok(bytes) => check_bytes(name, &bytes, format),
+    };
     report.take(folder, found);
 }
 
-fn check_bundle(root: &Path, earlier: Option<&Earlier>) -> Option<Findings> {
+/// A file outside of bundles.
+fn check_bytes(name: String, bytes: &[u8], format: Option<&dyn ImportFormat>) -> CheckReport {
+    let loose = Files::from([(name.clone(), bytes.into())]);
+    let diagnostics = match format {
+        _ if name == bundle_toml::FILE => bundle_toml::parse_bytes(&name, bytes).diagnostics,
+        Some(format) => format.check(&name, bytes),
+        None => {
+            let mut found = examine_loose(&loose);
+            if found.is_empty() {
+                found.diagnostics.push(unknown_kind(&name));
+            }
+            return found;
+        }
+    };
+    let mut found = CheckReport::of(diagnostics);
+    found.documents = 1;
+    found.show_lines(&loose);
+    found
+}
+
+fn check_bundle(root: &Path, earlier: Option<&Earlier>) -> Option<CheckReport> {
     if root.join(bundle_toml::FILE).is_file() {
         Some(check_authoring(root, earlier))
     } else if root.join(manifest::FILE).is_file() {
@@ -250,8 +237,8 @@ fn check_bundle(root: &Path, earlier: Option<&Earlier>) -> Option<Findings> {
 }
 
 /// A bundle under work.
-fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
-    let mut found = Findings::default();
+fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
+    let mut found = CheckReport::default();
     let mut sources = Files::new();
     let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
     let bundle: Option<BundleToml> = match files::read(root, bundle_toml::FILE, limit) {
@@ -289,15 +276,10 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
             .retain(|found| !follow.contains(&found.code));
     }
     let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
-    for diagnostic in &mut found.diagnostics {
-        lints::soften_unbuilt(diagnostic, &documents, &builds);
-    }
     found.add(lints::names(&collected));
     found.add(lints::folders(&documents, &collected.files));
     found.add(lints::drivers(&documents, &collected.files));
-    for diagnostic in &mut found.diagnostics {
-        lints::harden_built(diagnostic, &documents, &builds);
-    }
+    lints::judge_built(&mut found.diagnostics, &documents, &builds);
     found.add(lints::components(&documents, &collected.files, &builds));
     found.add(stale::components(root, &builds));
     match index::authored(root, &collected.files) {
@@ -308,12 +290,15 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
             whole.insert(TOOLS_JSON.to_owned(), written);
             check_index(&whole, &documents, &mut found);
         }
-        Ok(None) if root.join(TOOLS_JSON).exists() => found.diagnostics.push(about_file(
-            TOOLS_JSON,
-            &codes::TOOLS_JSON_STALE,
-            "`pack` makes tools.json; this one is not used",
-            "remove it",
-        )),
+        Ok(None) if root.join(TOOLS_JSON).exists() => {
+            let message = "`pack` makes tools.json; this one is not used";
+            found.add([about_file(
+                TOOLS_JSON,
+                &codes::TOOLS_JSON_STALE,
+                message,
+                "remove it",
+            )]);
+        }
         Ok(None) => {}
     }
     if found.documents == 0 && problems.is_empty() {
@@ -331,8 +316,8 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
 }
 
 /// A packed directory: its documents and their agreement with `tools.json`.
-fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
-    let mut found = Findings::default();
+fn check_packed(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
+    let mut found = CheckReport::default();
     match files::tree(root) {
         Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
         Ok(files) => {
@@ -352,13 +337,16 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
 }
 
 /// A directory that is not a bundle, such as a folder of contracts.
-fn check_loose(root: &Path, options: &CheckOptions<'_>) -> Findings {
+fn check_loose(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
-        Err(error) => Findings::of([unreadable_at(root, &error)]),
+        Err(error) => CheckReport::of([unreadable_at(root, &error)]),
     };
     if found.is_empty() && root.join(TOOLS_JSON).exists() {
-        found = check_index_alone(root);
+        found = match files::read(root, TOOLS_JSON, files::limit_of(TOOLS_JSON)) {
+            Ok(bytes) => examine_loose(&Files::from([(TOOLS_JSON.to_owned(), bytes)])),
+            Err(error) => CheckReport::of([unreadable(TOOLS_JSON, &error)]),
+        };
     }
     if found.is_empty() {
         found = check_formats(root, options);
@@ -366,27 +354,15 @@ fn check_loose(root: &Path, options: &CheckOptions<'_>) -> Findings {
     if found.is_empty() {
         let message =
             "found no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md";
-        found.diagnostics.push(about_file(
-            "",
-            &codes::BUNDLE_TOML_MISSING,
-            message,
-            "name a bundle's directory, or make one: `toolward new`",
-        ));
+        let hint = "name a bundle's directory, or make one: `toolward new`";
+        found.add([about_file("", &codes::BUNDLE_TOML_MISSING, message, hint)]);
     }
     found
 }
 
-/// A directory with a tools.json and no other document.
-fn check_index_alone(root: &Path) -> Findings {
-    match files::read(root, TOOLS_JSON, files::limit_of(TOOLS_JSON)) {
-        Ok(bytes) => examine_loose(&Files::from([(TOOLS_JSON.to_owned(), bytes)])),
-        Err(error) => Findings::of([unreadable(TOOLS_JSON, &error)]),
-    }
-}
-
 /// A directory of another host's documents.
-fn check_formats(root: &Path, options: &CheckOptions<'_>) -> Findings {
-    let mut found = Findings::default();
+fn check_formats(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
+    let mut found = CheckReport::default();
     let entries = std::fs::read_dir(root).into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut documents: Vec<(String, &dyn ImportFormat)> = names
@@ -401,7 +377,7 @@ fn check_formats(root: &Path, options: &CheckOptions<'_>) -> Findings {
             Ok(bytes) => {
                 left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 found.documents += 1;
-                let mut own = Findings::of(format.check(&name, &bytes));
+                let mut own = CheckReport::of(format.check(&name, &bytes));
                 own.show_lines(&Files::from([(name, bytes)]));
                 found.add(own.diagnostics);
             }
@@ -416,8 +392,8 @@ const ELSEWHERE: [&str; 2] = [
     codes::TOOL_REFERENCE_UNBOUND.code,
 ];
 
-fn examine_loose(files: &Files) -> Findings {
-    let mut found = Findings::default();
+fn examine_loose(files: &Files) -> CheckReport {
+    let mut found = CheckReport::default();
     let documents = examine_documents(files, Surroundings::NONE, &mut found);
     // The rest of its bundle is not here.
     found
@@ -437,7 +413,7 @@ fn examine_loose(files: &Files) -> Findings {
 }
 
 /// The documents and what they owe each other.
-fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut Findings) -> Documents {
+fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut CheckReport) -> Documents {
     let documents = examine_documents(files, surroundings, found);
     let components = rules::components(&documents, files);
     found.add(components);
@@ -447,7 +423,7 @@ fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut Findings) 
 fn examine_documents(
     files: &Files,
     surroundings: Surroundings<'_>,
-    found: &mut Findings,
+    found: &mut CheckReport,
 ) -> Documents {
     let (documents, diagnostics) = rules::read_in(files, surroundings);
     found.documents += files
@@ -463,7 +439,7 @@ fn examine_documents(
     documents
 }
 
-fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
+fn check_index(files: &Files, documents: &Documents, found: &mut CheckReport) {
     if files.contains_key(TOOLS_JSON) {
         found.documents += 1;
         let index = index::check(files, documents, &mut found.diagnostics);
@@ -472,12 +448,9 @@ fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
             && index.tools.is_empty()
             && documents.is_empty(files)
         {
-            found.diagnostics.push(about_file(
-                TOOLS_JSON,
-                &codes::BUNDLE_EMPTY,
-                "`tools` has no entry, and nothing else is here",
-                "describe a tool in `tools`: `toolward new --format runloop` writes one",
-            ));
+            let message = "`tools` has no entry, and nothing else is here";
+            let hint = "describe a tool in `tools`: `toolward new --format runloop` writes one";
+            found.add([about_file(TOOLS_JSON, &codes::BUNDLE_EMPTY, message, hint)]);
         }
         let warnings = index.iter().flat_map(lints::index);
         found.add(warnings);
@@ -486,12 +459,8 @@ fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
 
 fn unknown_kind(name: &str) -> Diagnostic {
     let message = "a file of this kind can't be checked by itself";
-    about_file(
-        name,
-        &codes::FILE_KIND,
-        message,
-        "name a TOOL.md, DRIVER.md, ACTION.md, NAME.tool.md, tools.json, bundle.toml, a .wasm file, or a directory",
-    )
+    let hint = "name a TOOL.md, DRIVER.md, ACTION.md, NAME.tool.md, tools.json, bundle.toml, a .wasm file, or a directory";
+    about_file(name, &codes::FILE_KIND, message, hint)
 }
 
 fn unreadable(name: &str, error: &FilesError) -> Diagnostic {

@@ -15,11 +15,19 @@ codes! {
         /// The directory under work can't be read.
         Read(inner: ReadError);
         /// The bundle, or what was to be signed, breaks a rule of the signed formats. `path` is a directory or archive.
-        Refused { path: PathBuf, source: Refusal } -> source, ("{}: {source}", path.display());
-        Write { path: PathBuf, source: std::io::Error } = "write-failed", ("{}: {source}", path.display())
+        Refused(path: PathBuf, source: Refusal) -> source, ("{}: {source}", path.display());
+        Write(path: PathBuf, source: std::io::Error) = "write-failed", ("{}: {source}", path.display())
             => "name a place in a directory that is there and that you may write to";
-        Exists { path: PathBuf } = "output-exists", ("{}: this exists already", path.display())
+        Exists(path: PathBuf) = "output-exists", ("{}: this exists already", path.display())
             => "name another place, or remove it first";
+    }
+}
+
+/// Refuses a bundle with problems.
+pub(crate) fn none(problems: Vec<Diagnostic>) -> Result<(), ReadError> {
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(ReadError::Invalid(problems)),
     }
 }
 
@@ -27,10 +35,7 @@ impl AuthorError {
     /// That `path` can't be written, for the system's error.
     pub(crate) fn write(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
-        move |source| Self::Write {
-            path: path.clone(),
-            source,
-        }
+        move |source| Self::Write(path.clone(), source)
     }
 
     /// Everything that is wrong with the documents, where that is the reason.
@@ -44,7 +49,7 @@ impl AuthorError {
     /// The rule of the signed formats that is broken, where that is the reason.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refused { source, .. } | Self::Read(ReadError::Refused { source, .. }) => {
+            Self::Refused(_, source) | Self::Read(ReadError::Refused { source, .. }) => {
                 Some(source)
             }
             _ => None,

@@ -46,9 +46,7 @@ impl KeyFiles {
 /// [`AuthorError::Exists`].
 pub fn free(path: &Path) -> Result<(), AuthorError> {
     match path.symlink_metadata() {
-        Ok(_) => Err(AuthorError::Exists {
-            path: path.to_owned(),
-        }),
+        Ok(_) => Err(AuthorError::Exists(path.to_owned())),
         Err(_) => Ok(()),
     }
 }
@@ -75,8 +73,8 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
     let path = path.to_owned();
     toolward_support::files::write_new(&path, &[bytes], mode).map_err(|source| {
         match source.kind() {
-            ErrorKind::AlreadyExists => AuthorError::Exists { path },
-            _ => AuthorError::Write { path, source },
+            ErrorKind::AlreadyExists => AuthorError::Exists(path),
+            _ => AuthorError::Write(path, source),
         }
     })
 }

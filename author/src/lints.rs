@@ -2,13 +2,11 @@
 //! for a host to refuse.
 
 mod credentials;
-mod egress;
 mod schemas;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
@@ -18,15 +16,15 @@ use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_bundle::text::list;
 use toolward_contract::Outline;
+use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_contract::index::Index;
+use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::index::{Index, IndexEntry};
 use toolward_contract::tool::{McpSchemas, Tool};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 use toolward_support::fields::{NearNames, nearest};
 use toolward_support::report::Code;
-
-use self::schemas::Schemas;
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
@@ -39,40 +37,29 @@ pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
         }
     }
     if let Err(refusal) = check_set(paths.iter()) {
-        diagnostics.push(about_error(
-            refusal.place().unwrap_or(bundle_toml::FILE),
-            &codes::FILE_NAME,
-            &refusal,
-        ));
+        let place = refusal.place().unwrap_or(bundle_toml::FILE);
+        diagnostics.push(about_error(place, &codes::FILE_NAME, &refusal));
     }
-    diagnostics.extend(found.skipped.iter().map(|name| {
-        Diagnostic::new(
-            &codes::FILE_SKIPPED,
-            name,
-            Position::START,
-            "hidden files are not packed",
-        )
-    }));
+    let message = "hidden files are not packed";
+    let skipped = found.skipped.iter();
+    diagnostics.extend(
+        skipped.map(|name| Diagnostic::new(&codes::FILE_SKIPPED, name, Position::START, message)),
+    );
     diagnostics
 }
 
 /// Folders named otherwise than what is in them.
 pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
-    let tools = documents
-        .tools
-        .iter()
-        .map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
+    let tools = documents.tools.iter();
+    let tools = tools.map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
     // A DRIVER.md may be in the folder of the TOOL.md that it implements.
-    let drivers = documents
-        .drivers
-        .iter()
-        .filter(|driver| {
-            let neighbour = beside(&driver.path, "TOOL.md");
-            let mut unread = documents.unread_of(FileRole::Contract);
-            documents.tools.iter().all(|tool| tool.path != neighbour)
-                && unread.all(|tool| tool.path != neighbour)
-        })
-        .map(|driver| (driver.path.as_str(), driver.value.id.as_str()));
+    let drivers = documents.drivers.iter().filter(|driver| {
+        let neighbour = beside(&driver.path, "TOOL.md");
+        let mut unread = documents.unread_of(FileRole::Contract);
+        documents.tools.iter().all(|tool| tool.path != neighbour)
+            && unread.all(|tool| tool.path != neighbour)
+    });
+    let drivers = drivers.map(|driver| (driver.path.as_str(), driver.value.id.as_str()));
     tools
         .chain(drivers)
         .filter_map(|(path, id)| {
@@ -84,13 +71,8 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
             let fits = name == id || (shared && name.starts_with(id));
             (!fits).then(|| {
                 let message = format!("the folder is named {name:?}, the id in it is {id:?}");
-                Diagnostic::new(
-                    &codes::FOLDER_NAME,
-                    path,
-                    place(files, path, "/id"),
-                    message,
-                )
-                .with_hint(format!("rename the folder to {id:?}"))
+                let hint = format!("rename the folder to {id:?}");
+                finding(files, &codes::FOLDER_NAME, (path, "/id"), message, hint)
             })
         })
         .collect()
@@ -108,11 +90,10 @@ pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic>
                 "`requires.{key}` is {}, and this machine is {own}",
                 listed.join(", ")
             );
-            let at = place(files, &driver.path, &format!("/requires/{key}"));
-            let found = Diagnostic::new(&codes::DRIVER_PLATFORM, &driver.path, at, message);
-            diagnostics.push(found.with_hint(format!(
-                "add {own:?}, or leave `requires.{key}` out: a component runs everywhere"
-            )));
+            let hint =
+                format!("add {own:?}, or leave `requires.{key}` out: a component runs everywhere");
+            let (code, pointer) = (&codes::DRIVER_PLATFORM, &*format!("/requires/{key}"));
+            diagnostics.push(finding(files, code, (&driver.path, pointer), message, hint));
         };
         if !platform.runs_on_os(OS) {
             add("os", &platform.os, OS);
@@ -162,9 +143,8 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
             let message = format!(
                 "`default_implementation` is {default:?}, which implements no such tool here"
             );
-            let at = place(files, &tool.path, "/default_implementation");
-            let code = &codes::DEFAULT_DRIVER_UNKNOWN;
-            diagnostics.push(Diagnostic::new(code, &tool.path, at, message).with_hint(hint));
+            let (code, at) = (&codes::DEFAULT_DRIVER_UNKNOWN, "/default_implementation");
+            diagnostics.push(finding(files, code, (&tool.path, at), message, hint));
         }
     }
     let near = misspelt(documents, &unnamed);
@@ -173,15 +153,12 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         match near.get(id) {
             Some(found) => diagnostics.extend(found.clone()),
             None => {
-                let message = format!(
-                    "no driver of this bundle implements {id} {}",
-                    tool.value.version
-                );
-                let at = place(files, &tool.path, "/id");
-                let found = Diagnostic::new(&codes::DRIVER_MISSING, &tool.path, at, message);
-                diagnostics.push(found.with_hint(
-                    "add it to `implements` of a DRIVER.md, with a range that holds the version",
-                ));
+                let version = &tool.value.version;
+                let message = format!("no driver of this bundle implements {id} {version}");
+                let (code, at) = (&codes::DRIVER_MISSING, (&*tool.path, "/id"));
+                let hint =
+                    "add it to `implements` of a DRIVER.md, with a range that holds the version";
+                diagnostics.push(finding(files, code, at, message, hint));
             }
         }
     }
@@ -227,15 +204,15 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
         let contract = &tool.value;
+        let mut all = vec![
+            ("/inputs", &contract.inputs),
+            ("/outputs", &contract.outputs),
+        ];
         let context = contract.context_schema.as_ref();
-        let schemas = Schemas {
-            inputs: ("/inputs".to_owned(), &contract.inputs),
-            outputs: ("/outputs".to_owned(), &contract.outputs),
-            context: context.map(|context| ("/contextSchema".to_owned(), context)),
-            are_plain: contract.mcp_schemas == McpSchemas::Plain,
-        };
-        let mut subject = Subject::of(&tool.path, files, &mut diagnostics);
-        schemas.check(&mut subject);
+        all.extend(context.map(|context| ("/contextSchema", context)));
+        let are_plain = contract.mcp_schemas == McpSchemas::Plain;
+        let mut subject = Subject::new(&tool.path, Position::START, Some(files), &mut diagnostics);
+        schemas::check(&mut subject, &all, are_plain);
         credentials::check_tool(contract, &mut subject);
         let runloop = contract.metadata.get("runloop");
         let budget = runloop.and_then(|runloop| runloop.get("budget"));
@@ -245,12 +222,14 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
         }
     }
     for driver in &documents.drivers {
-        egress::check(driver, documents, files, &mut diagnostics);
-        let mut subject = Subject::of(&driver.path, files, &mut diagnostics);
+        egress(driver, documents, files, &mut diagnostics);
+        let mut subject =
+            Subject::new(&driver.path, Position::START, Some(files), &mut diagnostics);
         credentials::check_driver(&driver.value, &mut subject);
     }
     for action in &documents.actions {
-        let mut subject = Subject::of(&action.path, files, &mut diagnostics);
+        let mut subject =
+            Subject::new(&action.path, Position::START, Some(files), &mut diagnostics);
         credentials::check_action(&action.value, &mut subject);
     }
     diagnostics
@@ -262,26 +241,74 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     let entries = index.tools.iter().enumerate();
     for (number, entry) in entries.filter(|_| index.version == 1) {
         let pointer = format!("/tools/{number}");
-        let schemas = Schemas {
-            inputs: (format!("{pointer}/input_schema"), &entry.input_schema),
-            outputs: (format!("{pointer}/result_schema"), &entry.result_schema),
-            context: None,
-            are_plain: true,
-        };
-        let mut subject = Subject {
-            file: TOOLS_JSON,
-            places: Places::only(entry.at).into(),
-            files: None,
-            found: &mut diagnostics,
-        };
-        schemas.check(&mut subject);
+        let (inputs, outputs) = (
+            format!("{pointer}/input_schema"),
+            format!("{pointer}/result_schema"),
+        );
+        let all = [
+            (&*inputs, &entry.input_schema),
+            (&*outputs, &entry.result_schema),
+        ];
+        let mut subject = Subject::new(TOOLS_JSON, entry.at, None, &mut diagnostics);
+        schemas::check(&mut subject, &all, true);
         credentials::check_entry(entry, &pointer, &mut subject);
         if !entry.budget.is_empty() {
             diagnostics.push(uncounted(TOOLS_JSON, entry.at, entry.id.as_str()));
         }
-        egress::check_entry(entry, &mut diagnostics);
+        any_host(entry, &mut diagnostics);
     }
     diagnostics
+}
+
+/// Looks at the hosts that an entry of tools.json declares.
+fn any_host(entry: &IndexEntry, diagnostics: &mut Vec<Diagnostic>) {
+    if reaches_all(&entry.capabilities) {
+        let message = format!("`capabilities` of {} have `net:*`: any host", entry.id);
+        let found = Diagnostic::new(&codes::EGRESS_ANY, TOOLS_JSON, entry.at, message);
+        diagnostics.push(found.with_hint("name the host of its `url`, and no other"));
+    }
+}
+
+/// Compares what a driver reaches with what its contracts need.
+fn egress(
+    driver: &Located<Driver>,
+    documents: &Documents,
+    files: &Files,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let egress = &driver.value.egress;
+    if reaches_all(egress) {
+        let message = "`network.egress` has `*`: the driver may send what it gets to any host";
+        let hint = "name the hosts that it needs: many operators grant no others";
+        let at = (&*driver.path, "/network/egress");
+        diagnostics.push(finding(files, &codes::EGRESS_ANY, at, message, hint));
+    }
+    if !egress.is_empty() || driver.value.kind != DriverKind::Component {
+        return;
+    }
+    let networked = |class: &Class| matches!(class, Class::Network | Class::External);
+    let needing = documents.tools.iter().find(|tool| {
+        let declaration = tool.value.declaration();
+        let (id, version) = (tool.value.id.as_str(), &tool.value.version);
+        driver.value.implements_tool(id, version).is_some()
+            && declaration.iter().any(|one| networked(one.class()))
+    });
+    if let Some(tool) = needing {
+        let message = format!(
+            "`network.egress` is empty, and {} needs the network: every request is refused",
+            tool.value.id
+        );
+        let (at, hint) = (
+            (&*driver.path, "/network"),
+            "list the hosts in `network.egress`",
+        );
+        diagnostics.push(finding(files, &codes::EGRESS_EMPTY, at, message, hint));
+    }
+}
+
+fn reaches_all(set: &CapabilitySet) -> bool {
+    let mut hosts = set.iter().filter_map(|one| one.host());
+    hosts.any(|host| host.host() == "*")
 }
 
 /// A budget that nothing counts yet.
@@ -293,76 +320,61 @@ fn uncounted(file: &str, at: Position, id: &str) -> Diagnostic {
 /// A document, or an entry of tools.json, with the findings about its values.
 struct Subject<'a> {
     file: &'a str,
-    /// Read at the first finding.
-    places: OnceCell<Places>,
+    /// Where it starts.
+    at: Position,
     files: Option<&'a Files>,
+    /// Read at the first finding.
+    outline: OnceCell<Option<Outline>>,
     found: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Subject<'a> {
-    fn of(file: &'a str, files: &'a Files, found: &'a mut Vec<Diagnostic>) -> Self {
+    /// Without `files` all its values have one place.
+    fn new(
+        file: &'a str,
+        at: Position,
+        files: Option<&'a Files>,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> Self {
         Self {
             file,
-            places: OnceCell::new(),
-            files: Some(files),
+            at,
+            files,
+            outline: OnceCell::new(),
             found,
         }
     }
 
-    fn places(&self) -> &Places {
-        let read = || match self.files {
-            Some(files) => Places::of(files, self.file),
-            None => Places::only(Position::START),
-        };
-        self.places.get_or_init(read)
+    fn outline(&self) -> Option<&Outline> {
+        let read = || outline(self.files?, self.file);
+        self.outline.get_or_init(read).as_ref()
     }
 
     /// Adds a finding about the value that a JSON pointer leads to.
     fn add(&mut self, code: &Code, pointer: &str, message: String, hint: impl Into<String>) {
-        let at = self.places().at(pointer);
+        let outline = self.outline();
+        let at = outline.map_or(self.at, |outline| outline.position(pointer));
         let found = Diagnostic::new(code, self.file, at, message);
         self.found.push(found.with_hint(hint));
     }
 }
 
 /// Where the values of a document stand.
-struct Places {
-    outline: Option<Outline>,
-    otherwise: Position,
+pub(crate) fn outline(files: &Files, path: &str) -> Option<Outline> {
+    Outline::read(str::from_utf8(files.get(path)?).ok()?)
 }
 
-impl Places {
-    fn of(files: &Files, path: &str) -> Self {
-        let source = files.get(path).and_then(|bytes| str::from_utf8(bytes).ok());
-        Self {
-            outline: source.and_then(Outline::read),
-            otherwise: Position::START,
-        }
-    }
-
-    /// One place for all values.
-    fn only(at: Position) -> Self {
-        Self {
-            outline: None,
-            otherwise: at,
-        }
-    }
-
-    /// Where a JSON pointer leads; the start of the document if that is unknown.
-    fn at(&self, pointer: &str) -> Position {
-        let outline = self.outline.as_ref();
-        outline.map_or(self.otherwise, |outline| outline.position(pointer))
-    }
-
-    /// The value of a field of the document, as written.
-    fn value(&self, field: &str) -> Option<Value> {
-        self.outline.as_ref()?.value(field)
-    }
-}
-
-/// Where one value of a document stands, by its JSON pointer.
-pub(crate) fn place(files: &Files, path: &str, pointer: &str) -> Position {
-    Places::of(files, path).at(pointer)
+/// A finding about the value of a document that a JSON pointer leads to.
+pub(crate) fn finding(
+    files: &Files,
+    code: &Code,
+    (path, pointer): (&str, &str),
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> Diagnostic {
+    let outline = outline(files, path);
+    let at = outline.map_or(Position::START, |outline| outline.position(pointer));
+    Diagnostic::new(code, path, at, message).with_hint(hint)
 }
 
 /// Components without a driver, and builds without a component.
@@ -376,22 +388,17 @@ pub(crate) fn components(
     let mut diagnostics = Vec::new();
     for path in files.keys().filter(|path| path.ends_with(".wasm")) {
         if !named.contains(path) && !unread.contains(&folder(path)) {
-            diagnostics.push(about_file(
-                path,
-                &codes::COMPONENT_STRAY,
-                "no DRIVER.md beside it names this component",
-                "remove it, or name it as `component` of a driver",
-            ));
+            let message = "no DRIVER.md beside it names this component";
+            let hint = "remove it, or name it as `component` of a driver";
+            diagnostics.push(about_file(path, &codes::COMPONENT_STRAY, message, hint));
         }
     }
     for build in builds {
         if !named.contains(&build.output) && !unread.contains(&folder(&build.output)) {
-            diagnostics.push(about_file(
-                bundle_toml::FILE,
-                &codes::BUILD_OUTPUT_UNUSED,
-                format!("no driver names the component {:?}", build.output),
-                "`output` is the `component` of a DRIVER.md, beside it",
-            ));
+            let message = format!("no driver names the component {:?}", build.output);
+            let (file, code) = (bundle_toml::FILE, &codes::BUILD_OUTPUT_UNUSED);
+            let hint = "`output` is the `component` of a DRIVER.md, beside it";
+            diagnostics.push(about_file(file, code, message, hint));
         }
     }
     diagnostics.extend(builds.iter().filter_map(|build| snapshot(documents, build)));
@@ -408,12 +415,9 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
         true => format!("{output} has a snapshot, and its driver may be given files"),
         false => format!("{output} has a snapshot, and no DRIVER.md says that it needs no files"),
     };
-    Some(about_file(
-        bundle_toml::FILE,
-        &codes::SNAPSHOT_FILES,
-        message,
-        "remove `snapshot` from its [[build]], or `workspace` from its driver and contracts",
-    ))
+    let (file, code) = (bundle_toml::FILE, &codes::SNAPSHOT_FILES);
+    let hint = "remove `snapshot` from its [[build]], or `workspace` from its driver and contracts";
+    Some(about_file(file, code, message, hint))
 }
 
 /// Entry files of AIP-30 with drivers that run no code.
@@ -440,33 +444,18 @@ pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnosti
     diagnostics
 }
 
-/// A component that a `[[build]]` is going to write is not an error until it
-/// is built.
-pub(crate) fn soften_unbuilt(
-    diagnostic: &mut Diagnostic,
-    documents: &Documents,
-    builds: &[BuildEntry],
-) {
-    if diagnostic.code != codes::COMPONENT_MISSING.code {
-        return;
-    }
-    if is_built(&diagnostic.file, documents, builds) {
-        diagnostic.severity = Severity::Warning;
-        diagnostic.message.push_str(" yet; a [[build]] makes it");
-    }
-}
-
-/// A driver that implements a misspelt contract makes `build` fail, once its component was compiled and does not serve
-/// that tool. It is the same error here.
-pub(crate) fn harden_built(
-    diagnostic: &mut Diagnostic,
-    documents: &Documents,
-    builds: &[BuildEntry],
-) {
-    if diagnostic.code == codes::TOOL_REFERENCE_UNKNOWN.code
-        && is_built(&diagnostic.file, documents, builds)
-    {
-        diagnostic.severity = Severity::Error;
+/// A component that a `[[build]]` is going to write is not an error until it is built. A driver that implements a
+/// misspelt contract makes `build` fail, once its component was compiled and does not serve that tool: that is the
+/// same error here.
+pub(crate) fn judge_built(found: &mut [Diagnostic], documents: &Documents, builds: &[BuildEntry]) {
+    let is_of_build = |one: &&mut Diagnostic| is_built(&one.file, documents, builds);
+    for one in found.iter_mut().filter(is_of_build) {
+        if one.code == codes::COMPONENT_MISSING.code {
+            one.severity = Severity::Warning;
+            one.message.push_str(" yet; a [[build]] makes it");
+        } else if one.code == codes::TOOL_REFERENCE_UNKNOWN.code {
+            one.severity = Severity::Error;
+        }
     }
 }
 
@@ -474,14 +463,15 @@ pub(crate) fn harden_built(
 fn is_built(driver: &str, documents: &Documents, builds: &[BuildEntry]) -> bool {
     let mut drivers = documents.drivers.iter();
     let found = drivers.find(|one| one.path == driver);
-    let output = found.and_then(|one| Some(beside(&one.path, one.value.component.as_deref()?)));
+    let output = found.and_then(component_path);
     output.is_some_and(|output| builds.iter().any(|build| build.output == output))
 }
 
 fn component_paths(documents: &Documents) -> Vec<String> {
-    documents
-        .drivers
-        .iter()
-        .filter_map(|driver| Some(beside(&driver.path, driver.value.component.as_deref()?)))
-        .collect()
+    let drivers = documents.drivers.iter();
+    drivers.filter_map(component_path).collect()
+}
+
+fn component_path(driver: &Located<Driver>) -> Option<String> {
+    Some(beside(&driver.path, driver.value.component.as_deref()?))
 }

@@ -9,7 +9,7 @@ use toolward_contract::diagnostic::Severity;
 use toolward_signing::provenance::{Provenance, SourceSet, source_digest};
 
 use crate::build::{Built, TARGET};
-use crate::error::AuthorError;
+use crate::error::{AuthorError, none};
 use crate::stale::{self, files_of};
 
 /// Makes the bundle of an authoring directory: `tools.json`, the manifest, and all files.
@@ -20,19 +20,12 @@ use crate::stale::{self, files_of};
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
     let packed = dev::pack(directory, options)?;
     current(directory)?;
-    let todo = packed.warnings.iter();
-    let todo = todo.filter(|warning| warning.code == codes::DESCRIPTION_TODO.code);
-    let undescribed: Vec<_> = todo
-        .cloned()
-        .map(|mut warning| {
-            warning.severity = Severity::Error;
-            warning
-        })
-        .collect();
-    match undescribed.is_empty() {
-        true => Ok(packed),
-        false => Err(ReadError::Invalid(undescribed)),
+    let mut undescribed = packed.warnings.clone();
+    undescribed.retain(|warning| warning.code == codes::DESCRIPTION_TODO.code);
+    for warning in &mut undescribed {
+        warning.severity = Severity::Error;
     }
+    none(undescribed).map(|()| packed)
 }
 
 /// Checks that no component is older than its sources, as far as `build` made it here.
@@ -41,11 +34,8 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
 ///
 /// `component-stale` for each that is; as [`dev::read_bundle_toml`].
 pub fn current(directory: &Path) -> Result<(), ReadError> {
-    let stale = stale::components(directory, &dev::read_bundle_toml(directory)?.builds);
-    match stale.is_empty() {
-        true => Ok(()),
-        false => Err(ReadError::Invalid(stale)),
-    }
+    let builds = dev::read_bundle_toml(directory)?.builds;
+    none(stale::components(directory, &builds))
 }
 
 /// The provenance of the bundle under work in `directory`: one set of sources
@@ -61,21 +51,14 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     let mut sets = Vec::with_capacity(bundle.builds.len());
     for entry in &bundle.builds {
         let found = files_of(directory, entry, files::sources)?;
-        let digest = source_digest(
-            found
-                .iter()
-                .map(|(name, bytes)| (name.as_str(), bytes.as_ref())),
-        );
+        let found = found.iter();
         sets.push(SourceSet {
             name: entry.source.clone(),
-            digest,
+            digest: source_digest(found.map(|(name, bytes)| (name.as_str(), bytes.as_ref()))),
         });
     }
-    Ok(Provenance::new(
-        sets,
-        compiler.to_owned(),
-        TARGET.to_owned(),
-    ))
+    let (compiler, target) = (compiler.to_owned(), TARGET.to_owned());
+    Ok(Provenance::new(sets, compiler, target))
 }
 
 /// How the tools of these builds name themselves, in the order of the builds and each

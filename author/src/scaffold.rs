@@ -2,17 +2,44 @@
 //! passes unchanged, and the guest library of the driver's language. A starting point,
 //! not a library of templates.
 
-mod language;
-
 use std::path::Path;
 
+use toolward_bundle::dev::BuildKind;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 use toolward_support::report::codes;
 
-pub use self::language::Language;
+use crate::build::{NewDriver, new_drivers};
 use crate::error::AuthorError;
 use crate::output;
+
+#[cfg(test)]
+mod tests;
+
+/// The language of a new driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Language {
+    /// How its source is built.
+    pub kind: BuildKind,
+    driver: &'static NewDriver,
+}
+
+impl Language {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        new_drivers().map(|(kind, driver)| Self { kind, driver })
+    }
+
+    /// The language with this word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::all().find(|one| one.word() == word)
+    }
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        self.driver.word
+    }
+}
 
 /// The id, publisher, time and driver's language of a new bundle.
 #[derive(Debug, Clone)]
@@ -32,11 +59,11 @@ codes! {
     #[derive(Debug)]
     pub enum ScaffoldError: Error {
         /// `what` is `id` or `publisher`.
-        Name { what: &'static str, source: toolward_signing::Refusal } -> source, ("{what}: {source}")
+        Name(what: &'static str, source: toolward_signing::Refusal) -> source, ("{what}: {source}")
             => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
-        Unwritable { what: &'static str } = "unwritable-value", ("{what} can't be written into a TOML file");
+        Unwritable(what: &'static str) = "unwritable-value", ("{what} can't be written into a TOML file");
         /// `id` as it was given.
-        Entry { id: String, reason: String } = "scaffold-entry-invalid",
+        Entry(id: String, reason: String) = "scaffold-entry-invalid",
             "an entry of a new tools.json is not valid, or would be denied when the bundle is loaded",
             ("the entry {id} is not valid: {reason}")
             => "correct the flag, or the answer";
@@ -53,17 +80,14 @@ codes! {
 /// When a name is not an id, or the directory exists or can't be written.
 pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
-        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
+        Id::parse(name).map_err(|source| ScaffoldError::Name(what, source))?;
     }
-    let created = Timestamp::from_unix(options.created)
-        .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
+    let created =
+        Timestamp::from_unix(options.created).map_err(|_| ScaffoldError::Unwritable("the time"))?;
     // Below the tool's id, so that one prefix in a trust store covers both.
     let driver = format!("{}.driver", options.id);
-    Id::parse(&driver).map_err(|source| ScaffoldError::Name {
-        what: "the driver's id",
-        source,
-    })?;
-    let row = options.language.row();
+    Id::parse(&driver).map_err(|source| ScaffoldError::Name("the driver's id", source))?;
+    let row = options.language.driver;
     let values = [
         ("@ID@", options.id.clone()),
         ("@TOOL@", options.id.clone()),
@@ -75,27 +99,18 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
         ("@BUILD@", row.build.to_owned()),
     ];
     let fill = |template: &str| {
-        values
-            .iter()
-            .fold(template.to_owned(), |text, (key, value)| {
-                text.replace(key, value)
-            })
+        let empty = template.to_owned();
+        (values.iter()).fold(empty, |text, (key, value)| text.replace(key, value))
     };
-    let mut files: Vec<(String, String)> = SHARED
-        .iter()
-        .chain(row.templates)
-        .map(|(name, template)| (fill(name), fill(template)))
-        .collect();
-    files.extend(
-        row.library
-            .iter()
-            .map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())),
-    );
+    let templates = SHARED.iter().chain(row.templates);
+    let templates = templates.map(|(name, template)| (fill(name), fill(template)));
+    let library = row.library.iter();
+    let library = library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned()));
+    let files: Vec<(String, String)> = templates.chain(library).collect();
+    let written = files.iter();
     output::directory(
         directory,
-        files
-            .iter()
-            .map(|(name, text)| (name.as_str(), text.as_bytes())),
+        written.map(|(name, text)| (name.as_str(), text.as_bytes())),
     )?;
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }

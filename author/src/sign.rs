@@ -53,15 +53,13 @@ impl Sealed {
     pub fn read(path: &Path) -> Result<Self, AuthorError> {
         let bundle = verify::unsigned(path).map_err(|refusal| refused(path, refusal))?;
         let unsigned = || Envelope::new(MANIFEST_TYPE, bundle.manifest_bytes.to_vec());
+        let files = bundle.files.into_iter();
+        let files = files.map(|(path, bytes)| (path.as_str().to_owned(), bytes));
         Ok(Self {
             place: path.to_owned(),
             envelope: bundle.envelope.unwrap_or_else(unsigned),
             provenance: bundle.provenance_bytes.map(|bytes| bytes.to_vec()),
-            files: bundle
-                .files
-                .into_iter()
-                .map(|(path, bytes)| (path.as_str().to_owned(), bytes))
-                .collect(),
+            files: files.collect(),
         })
     }
 
@@ -153,9 +151,7 @@ impl Sealed {
         if path.symlink_metadata().is_ok() {
             let id = self.manifest()?.id;
             if !verify::unsigned(path).is_ok_and(|bundle| bundle.manifest.id == id) {
-                return Err(AuthorError::Exists {
-                    path: path.to_owned(),
-                });
+                return Err(AuthorError::Exists(path.to_owned()));
             }
         }
         output::file(path, &self.to_archive()?)
@@ -168,23 +164,17 @@ impl Sealed {
     ///
     /// When `path` exists or can't be written.
     pub fn write_directory(&self, path: &Path) -> Result<(), AuthorError> {
-        let envelope = if self.signatures() > 0 {
-            Some(self.bytes_of(&self.envelope)?)
-        } else {
-            None
-        };
+        let signed = self.signatures() > 0;
+        let envelope = signed.then(|| self.bytes_of(&self.envelope)).transpose()?;
         let extra = [
             (manifest::FILE, Some(self.envelope.payload())),
             (manifest::ENVELOPE_FILE, envelope.as_deref()),
             (provenance::FILE, self.provenance.as_deref()),
         ];
-        let extra = extra
-            .into_iter()
-            .filter_map(|(name, bytes)| Some((name, bytes?)));
-        let listed = self
-            .files
-            .iter()
-            .map(|(name, bytes)| (name.as_str(), bytes.as_ref()));
+        let extra = extra.into_iter();
+        let extra = extra.filter_map(|(name, bytes)| Some((name, bytes?)));
+        let listed = self.files.iter();
+        let listed = listed.map(|(name, bytes)| (name.as_str(), bytes.as_ref()));
         output::directory(path, extra.chain(listed))
     }
 
@@ -198,10 +188,8 @@ impl Sealed {
         if let Some(provenance) = &self.provenance {
             output::file(&directory.join(provenance::FILE), provenance)?;
         }
-        output::file(
-            &directory.join(manifest::ENVELOPE_FILE),
-            &self.bytes_of(&self.envelope)?,
-        )
+        let envelope = self.bytes_of(&self.envelope)?;
+        output::file(&directory.join(manifest::ENVELOPE_FILE), &envelope)
     }
 
     fn bytes_of(&self, envelope: &Envelope) -> Result<Vec<u8>, AuthorError> {
@@ -231,8 +219,5 @@ impl Sealed {
 }
 
 fn refused(path: &Path, refusal: Refusal) -> AuthorError {
-    AuthorError::Refused {
-        path: path.to_owned(),
-        source: refusal,
-    }
+    AuthorError::Refused(path.to_owned(), refusal)
 }

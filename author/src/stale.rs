@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolward_bundle::codes;
+use toolward_bundle::component::MAX_SIZE;
 use toolward_bundle::dev::{BuildEntry, BuildKind};
 use toolward_bundle::files::{self, Files, FilesError};
 use toolward_bundle::locate::about_file;
@@ -77,9 +78,8 @@ pub(crate) fn components(directory: &Path, builds: &[BuildEntry]) -> Vec<Diagnos
             return false;
         };
         let place = files::place(directory, &entry.output);
-        let limit = toolward_bundle::component::MAX_SIZE;
         let is_built = |bytes: Arc<[u8]>| Digest::of(&bytes) == *component;
-        files::read(directory, &place, limit).is_ok_and(is_built)
+        files::read(directory, &place, MAX_SIZE).is_ok_and(is_built)
             && sources_of(directory, entry).is_some_and(|now| digest(entry, &now) != *sources)
     });
     let stale = stale.map(|entry| {
@@ -109,19 +109,16 @@ pub(crate) fn files_of(
     entry: &BuildEntry,
     read: impl FnOnce(&Path) -> Result<Files, FilesError>,
 ) -> Result<Files, AuthorError> {
+    if entry.kind == BuildKind::Wasm {
+        let bytes = files::read(directory, &entry.source, MAX_SIZE)?;
+        return Ok(Files::from([(entry.source.clone(), bytes)]));
+    }
     let source = directory.join(&entry.source);
-    let folder = match entry.kind {
-        BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
-        BuildKind::Js | BuildKind::Python => source
-            .parent()
-            .map_or_else(|| directory.to_owned(), Path::to_owned),
-        BuildKind::Wasm => {
-            let limit = toolward_bundle::component::MAX_SIZE;
-            let bytes = files::read(directory, &entry.source, limit)?;
-            return Ok(Files::from([(entry.source.clone(), bytes)]));
-        }
+    let folder = match entry.kind.is_file() {
+        true => source.parent().unwrap_or(directory),
+        false => &source,
     };
-    Ok(read(&folder)?)
+    Ok(read(folder)?)
 }
 
 /// What a build may read of the directory of a source. What can't be read, such as a link, is passed over, so that it

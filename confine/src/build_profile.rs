@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use landlock::{ABI, AccessFs, BitFlags, RulesetStatus, make_bitflags};
 
 pub use self::overseer::Overseer;
-use crate::error::ConfineError;
+use crate::ConfineError;
 use crate::landlock_rules::Rules;
 use crate::report;
 use crate::seccomp::{self, Network};
@@ -51,9 +51,7 @@ impl BuildProfile {
                 self.allow(&mut rules, &path, access);
             }
         }
-        for device in DEVICES {
-            rules.keep_if_there(device.as_ref(), DEVICE);
-        }
+        rules.keep_each(DEVICES, DEVICE);
         if let RulesetStatus::NotEnforced = rules.apply()? {
             let refused = "the kernel enforces none of the rules";
             return Err(ConfineError::Refused(refused.into()));

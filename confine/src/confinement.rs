@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use landlock::AccessFs;
 
-use crate::error::ConfineError;
+use crate::ConfineError;
 use crate::landlock_rules::{DEVICE, READ, Rules, WRITE};
 use crate::report::{Confined, State};
 use crate::seccomp::{CallFilter, Network, SystemCalls};
@@ -153,10 +153,8 @@ impl Confinement {
         let page_maps = system::open_page_maps();
         let mut rules = Rules::new(&self.network, false)?;
         if self.system {
-            for path in system::files() {
-                // Most machines have some of them.
-                rules.keep_if_there(&path, READ);
-            }
+            // Most machines have some of them.
+            rules.keep_each(system::files(), READ);
         }
         for path in &self.read {
             rules.keep(path, READ)?;
@@ -167,7 +165,7 @@ impl Confinement {
         for path in &self.clear {
             rules.keep(path, AccessFs::RemoveDir.into())?;
         }
-        rules.keep_if_there("/dev/null".as_ref(), DEVICE);
+        rules.keep_if_there("/dev/null", DEVICE);
         rules.apply()?;
         Ok(FilesConfined {
             calls: CallFilter {
@@ -237,7 +235,7 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
     for path in paths {
         rules.keep(path, READ | WRITE)?;
     }
-    rules.keep_if_there("/dev/null".as_ref(), DEVICE);
+    rules.keep_if_there("/dev/null", DEVICE);
     rules.apply()?;
     CallFilter::new(SystemCalls::AllowList, Network::None).apply()
 }

@@ -9,7 +9,7 @@ use landlock::{
 };
 use rustix::fs::FileType;
 
-use crate::error::ConfineError;
+use crate::ConfineError;
 use crate::seccomp::Network;
 
 /// The newest rules that this code knows. An older kernel enforces the rules that it
@@ -72,15 +72,24 @@ impl Rules {
         path: &Path,
         access: BitFlags<AccessFs>,
     ) -> Result<(), ConfineError> {
-        self.add(path, access).map_err(|source| ConfineError::Path {
-            path: path.to_owned(),
-            source,
-        })
+        self.add(path, access)
+            .map_err(|source| ConfineError::Path(path.to_owned(), source))
     }
 
     /// [`Rules::keep`], if the path exists and takes a rule: some mounts that are made on demand take none.
-    pub(super) fn keep_if_there(&mut self, path: &Path, access: BitFlags<AccessFs>) {
-        let _ = self.add(path, access);
+    pub(super) fn keep_if_there(&mut self, path: impl AsRef<Path>, access: BitFlags<AccessFs>) {
+        let _ = self.add(path.as_ref(), access);
+    }
+
+    /// [`Rules::keep_if_there`] for each path.
+    pub(super) fn keep_each(
+        &mut self,
+        paths: impl IntoIterator<Item: AsRef<Path>>,
+        access: BitFlags<AccessFs>,
+    ) {
+        paths
+            .into_iter()
+            .for_each(|path| self.keep_if_there(path, access));
     }
 
     /// Keeps an open file, or an open directory with all below.

@@ -3,8 +3,8 @@
 //! | profile | for | files | system calls |
 //! |---|---|---|---|
 //! | [`Confinement`] | a process that runs guests | the named ones | an allow-list |
-//! | [`worker_profile`] | a process that compiles a component | none | memory, threads, open files |
-//! | [`broker_profile`] | the process that starts the workers | its program, the cache | all but a deny-list |
+//! | [`compile_profiles::worker`] | a process that compiles a component | none | memory, threads, open files |
+//! | [`compile_profiles::broker`] | the process that starts the workers | its program, the cache | all but a deny-list |
 //! | [`program_profile`] | a program that an operator names | itself, libraries, workspaces | all but a longer deny-list |
 //! | [`only_files`] | the recorder of calls | its files | the allow-list without network |
 //! | [`build_profile`] | what a build of a bundle starts | system and checkout; scratch to write | all but a deny-list; rights and times through an overseer |
@@ -24,19 +24,45 @@
 //! later. So apply it while the process has one thread: before the runtime, before a
 //! progress bar.
 
-pub mod broker_profile;
 pub mod build_profile;
+pub mod compile_profiles;
 mod confinement;
-mod error;
 mod landlock_rules;
 pub mod program_profile;
 mod report;
 mod seccomp;
 mod system;
-pub mod worker_profile;
+
+use std::path::PathBuf;
+
+use toolward_support::report::codes;
 
 pub use confinement::{Confinement, FilesConfined, only_files};
-pub use error::ConfineError;
 pub use report::{Confined, Part, State, outlook, outlook_with};
 pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
 pub use seccomp::{Network, SystemCalls};
+
+codes! {
+    /// Why a process is not confined.
+    #[derive(Debug)]
+    pub enum ConfineError: Error {
+        Threads(count: usize) = "confine-threads",
+            "the process can't be confined: it has other threads already; `--no-confine` runs drivers without",
+            ("the process has {count} threads; confine it while it has one")
+            => "confine the process first thing, before the async runtime starts";
+        Path(path: PathBuf, source: BoxError) = "confine-path",
+            "the process can't be confined: a path that it keeps can't be opened; `--no-confine` runs drivers without",
+            ("{}, which was to be kept, can't be opened: {source}", path.display())
+            => "name what is there and may be opened";
+        Incomplete(missing: String) = "confine-incomplete",
+            "the kernel supports only a part of the confinement, and an embedder requires all",
+            ("this kernel can't confine a process fully: {missing}")
+            => "use a newer kernel, or do without the strict mode";
+        Refused(source: BoxError) = "confine-refused",
+            "the kernel refused the confinement of the process; `--no-confine` runs drivers without",
+            ("the kernel refused the confinement: {source}")
+            => "see whether something else forbids it, such as a container";
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use landlock::{ABI, AccessFs};
 use seccompiler::BpfProgram;
 
-use crate::error::ConfineError;
+use crate::ConfineError;
 use crate::landlock_rules::{DEVICE, PROGRAM, READ, Rules, WRITE};
 use crate::report;
 use crate::seccomp::{self, Network};
@@ -78,21 +78,13 @@ pub fn prepare<'a>(
         };
         rules.keep_open(directory.as_fd(), access)?;
     }
-    for path in system::LOADERS {
-        rules.keep_if_there(path.as_ref(), PROGRAM);
-    }
-    for path in system::LIBRARIES {
-        rules.keep_if_there(path.as_ref(), READ);
-    }
+    rules.keep_each(system::LOADERS, PROGRAM);
+    rules.keep_each(system::LIBRARIES, READ);
     if kept.network {
-        for path in system::files() {
-            rules.keep_if_there(&path, READ);
-        }
+        rules.keep_each(system::files(), READ);
     }
-    rules.keep_if_there("/dev/null".as_ref(), DEVICE);
-    for device in ["/dev/zero", "/dev/urandom", "/dev/random"] {
-        rules.keep_if_there(device.as_ref(), READ);
-    }
+    rules.keep_if_there("/dev/null", DEVICE);
+    rules.keep_each(["/dev/zero", "/dev/urandom", "/dev/random"], READ);
     Ok(Profile {
         rules,
         calls: seccomp::for_program(network, kept.processes)?,

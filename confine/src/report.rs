@@ -79,6 +79,8 @@ impl Confined {
 
 const FILES: &str = "files";
 
+const TERMINAL: &str = "typing into the terminal, limits and priorities of other processes";
+
 /// What a confinement would enforce on this machine. Changes nothing.
 ///
 /// ```
@@ -98,34 +100,27 @@ pub fn outlook() -> Confined {
 pub fn outlook_with(calls: SystemCalls) -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();
-    let part = |what, held, needs| Part { what, held, needs };
-    let parts = vec![
-        part(FILES, landlock >= ABI::V1, "Landlock, Linux 5.13"),
-        part("truncating files", landlock >= ABI::V3, "Linux 6.2"),
-        part(
+    let has = |abi| landlock >= abi;
+    let parts = [
+        (FILES, has(ABI::V1), "Landlock, Linux 5.13"),
+        ("truncating files", has(ABI::V3), "Linux 6.2"),
+        (
             "starting programs",
-            landlock >= ABI::V1 || seccomp,
+            has(ABI::V1) || seccomp,
             "Landlock or seccomp",
         ),
-        part(
+        (
             "TCP ports",
-            landlock >= ABI::V4 && seccomp,
+            has(ABI::V4) && seccomp,
             "Linux 6.7 and seccomp",
         ),
-        part("devices", landlock >= ABI::V5, "Linux 6.10"),
-        part(
-            "signals to other processes",
-            landlock >= ABI::V6,
-            "Linux 6.12",
-        ),
-        part("other sockets", seccomp, "seccomp"),
-        part(
-            "typing into the terminal, limits and priorities of other processes",
-            seccomp,
-            "seccomp",
-        ),
-        part("owners, rights and attributes of files", seccomp, "seccomp"),
+        ("devices", has(ABI::V5), "Linux 6.10"),
+        ("signals to other processes", has(ABI::V6), "Linux 6.12"),
+        ("other sockets", seccomp, "seccomp"),
+        (TERMINAL, seccomp, "seccomp"),
+        ("owners, rights and attributes of files", seccomp, "seccomp"),
     ];
+    let parts = Vec::from(parts.map(|(what, held, needs)| Part { what, held, needs }));
     let held = parts.iter().filter(|part| part.held).count();
     let state = match held {
         0 => State::Unavailable,

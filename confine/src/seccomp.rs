@@ -13,8 +13,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, sock_fil
 
 use serde::Serialize;
 
-use self::arguments::{Built, Rules};
-use crate::error::ConfineError;
+use self::arguments::{Built, CallRules};
+use crate::ConfineError;
 
 /// Which system calls a confined process may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -87,7 +87,13 @@ impl CallFilter {
     /// Refuses every other call, from this thread on.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
         install_built(|machine| match self.list {
-            SystemCalls::AllowList => allow(allowed::rules(self)?, machine),
+            SystemCalls::AllowList => filter(
+                allowed::rules(self)?,
+                [REFUSED, SeccompAction::Allow],
+                machine,
+                &FALLS_BACK,
+                true,
+            ),
             SystemCalls::DenyList => deny(denied::rules(self, false)?, machine, &KNOWN),
         })
     }
@@ -121,11 +127,10 @@ pub(super) fn apply_to_build() -> Result<(), ConfineError> {
 }
 
 /// Fails calls that are not in `rules` with `ENOSYS`.
-pub(super) fn apply_only(rules: impl FnOnce() -> Built<Rules>) -> Result<(), ConfineError> {
-    install_built(|machine| {
-        let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-        filter(rules()?, missing, SeccompAction::Allow, machine, &NONE)
-    })
+pub(super) fn apply_only(rules: impl FnOnce() -> Built<CallRules>) -> Result<(), ConfineError> {
+    let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+    let answers = [missing, SeccompAction::Allow];
+    install_built(|machine| filter(rules()?, answers, machine, &[], false))
 }
 
 fn build(
@@ -141,29 +146,27 @@ fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<
 
 const REFUSED: SeccompAction = SeccompAction::Errno(libc::EPERM.cast_unsigned());
 
-fn allow(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
-    let absent = Absent {
-        calls: &FALLS_BACK,
-        newer: true,
-    };
-    filter(rules, REFUSED, SeccompAction::Allow, machine, &absent)
+fn deny(rules: CallRules, machine: TargetArch, absent: &[i64]) -> Built<BpfProgram> {
+    filter(
+        rules,
+        [SeccompAction::Allow, REFUSED],
+        machine,
+        absent,
+        false,
+    )
 }
 
-fn deny(rules: Rules, machine: TargetArch, calls: &[i64]) -> Built<BpfProgram> {
-    let absent = Absent { calls, ..NONE };
-    filter(rules, SeccompAction::Allow, REFUSED, machine, &absent)
-}
-
-/// A filter that answers calls by `rules` with `listed`, and all others with `others`.
+/// A filter that answers calls by `rules` with `listed`, and all others with `others`; `absent` ones with `ENOSYS`, if
+/// `newer` also all that are newer than this code.
 fn filter(
-    rules: Rules,
-    others: SeccompAction,
-    listed: SeccompAction,
+    rules: CallRules,
+    [others, listed]: [SeccompAction; 2],
     machine: TargetArch,
-    absent: &Absent<'_>,
+    absent: &[i64],
+    newer: bool,
 ) -> Built<BpfProgram> {
     let filter = SeccompFilter::new(rules, others, listed, machine)?;
-    Ok(guarded(filter.try_into()?, machine, absent))
+    Ok(guarded(filter.try_into()?, machine, absent, newer))
 }
 
 /// Installs a filter on this thread, if the kernel has filters.
@@ -217,39 +220,26 @@ const X32: u32 = 0x4000_0000;
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 
-/// Which calls are answered with `ENOSYS`.
-struct Absent<'a> {
-    calls: &'a [libc::c_long],
-    /// All that are newer than this code.
-    newer: bool,
-}
-
-const NONE: Absent<'_> = Absent {
-    calls: &[],
-    newer: false,
-};
-
 /// Prepends the checks that hold for all rules to `program`. Calls by the numbers of
 /// another ABI, such as 32 bits (`int 0x80`) and x32, are refused; they don't end the
 /// process. Jumps are relative, so the jumps of `program` stay valid.
-fn guarded(program: BpfProgram, machine: TargetArch, absent: &Absent<'_>) -> BpfProgram {
-    let refused = libc::EPERM.cast_unsigned();
-    let missing = libc::ENOSYS.cast_unsigned();
-    let mut whole = vec![load(MACHINE)];
-    whole.extend(unless(libc::BPF_JEQ, audit(&machine), refused));
-    whole.push(load(NUMBER));
+fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool) -> BpfProgram {
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    let mut whole = vec![
+        load(MACHINE),
+        // Past the answer on this machine.
+        jump(libc::BPF_JEQ, audit(&machine), 1, 0),
+        answer(refused),
+        load(NUMBER),
+    ];
     if machine == TargetArch::x86_64 {
         whole.extend(when(libc::BPF_JGE, X32, refused));
     }
-    if absent.newer {
+    if newer {
         whole.extend(when(libc::BPF_JGT, NEWEST, missing));
     }
-    for call in absent.calls {
-        // A number of a call is small.
-        if let Ok(call) = u32::try_from(*call) {
-            whole.extend(when(libc::BPF_JEQ, call, missing));
-        }
-    }
+    whole.extend(each(absent, missing));
     whole.extend(program);
     whole
 }
@@ -258,18 +248,15 @@ fn guarded(program: BpfProgram, machine: TargetArch, absent: &Absent<'_>) -> Bpf
 /// the numbers of another ABI.
 pub(crate) fn answering(calls: &[libc::c_long], answer: u32) -> BpfProgram {
     let mut whole = vec![load(NUMBER)];
-    for call in calls {
-        // A number of a call is small.
-        if let Ok(call) = u32::try_from(*call) {
-            whole.extend([
-                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call),
-                instruction(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
-            ]);
-        }
-    }
-    let pass = libc::SECCOMP_RET_ALLOW;
-    whole.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, pass));
+    whole.extend(each(calls, answer));
+    whole.push(self::answer(libc::SECCOMP_RET_ALLOW));
     whole
+}
+
+fn each(calls: &[libc::c_long], answer: u32) -> impl Iterator<Item = sock_filter> {
+    // A number of a call is small.
+    let numbers = calls.iter().filter_map(|call| u32::try_from(*call).ok());
+    numbers.flat_map(move |call| when(libc::BPF_JEQ, call, answer))
 }
 
 /// How the kernel names the machine to a filter (`AUDIT_ARCH_…`).
@@ -287,24 +274,17 @@ fn load(offset: u32) -> sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-/// Answers with an error where the comparison holds.
-fn when(comparison: u32, operand: u32, error: u32) -> [sock_filter; 2] {
-    [
-        instruction(libc::BPF_JMP | comparison | libc::BPF_K, 0, 1, operand),
-        answer(error),
-    ]
+/// Answers if the comparison holds.
+fn when(comparison: u32, operand: u32, value: u32) -> [sock_filter; 2] {
+    [jump(comparison, operand, 0, 1), answer(value)]
 }
 
-/// Answers with an error where the comparison does not hold.
-fn unless(comparison: u32, operand: u32, error: u32) -> [sock_filter; 2] {
-    [
-        instruction(libc::BPF_JMP | comparison | libc::BPF_K, 1, 0, operand),
-        answer(error),
-    ]
+fn jump(comparison: u32, operand: u32, if_true: u8, if_false: u8) -> sock_filter {
+    let code = libc::BPF_JMP | comparison | libc::BPF_K;
+    instruction(code, if_true, if_false, operand)
 }
 
-fn answer(error: u32) -> sock_filter {
-    let value = libc::SECCOMP_RET_ERRNO | error;
+fn answer(value: u32) -> sock_filter {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value)
 }
 

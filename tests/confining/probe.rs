@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use toolward_confine::{
-    broker_profile, build_profile, only_files, program_profile, worker_profile,
+    build_profile, compile_profiles, only_files, program_profile,
 };
 
 fn main() {
@@ -25,8 +25,8 @@ fn main() {
     match profile.as_str() {
         "waiting" => {}
         "recorder" => only_files([notes.as_path()]).unwrap(),
-        "worker" => worker_profile::without_anything().unwrap(),
-        "broker" => broker_profile::confine(&this, None).unwrap(),
+        "worker" => compile_profiles::worker().unwrap(),
+        "broker" => compile_profiles::broker(&this, None).unwrap(),
         "program" => {
             let executed = OwnedFd::from(File::open(&this).unwrap());
             let notes = OwnedFd::from(File::open(&notes).unwrap());

@@ -5,7 +5,7 @@ use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::front_matter;
 use toolward_support::fields::Content;
 
-use super::fields::{Node, meaning};
+use super::fields::{Node, find, meaning};
 use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
 /// A definition that breaks no hard rule. Its texts are as the author wrote them.
@@ -27,13 +27,13 @@ pub(crate) struct Definition {
     pub(crate) avoid_when: Vec<String>,
     pub(crate) side_effects: Vec<String>,
     pub(crate) transport: Option<Transport>,
-    /// Each key and what it means. A key need not be an HTTP status.
-    pub(crate) error_codes: Vec<(String, StatusMeaning)>,
+    pub(crate) error_codes: Vec<StatusMeaning>,
 }
 
-/// What a status means.
+/// What a status means. Its key need not be an HTTP status.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusMeaning {
+    pub(crate) key: String,
     pub(crate) meaning: Option<String>,
     pub(crate) agent_action: Option<String>,
 }
@@ -83,26 +83,24 @@ impl Definition {
     }
 
     fn of(node: &Node) -> Option<Self> {
-        let (meta, interface) = (node.get("meta")?, node.get("interface")?);
-        let guidance = node.get("use_guidance")?;
-        let schema = |key: &str| interface.get(key).map(Node::to_value);
-        let guided = |key: &str| guidance.get(key).map(texts).unwrap_or_default();
+        let text = |way: &str| text(node, way);
+        let all = |way: &str| find(node, way).map(texts).unwrap_or_default();
         Some(Self {
-            spec_version: text(node, "spec_version")?,
-            tool_id: text(node, "tool_id")?,
-            version: text(node, "version")?,
-            status: meaning(&STATES, &text(node, "status")?)?,
-            behaviour: meaning(&BEHAVIOURS, &text(node, "type")?)?,
-            name: text(meta, "name")?,
-            description: text(meta, "description")?,
-            owner: text(meta, "owner")?,
-            last_updated: text(meta, "last_updated"),
-            tags: meta.get("tags").map(texts).unwrap_or_default(),
-            input: schema("input")?,
-            output: schema("output")?,
-            use_when: guided("use_when"),
-            avoid_when: guided("avoid_when"),
-            side_effects: guided("side_effects"),
+            spec_version: text("spec_version")?,
+            tool_id: text("tool_id")?,
+            version: text("version")?,
+            status: meaning(&STATES, &text("status")?)?,
+            behaviour: meaning(&BEHAVIOURS, &text("type")?)?,
+            name: text("meta.name")?,
+            description: text("meta.description")?,
+            owner: text("meta.owner")?,
+            last_updated: text("meta.last_updated"),
+            tags: all("meta.tags"),
+            input: find(node, "interface.input")?.to_value(),
+            output: find(node, "interface.output")?.to_value(),
+            use_when: all("use_guidance.use_when"),
+            avoid_when: all("use_guidance.avoid_when"),
+            side_effects: all("use_guidance.side_effects"),
             transport: node.get("transport").and_then(Transport::of),
             error_codes: node.get("error_codes").map(error_codes).unwrap_or_default(),
         })
@@ -111,49 +109,40 @@ impl Definition {
 
 impl Transport {
     fn of(node: &Node) -> Option<Self> {
-        let retries = node.get("retry_policy");
-        let retry = |key: &str| retries.and_then(|retries| given(retries, key));
-        let credentials = node.get("credentials")?;
-        let one_of = |keys: &[&str]| keys.iter().find_map(|key| text(credentials, key));
+        let text = |way: &str| text(node, way);
+        let given = |way: &str| find(node, way).filter(|found| !found.is_null());
         Some(Self {
-            kind: text(node, "type")?,
+            kind: text("type")?,
             block: node.to_value(),
-            base_url: text(node, "base_url").unwrap_or_default(),
-            endpoint: text(node, "endpoint").unwrap_or_default(),
-            timeout_ms: given(node, "timeout_ms").map(Node::to_value),
-            max_attempts: retry("max_attempts").map(Node::to_value),
-            on_status: retry("on_status").map(texts),
+            base_url: text("base_url").unwrap_or_default(),
+            endpoint: text("endpoint").unwrap_or_default(),
+            timeout_ms: given("timeout_ms").map(Node::to_value),
+            max_attempts: given("retry_policy.max_attempts").map(Node::to_value),
+            on_status: given("retry_policy.on_status").map(texts),
             credentials: Credentials {
-                scheme: text(credentials, "scheme")?,
-                name: one_of(&["name", "secret_id"]),
-                header: one_of(&["header", "header_name"]),
+                scheme: text("credentials.scheme")?,
+                name: text("credentials.name").or_else(|| text("credentials.secret_id")),
+                header: text("credentials.header").or_else(|| text("credentials.header_name")),
             },
         })
     }
 }
 
-fn error_codes(node: &Node) -> Vec<(String, StatusMeaning)> {
+fn error_codes(node: &Node) -> Vec<StatusMeaning> {
     let Content::Mapping(entries) = &node.content else {
         return Vec::new();
     };
-    let one = |entry: &toolward_support::fields::MappingEntry<_>| {
-        let code = StatusMeaning {
-            meaning: text(&entry.value, "meaning"),
-            agent_action: text(&entry.value, "agent_action"),
-        };
-        (entry.key.clone(), code)
-    };
-    entries.iter().map(one).collect()
-}
-
-/// A value that is not null.
-fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
-    node.get(key).filter(|found| !found.is_null())
+    let meanings = entries.iter().map(|entry| StatusMeaning {
+        key: entry.key.clone(),
+        meaning: text(&entry.value, "meaning"),
+        agent_action: text(&entry.value, "agent_action"),
+    });
+    meanings.collect()
 }
 
 /// A text that is not empty.
-fn text(node: &Node, key: &str) -> Option<String> {
-    match &node.get(key)?.content {
+fn text(node: &Node, way: &str) -> Option<String> {
+    match &find(node, way)?.content {
         Content::Text(text) | Content::Other(_, text) if !text.trim().is_empty() => {
             Some(text.trim().to_owned())
         }

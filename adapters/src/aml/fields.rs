@@ -12,24 +12,11 @@ pub(super) type Fields<'n> = toolward_support::fields::Fields<'n, Position>;
 
 /// The findings in one file.
 pub(super) struct Findings<'f> {
-    file: &'f str,
-    found: Vec<Diagnostic>,
+    pub(super) file: &'f str,
+    pub(super) found: Vec<Diagnostic>,
 }
 
-impl<'f> Findings<'f> {
-    pub(super) fn new(file: &'f str) -> Self {
-        Self {
-            file,
-            found: Vec::new(),
-        }
-    }
-
-    /// All of them, in the order of the file.
-    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
-        self.found.sort_by_key(Diagnostic::position);
-        self.found
-    }
-
+impl Findings<'_> {
     pub(super) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
         let found = Diagnostic::new(code, self.file, at, message);
         self.found.push(found);
@@ -142,6 +129,49 @@ impl<'f> Findings<'f> {
         meaning(known, self.one_of(field, code, &words)?)
     }
 
+    /// A required mapping, with the position of its key.
+    pub(super) fn required_mapping<'n>(
+        &mut self,
+        fields: &mut Fields<'n>,
+        key: &'static str,
+    ) -> Option<(Fields<'n>, Position)> {
+        let field = self.required(fields, key)?;
+        Some((self.mapping(&field)?, field.key_at))
+    }
+
+    /// A required field of a form with its own rule.
+    pub(super) fn formed(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        code: &Code,
+        expected: &str,
+        is_formed: impl Fn(&str) -> bool,
+    ) {
+        if let Some(field) = self.required(fields, key)
+            && let Some(found) = self.text(&field, code, expected)
+            && !is_formed(found)
+        {
+            let message = format!("expected `{key}` to be {expected}, found {found:?}");
+            self.add(code, field.at, message);
+        }
+    }
+
+    /// A field with something in it; without one, the finding that it is missing.
+    pub(super) fn filled<'n>(
+        &mut self,
+        fields: &mut Fields<'n>,
+        key: &'static str,
+        code: &Code,
+        at: Position,
+    ) -> Option<Field<'n>> {
+        let found = present(fields, key).filter(|field| !is_empty(field));
+        if found.is_none() {
+            self.missing(code, &fields.name_of(key), at);
+        }
+        found
+    }
+
     pub(super) fn missing(&mut self, code: &Code, name: &str, at: Position) {
         self.add(
             code,
@@ -191,6 +221,12 @@ fn quoted(found: &Node) -> Option<String> {
 /// A field that need not be there. Null is nothing.
 pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<Field<'n>> {
     fields.take(key).filter(|field| !field.is_null())
+}
+
+/// The value that keys lead to, with dots between.
+pub(super) fn find<'n>(document: &'n Node, way: &str) -> Option<&'n Node> {
+    let mut keys = way.split('.').filter(|key| !key.is_empty());
+    keys.try_fold(document, |node, key| node.get(key))
 }
 
 /// Whether there is nothing in a value.

@@ -1,44 +1,46 @@
 //! AML's recommended lints, and fields that AML does not know and that look like one it does: valid, and probably not
 //! meant. Its compiler reads past unknown fields.
 
-use toolward_support::fields::{Content, Node as Tree, nearest};
+use toolward_support::fields::{Content, nearest};
 
 use super::codes;
-use super::fields::{Findings, Node, is_empty, present};
-use super::rules::{Behaviour, Lifecycle, LintedDefinition};
+use super::fields::{Field, Fields, Findings, Node, find, is_empty, present};
 
 /// Applies the lints.
-pub(super) fn check(definition: LintedDefinition<'_>, findings: &mut Findings<'_>) {
-    if let Some((Lifecycle::Deprecated, at)) = definition.status
-        && !definition.is_dated
+pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
+    let is = |key: &str, word: &str| {
+        let found = document.get(key).map(|node| &node.content);
+        matches!(found, Some(Content::Text(text)) if text == word)
+    };
+    if let Some(status) = document.get("status")
+        && is("status", "deprecated")
+        && find(document, "meta.last_updated").is_none_or(is_empty)
     {
         let message = "expected `meta.last_updated` of a deprecated tool, found nothing";
-        findings.add(&codes::DEPRECATED_UNDATED, at, message);
+        findings.add(&codes::DEPRECATED_UNDATED, status.at, message);
     }
-    let Some((mut guidance, at)) = definition.guidance else {
+    let Ok(mut fields) = Fields::of(&Field::new("", document)) else {
+        return;
+    };
+    let Some(field) = present(&mut fields, "use_guidance") else {
+        return;
+    };
+    let (Ok(mut guidance), at) = (Fields::of(&field), field.key_at) else {
         return;
     };
     for key in ["use_when", "avoid_when"] {
-        if present(&mut guidance, key).is_none_or(|field| is_empty(&field)) {
-            findings.missing(&codes::USE_UNGUIDED, &guidance.name_of(key), at);
-        }
+        findings.filled(&mut guidance, key, &codes::USE_UNGUIDED, at);
     }
-    if !matches!(definition.behaviour, Some((Behaviour::Action, _))) {
-        return;
-    }
-    match present(&mut guidance, "side_effects").filter(|field| !is_empty(field)) {
-        None => {
-            let name = guidance.name_of("side_effects");
-            findings.missing(&codes::SIDE_EFFECTS_MISSING, &name, at);
-        }
-        Some(field) if says_none(&field) => {
-            let message = format!(
-                "expected `{}` to say what a tool of type action changes, found none",
-                field.name
-            );
-            findings.add(&codes::SIDE_EFFECTS_NONE, field.at, message);
-        }
-        Some(_) => {}
+    let missing = &codes::SIDE_EFFECTS_MISSING;
+    if is("type", "action")
+        && let Some(field) = findings.filled(&mut guidance, "side_effects", missing, at)
+        && says_none(&field)
+    {
+        let message = format!(
+            "expected `{}` to say what a tool of type action changes, found none",
+            field.name
+        );
+        findings.add(&codes::SIDE_EFFECTS_NONE, field.at, message);
     }
 }
 
@@ -85,9 +87,7 @@ const MAPPINGS: &[(&str, &str)] = &[
 /// Warns of each field that is nearly one of its mapping.
 pub(super) fn check_names(document: &Node, findings: &mut Findings<'_>) {
     for (way, known) in MAPPINGS {
-        let mut keys = way.split('.').filter(|key| !key.is_empty());
-        let mapping = keys.try_fold(document, |node, key| Tree::get(node, key));
-        let Some(Content::Mapping(entries)) = mapping.map(|node| &node.content) else {
+        let Some(Content::Mapping(entries)) = find(document, way).map(|node| &node.content) else {
             continue;
         };
         let known: Vec<&str> = known.split(' ').collect();

@@ -10,8 +10,8 @@ use toolward_contract::schema::Schema;
 use toolward_support::fields::Content;
 use toolward_support::report::Code;
 
+use super::codes;
 use super::fields::{Field, Fields, Findings, Node, is_empty, present};
-use super::{codes, transports};
 
 /// The version of AML that these rules are of.
 pub(crate) const SPEC_VERSION: &str = "1.2";
@@ -89,127 +89,64 @@ const SOURCES: [&str; 4] = [
     "azure_key_vault",
 ];
 
-/// What the lints look at.
-pub(super) struct LintedDefinition<'n> {
-    pub(super) behaviour: Option<(Behaviour, Position)>,
-    pub(super) status: Option<(Lifecycle, Position)>,
-    /// Whether it has the time of its last change.
-    pub(super) is_dated: bool,
-    /// `use_guidance`, where it is a mapping.
-    pub(super) guidance: Option<(Fields<'n>, Position)>,
-}
-
-/// Applies the rules; the definition, if there is one to be read.
-pub(super) fn check<'n>(
-    document: &'n Node,
-    findings: &mut Findings<'_>,
-) -> Option<LintedDefinition<'n>> {
-    let mut fields = findings.mapping(&Field::new("", document))?;
-    spec_version(&mut fields, findings);
-    let id = "3 to 64 lower-case letters, digits, `_` and `-`";
-    let (unformed, fields_of) = (&codes::TOOL_ID_INVALID, &mut fields);
-    formed(fields_of, "tool_id", unformed, id, is_tool_id, findings);
-    let version = "a semantic version such as \"1.0.0\"";
-    let unformed = &codes::VERSION_INVALID;
-    let is_version = |text: &str| Version::parse(text).is_ok();
-    formed(
-        fields_of, "version", unformed, version, is_version, findings,
-    );
-    let status = findings.required(&mut fields, "status").and_then(|field| {
-        let status = findings.choice(&field, &codes::STATUS_UNKNOWN, &STATES)?;
-        Some((status, field.at))
-    });
-    let is_dated = meta(&mut fields, findings);
-    let behaviour = findings.required(&mut fields, "type").and_then(|field| {
-        let behaviour = findings.choice(&field, &codes::TYPE_UNKNOWN, &BEHAVIOURS)?;
-        Some((behaviour, field.at))
-    });
-    interface(&mut fields, findings);
-    match present(&mut fields, "transport") {
-        Some(field) => transport(&field, findings),
-        None => {
-            if let Some((behaviour, at)) = behaviour
-                && behaviour != Behaviour::Function
-            {
-                findings.missing(&codes::TRANSPORT_MISSING, "transport", at);
-            }
-        }
-    }
-    let guidance = findings
-        .required(&mut fields, "use_guidance")
-        .and_then(|field| Some((findings.mapping(&field)?, field.key_at)));
-    Some(LintedDefinition {
-        behaviour,
-        status,
-        is_dated,
-        guidance,
-    })
-}
-
-fn spec_version(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
-    if let Some((found, at)) = findings.required_text(fields, "spec_version")
+/// Applies the rules.
+pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
+    let Some(mut fields) = findings.mapping(&Field::new("", document)) else {
+        return;
+    };
+    if let Some((found, at)) = findings.required_text(&mut fields, "spec_version")
         && found != SPEC_VERSION
     {
         let message = format!("expected `spec_version` to be {SPEC_VERSION:?}, found {found:?}");
         findings.add(&codes::SPEC_VERSION_UNKNOWN, at, message);
     }
-}
-
-/// A required field of a form with its own rule.
-fn formed(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    code: &Code,
-    expected: &str,
-    is_formed: fn(&str) -> bool,
-    findings: &mut Findings<'_>,
-) {
-    let Some(field) = findings.required(fields, key) else {
-        return;
-    };
-    if let Some(found) = findings.text(&field, code, expected)
-        && !is_formed(found)
-    {
-        let message = format!("expected `{key}` to be {expected}, found {found:?}");
-        findings.add(code, field.at, message);
+    let (code, id) = (
+        &codes::TOOL_ID_INVALID,
+        "3 to 64 lower-case letters, digits, `_` and `-`",
+    );
+    findings.formed(&mut fields, "tool_id", code, id, is_tool_id);
+    let (code, version) = (
+        &codes::VERSION_INVALID,
+        "a semantic version such as \"1.0.0\"",
+    );
+    let is_version = |text: &str| Version::parse(text).is_ok();
+    findings.formed(&mut fields, "version", code, version, is_version);
+    if let Some(status) = findings.required(&mut fields, "status") {
+        findings.choice(&status, &codes::STATUS_UNKNOWN, &STATES);
     }
+    if let Some((mut meta, _)) = findings.required_mapping(&mut fields, "meta") {
+        for key in ["name", "description", "owner"] {
+            findings.required_text(&mut meta, key);
+        }
+    }
+    let kind = findings.required(&mut fields, "type");
+    let behaviour = kind
+        .as_ref()
+        .and_then(|kind| findings.choice(kind, &codes::TYPE_UNKNOWN, &BEHAVIOURS));
+    if let Some((mut interface, _)) = findings.required_mapping(&mut fields, "interface") {
+        for (key, code) in [
+            ("input", &codes::INPUT_INVALID),
+            ("output", &codes::OUTPUT_INVALID),
+        ] {
+            if let Some(field) = findings.required(&mut interface, key) {
+                schema(&field, code, findings);
+            }
+        }
+    }
+    match (present(&mut fields, "transport"), &kind) {
+        (Some(field), _) => transport(&field, findings),
+        (None, Some(kind)) if behaviour.is_some_and(|found| found != Behaviour::Function) => {
+            findings.missing(&codes::TRANSPORT_MISSING, "transport", kind.at);
+        }
+        (None, _) => {}
+    }
+    findings.required_mapping(&mut fields, "use_guidance");
 }
 
 fn is_tool_id(text: &str) -> bool {
     let of_id =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     (3..=64).contains(&text.len()) && text.bytes().all(of_id)
-}
-
-/// Whether `meta` has the time of the definition's last change.
-fn meta(fields: &mut Fields<'_>, findings: &mut Findings<'_>) -> bool {
-    let Some(field) = findings.required(fields, "meta") else {
-        return false;
-    };
-    let Some(mut meta) = findings.mapping(&field) else {
-        return false;
-    };
-    for key in ["name", "description", "owner"] {
-        findings.required_text(&mut meta, key);
-    }
-    present(&mut meta, "last_updated").is_some_and(|field| !is_empty(&field))
-}
-
-fn interface(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
-    let Some(field) = findings.required(fields, "interface") else {
-        return;
-    };
-    let Some(mut interface) = findings.mapping(&field) else {
-        return;
-    };
-    for (key, code) in [
-        ("input", &codes::INPUT_INVALID),
-        ("output", &codes::OUTPUT_INVALID),
-    ] {
-        if let Some(field) = findings.required(&mut interface, key) {
-            schema(&field, code, findings);
-        }
-    }
 }
 
 fn schema(field: &Field<'_>, code: &Code, findings: &mut Findings<'_>) {
@@ -242,7 +179,7 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
                     request(&mut transport, field.key_at, findings);
                 }
                 Content::Text(name) => {
-                    transports::check(name, &mut transport, field.key_at, findings);
+                    listed(name, &mut transport, field.key_at, findings);
                 }
                 _ => {}
             }
@@ -258,14 +195,71 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// A field of a table of AML's transports, without `rest-api`: whether it is required, and the values that it may have;
+/// any text, if none is listed.
+type Row = (&'static str, bool, &'static [&'static str]);
+
+const LAMBDA: &[Row] = &[
+    ("provider", true, &["aws", "gcp", "azure"]),
+    ("function_id", true, &[]),
+    ("invocation_type", true, &["RequestResponse", "Event"]),
+    ("payload_format", false, &["json", "raw"]),
+];
+const MCP: &[Row] = &[
+    ("url", true, &[]),
+    ("tool_name", true, &[]),
+    ("protocol_version", false, &[]),
+];
+const MESSAGE_QUEUE: &[Row] = &[
+    ("provider", true, &["aws", "gcp", "azure", "kafka"]),
+    ("queue_url", true, &[]),
+    ("message_format", false, &["json", "avro"]),
+    ("response_queue_url", false, &[]),
+];
+const ENGINES: &[&str] = &[
+    "postgresql",
+    "mysql",
+    "mssql",
+    "bigquery",
+    "snowflake",
+    "rds-data-api",
+];
+const DATABASE: &[Row] = &[
+    ("engine", true, ENGINES),
+    ("query_method", true, &["parameterised-sql", "orm"]),
+];
+
+/// Checks a transport against the table of its protocol; `at` is the transport's position.
+fn listed(protocol: &str, transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
+    let table = match protocol {
+        "lambda" => LAMBDA,
+        "mcp" => MCP,
+        "message-queue" => MESSAGE_QUEUE,
+        "database" => DATABASE,
+        _ => return,
+    };
+    for (key, required, values) in table {
+        let field = match required {
+            true => findings.filled(transport, key, &codes::TRANSPORT_INCOMPLETE, at),
+            false => present(transport, key).filter(|field| !is_empty(field)),
+        };
+        match field {
+            Some(field) if values.is_empty() => {
+                findings.text(&field, &codes::FIELD_TYPE, "text");
+            }
+            Some(field) => {
+                findings.one_of(&field, &codes::VALUE_UNKNOWN, values);
+            }
+            None => {}
+        }
+    }
+}
+
 /// AML requires neither part of a request, and without them there is none.
 fn request(transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
     let code = &codes::REQUEST_INCOMPLETE;
-    if present(transport, "base_url").is_none_or(|field| is_empty(&field)) {
-        findings.missing(code, "transport.base_url", at);
-    }
-    let Some(endpoint) = present(transport, "endpoint").filter(|field| !is_empty(field)) else {
-        findings.missing(code, "transport.endpoint", at);
+    findings.filled(transport, "base_url", code, at);
+    let Some(endpoint) = findings.filled(transport, "endpoint", code, at) else {
         return;
     };
     let has_method = |text: &str| {
@@ -291,25 +285,18 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
         findings.missing(&codes::SCHEME_UNKNOWN, name, field.key_at);
         return;
     };
-    let needed: (&[&'static str], &Code) =
-        match findings.choice(&scheme, &codes::SCHEME_UNKNOWN, &SCHEMES) {
-            Some(Scheme::Secret) => (&["source"], &codes::SOURCE_MISSING),
-            Some(Scheme::Oauth2) => (&["provider", "function_id"], &codes::OAUTH2_INCOMPLETE),
-            Some(Scheme::Ambient) | None => return,
-        };
-    let (keys, code) = needed;
+    let scheme = findings.choice(&scheme, &codes::SCHEME_UNKNOWN, &SCHEMES);
+    let (keys, code): (&[&'static str], _) = match scheme {
+        Some(Scheme::Secret) => (&["source"], &codes::SOURCE_MISSING),
+        Some(Scheme::Oauth2) => (&["provider", "function_id"], &codes::OAUTH2_INCOMPLETE),
+        Some(Scheme::Ambient) | None => return,
+    };
     for key in keys {
-        if present(&mut credentials, key).is_none_or(|field| is_empty(&field)) {
-            let name = format!("transport.credentials.{key}");
-            findings.missing(code, &name, field.key_at);
-        }
+        findings.filled(&mut credentials, key, code, field.key_at);
     }
     if let Some(source) = field.get("source").filter(|source| !is_empty(source)) {
-        let named = ["name", "secret_id"];
-        let named = named
-            .iter()
-            .any(|key| field.get(key).is_some_and(|node| !is_empty(node)));
-        if *keys == ["source"] && !named {
+        let is_filled = |key| field.get(key).is_some_and(|node| !is_empty(node));
+        if *keys == ["source"] && !is_filled("name") && !is_filled("secret_id") {
             let key = match &source.content {
                 Content::Text(source) if source == "env" => "name",
                 _ => "secret_id",
@@ -330,17 +317,12 @@ fn breach(schema: &Node) -> Option<(Position, String)> {
     let Content::Mapping(_) = &schema.content else {
         return None;
     };
-    match schema.get("type").map(|kind| (kind.at, &kind.content)) {
-        Some((_, Content::Text(kind))) if kind == "object" => reference(schema, false),
-        Some((at, _)) => Some((
-            at,
-            "does not describe an object: `type` is another".to_owned(),
-        )),
-        None => Some((
-            schema.at,
-            "does not describe an object: it has no `type: object`".to_owned(),
-        )),
-    }
+    let (at, problem) = match schema.get("type").map(|kind| (kind.at, &kind.content)) {
+        Some((_, Content::Text(kind))) if kind == "object" => return reference(schema, false),
+        Some((at, _)) => (at, "`type` is another"),
+        None => (schema.at, "it has no `type: object`"),
+    };
+    Some((at, format!("does not describe an object: {problem}")))
 }
 
 /// The first `$ref` or `$id`. `names`: whether the keys are names of properties.

@@ -6,23 +6,17 @@ use toolward_author::check::ImportFormat;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::{Tool, ToolId};
-use toolward_support::report::{Code, codes};
+use toolward_support::report::codes;
 
 mod contract;
 mod request;
 
 use request::Request;
 
-use super::document::{NewBundle, document, line, with};
-use super::policy::{Draft, Granted};
-use super::{ImportError, Imported, LeftOut, Remark, read_back, valid};
+use super::document::{Draft, Granted, NewBundle, document, line};
+use super::{ImportError, Imported, Remark, read_back, valid};
 use crate::aml::{Behaviour, Definition, EXTENSION, Lifecycle, SPEC_VERSION, not_imported};
-
-/// Why no tool is made of a definition.
-pub(super) const REFUSED: &[Code] = Refused::CODES;
-
-/// What a tool does not take over from its definition.
-pub(super) const NOTES: &[Code] = Note::CODES;
+use crate::records::references::object;
 
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
@@ -103,15 +97,15 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
         match made(definition, options, &imported.tools) {
             Ok(made) => add(made, &mut imported, &mut draft),
             Err(reason) => {
-                let left = LeftOut::new(&line(&definition.tool_id), &reason);
+                let left = Remark::new(&line(&definition.tool_id), &reason);
                 imported.left_out.push(left);
             }
         }
     }
     if imported.tools.is_empty() {
-        let none = || LeftOut {
-            function: "AML".to_owned(),
-            reason: "there are no definitions".to_owned(),
+        let none = || Remark {
+            name: "AML".to_owned(),
+            message: "there are no definitions".to_owned(),
             code: "import-nothing-offered",
         };
         let first = imported.left_out.into_iter().next();
@@ -179,10 +173,10 @@ fn add(made: Made, imported: &mut Imported, draft: &mut Draft) {
 fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Result<Made, Refused> {
     let approved = options.spec_version.as_deref().unwrap_or(SPEC_VERSION);
     if definition.spec_version != approved {
-        return Err(Refused::SpecVersion {
-            expected: line(approved),
-            found: line(&definition.spec_version),
-        });
+        return Err(Refused::SpecVersion(
+            line(approved),
+            line(&definition.spec_version),
+        ));
     }
     match definition.status {
         Lifecycle::Draft if !options.allow_draft => return Err(Refused::Draft),
@@ -255,33 +249,34 @@ fn unaskable(driver: &Driver, contract: &Tool) -> Option<String> {
 
 /// The fields of the tool's DRIVER.md; `None` if nothing carries the tool out.
 fn driver(definition: &Definition, id: &str, carrier: &Carrier) -> Option<Value> {
-    let mut entry = json!({ "tool": id, "version": format!("^{}", definition.version) });
-    let fields = match carrier {
+    let request = match carrier {
         Carrier::Missing => return None,
-        Carrier::Form => json!({
-            "name": "Form",
-            "description": format!("Asks a person for what {id} returns."),
-            "kind": "form",
-        }),
-        Carrier::Request(request) => {
-            entry = with(entry, [("metadata", Some(json!({ "http": request.http })))]);
-            json!({
-                "name": "Request",
-                "description": format!("Makes the request of {id}."),
-                "kind": "http",
-                "base_url": request.base_url,
-                "network": { "egress": [request.host] },
-            })
-        }
+        Carrier::Form => None,
+        Carrier::Request(request) => Some(request),
     };
-    Some(with(
-        fields,
-        [
-            ("id", Some(json!(format!("{id}.driver")))),
-            ("version", Some(json!(definition.version))),
-            ("implements", Some(json!([entry]))),
-        ],
-    ))
+    let (name, kind, description) = match request {
+        None => (
+            "Form",
+            "form",
+            format!("Asks a person for what {id} returns."),
+        ),
+        Some(_) => ("Request", "http", format!("Makes the request of {id}.")),
+    };
+    let entry = object! {
+        tool = id;
+        version = format!("^{}", definition.version);
+        metadata ? request.map(|request| json!({ "http": request.http }));
+    };
+    Some(object! {
+        name = name;
+        description = description;
+        kind = kind;
+        base_url ? request.map(|request| &request.base_url);
+        network ? request.map(|request| json!({ "egress": [request.host] }));
+        id = format!("{id}.driver");
+        version = definition.version;
+        implements = [entry];
+    })
 }
 
 codes! {
@@ -291,7 +286,7 @@ codes! {
         Draft = "aml-draft" ["1 or –"], "a definition of AML is a draft, and drafts are left out",
             ("it is a draft, and drafts are left out") => "`--allow-draft` takes drafts, too";
         Disabled = "aml-disabled" ["1 or –"], "a definition of AML is disabled", ("it is disabled");
-        SpecVersion { expected: String, found: String } = "aml-spec-version-refused" ["1 or –"],
+        SpecVersion(expected: String, found: String) = "aml-spec-version-refused" ["1 or –"],
             "a definition of AML has a `spec_version` that is not approved",
             ("expected `spec_version` to be {expected:?}, found {found:?}")
             => "`--spec-version` names the version that your platform approves";

@@ -1,48 +1,68 @@
-//! What a tool of Amplifier declares about itself.
+//! A bundle of a tool of Amplifier, by what the tool declares about itself.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolward_author::create_directory;
+use toolward_bundle::component::Surface;
+use toolward_contract::driver::ForeignWorldError;
 use toolward_contract::json::{self, Limits};
 
-use super::ImportError;
 use super::document::{NewBundle, document};
-use crate::amplifier::SPEC as AMPLIFIER_SPEC;
+use super::{
+    Described, ImportError, ImportOptions, Imported, bundle, create, title, usable, write,
+};
+use crate::amplifier::{SPEC, TOOL, WORLD};
 
 /// The tool of the bundle that asks a component for its description.
 const SPEC_TOOL: &str = "import.get-spec";
 
-/// A tool's description of itself.
-pub(super) struct Spec {
-    pub(super) name: String,
-    pub(super) description: Option<String>,
-    pub(super) parameters: Value,
+/// Makes a bundle of a tool of Amplifier. `spec` is what its `get-spec` returned.
+///
+/// # Errors
+///
+/// As [`component`](super::component), and when `spec` does not describe a tool.
+pub fn amplifier(
+    wasm: &[u8],
+    spec: &str,
+    options: &ImportOptions,
+) -> Result<Imported, ImportError> {
+    let refused =
+        |error: ForeignWorldError| ImportError::NothingOffered(WORLD.tool, error.to_string());
+    WORLD.register().map_err(refused)?;
+    let surface = Surface::read(wasm)?;
+    usable(wasm, &surface, WORLD.word)?;
+    let described = described(spec, options).map_err(ImportError::Spec)?;
+    write::declarations(options)?;
+    let contract = write::contract(&described, options)?;
+    bundle(wasm, &surface, vec![(described, contract)], options)
 }
 
-impl Spec {
-    /// Reads what `get-spec` returned: JSON with `name`, `description` and `parameters`, a JSON
-    /// Schema. The error ends a sentence.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let limits = Limits {
-            bytes: 256 << 10,
-            ..Limits::default()
-        };
-        let spec = json::parse(text.as_bytes(), &limits)
-            .map_err(|error| format!("is not the JSON that is allowed: {error}"))?;
-        let text = |key: &str| spec.get(key).and_then(Value::as_str);
-        let name = text("name").ok_or("has no text `name`")?;
-        let parameters = match spec.get("parameters").or_else(|| spec.get("input_schema")) {
-            Some(Value::Object(schema)) => Value::Object(schema.clone()),
-            Some(Value::Null) | None => json!({ "type": "object" }),
-            Some(_) => return Err("has `parameters` that are no object".to_owned()),
-        };
-        Ok(Self {
-            name: name.to_owned(),
-            description: text("description").map(str::to_owned),
-            parameters,
-        })
-    }
+/// Reads what `get-spec` returned: JSON with `name`, `description` and `parameters`, a JSON
+/// Schema. The error ends a sentence.
+fn described(text: &str, options: &ImportOptions) -> Result<Described<'static>, String> {
+    let limits = Limits {
+        bytes: 256 << 10,
+        ..Limits::default()
+    };
+    let spec = json::parse(text.as_bytes(), &limits)
+        .map_err(|error| format!("is not the JSON that is allowed: {error}"))?;
+    let text = |key: &str| spec.get(key).and_then(Value::as_str);
+    let name = text("name").ok_or("has no text `name`")?;
+    let inputs = match spec.get("parameters").or_else(|| spec.get("input_schema")) {
+        Some(Value::Object(schema)) => Value::Object(schema.clone()),
+        Some(Value::Null) | None => json!({ "type": "object" }),
+        Some(_) => return Err("has `parameters` that are no object".to_owned()),
+    };
+    Ok(Described {
+        tool: options.bundle.id.clone(),
+        name: title(name),
+        description: text("description").map(str::to_owned),
+        inputs,
+        // Amplifier does not say what a tool returns.
+        outputs: json!({}),
+        function: TOOL,
+        component: json!({ "world": WORLD.name }),
+    })
 }
 
 /// Writes a bundle to `directory`, which must not exist, whose one tool gives the description of
@@ -59,7 +79,7 @@ pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, Import
         "inputs": { "type": "object", "additionalProperties": false },
         "outputs": { "type": "string" },
     });
-    let component = json!({ "world": "wit", "export": AMPLIFIER_SPEC, "bytes": "utf8" });
+    let component = json!({ "world": "wit", "export": SPEC, "bytes": "utf8" });
     let declaration = json!({
         "id": driver, "name": "Description", "description": "Gives the description of a tool.",
         "version": "1.0.0", "kind": "component", "component": "driver.wasm",
@@ -75,21 +95,17 @@ pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, Import
         publisher: "local".to_owned(),
         created: 0,
     };
-    let files = [
-        bundle.file()?,
-        (
-            format!("tools/{SPEC_TOOL}/TOOL.md"),
-            document(&contract, "").into_bytes(),
-        ),
-        (
-            format!("drivers/{driver}/DRIVER.md"),
-            document(&declaration, "").into_bytes(),
-        ),
-        (format!("drivers/{driver}/driver.wasm"), wasm.to_vec()),
+    let texts = [
+        (format!("tools/{SPEC_TOOL}/TOOL.md"), contract),
+        (format!("drivers/{driver}/DRIVER.md"), declaration),
     ];
-    let files = files
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
-    create_directory(directory, files)?;
+    let texts = texts.map(|(name, fields)| (name, document(&fields, "").into_bytes()));
+    let component = (format!("drivers/{driver}/driver.wasm"), wasm.to_vec());
+    let files = [bundle.file()?, component].into_iter().chain(texts);
+    let imported = Imported {
+        files: files.collect(),
+        ..Imported::default()
+    };
+    create(directory, &imported)?;
     Ok(SPEC_TOOL)
 }

@@ -1,8 +1,11 @@
 //! What imported bundles are written with: front matter by a serialiser, and `bundle.toml`. Foreign text passes
-//! [`clean`] or [`line`] before it gets here.
+//! [`clean`] or [`line`] before it gets here. And a [`Draft`] of the policy that imported tools need.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use toolward_bundle::text::{is_hidden, visible, visible_line};
+use toolward_policy::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
@@ -26,7 +29,6 @@ impl NewBundle {
     /// `bundle.toml` of its first release; `None` if the time can't be written.
     pub(crate) fn toml(&self) -> Option<String> {
         let created = Timestamp::from_unix(self.created).ok()?;
-        let text = |text: &str| toml::Value::String(text.to_owned());
         Some(format!(
             "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
              sequence = 1\npublisher = {}\ncreated = {}\n",
@@ -52,10 +54,7 @@ impl NewBundle {
 /// Checks that `name` is an id; `what` it is.
 pub(super) fn check_id(what: &str, name: &str) -> Result<(), ImportError> {
     let parsed = Id::parse(name).map(drop);
-    parsed.map_err(|source| ImportError::Name {
-        what: what.to_owned(),
-        source,
-    })
+    parsed.map_err(|source| ImportError::Name(what.to_owned(), source))
 }
 
 /// Foreign text of several lines, in which nothing is hidden.
@@ -137,8 +136,13 @@ fn block(value: &Value, indent: usize, text: &mut String) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                text.push_str(&format!("{spaces}{}:", key(name)));
-                nested(value, indent, text);
+                let key = key(name);
+                if is_flat(value) {
+                    text.push_str(&format!("{spaces}{key}: {}\n", flow(value)));
+                    continue;
+                }
+                text.push_str(&format!("{spaces}{key}:\n"));
+                block(value, indent + 2, text);
             }
         }
         Value::Array(items) => {
@@ -153,17 +157,6 @@ fn block(value: &Value, indent: usize, text: &mut String) {
             }
         }
         scalar => text.push_str(&format!("{spaces}{}\n", flow(scalar))),
-    }
-}
-
-/// Writes the value of a key: on the same line where it has no others inside.
-fn nested(value: &Value, indent: usize, text: &mut String) {
-    match is_flat(value) {
-        true => text.push_str(&format!(" {}\n", flow(value))),
-        false => {
-            text.push('\n');
-            block(value, indent + 2, text);
-        }
     }
 }
 
@@ -194,11 +187,125 @@ fn key(name: &str) -> String {
     }
 }
 
-/// An object with more members, where there are any.
-pub(super) fn with<const N: usize>(mut object: Value, more: [(&str, Option<Value>); N]) -> Value {
-    if let Value::Object(members) = &mut object {
-        let given = more.into_iter();
-        members.extend(given.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+/// Characters of one comment.
+const MAX_COMMENT: usize = 300;
+
+/// A draft of a policy. It grants what contracts declare and nothing else; where a
+/// secret comes from and goes to is a person's choice, as in the lines that `policy suggest` writes.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    remarks: Vec<String>,
+    workspaces: BTreeSet<String>,
+    secrets: BTreeMap<String, Secret>,
+    grants: Vec<Granted>,
+}
+
+/// What is known of a secret.
+#[derive(Debug, Default)]
+struct Secret {
+    hosts: BTreeSet<String>,
+    methods: BTreeSet<&'static str>,
+    /// Where the driver puts it; `None` where it leaves that to the policy.
+    header: Option<String>,
+}
+
+/// What one tool gets.
+#[derive(Debug, Default)]
+pub(super) struct Granted {
+    pub(super) tool: String,
+    pub(super) requires: Vec<String>,
+    pub(super) mutates: Vec<String>,
+}
+
+impl Draft {
+    /// A comment before all tables.
+    pub(super) fn remark(&mut self, text: &str) {
+        let remark = format!("# {}", visible_line(text, MAX_COMMENT));
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
     }
-    object
+
+    /// A path that tools know, whose directory a person chooses.
+    pub(super) fn workspace(&mut self, path: &str) {
+        self.workspaces.insert(path.to_owned());
+    }
+
+    /// A secret that goes to a host with a method.
+    pub(super) fn secret(
+        &mut self,
+        slug: &str,
+        host: &str,
+        method: &'static str,
+        header: Option<&str>,
+    ) {
+        let known = self.secrets.entry(slug.to_owned()).or_default();
+        known.hosts.insert(host.to_owned());
+        known.methods.insert(method);
+        if known.header.is_none() {
+            known.header = header.map(str::to_owned);
+        }
+    }
+
+    pub(super) fn grant(&mut self, granted: Granted) {
+        if !granted.requires.is_empty() || !granted.mutates.is_empty() {
+            self.grants.push(granted);
+        }
+    }
+
+    /// The draft as TOML; empty where nothing is needed.
+    pub(super) fn write(&self, publisher: &str) -> String {
+        let owner = text(publisher);
+        let mut blocks = Vec::new();
+        if !self.remarks.is_empty() {
+            blocks.push(self.remarks.join("\n"));
+        }
+        for (number, path) in self.workspaces.iter().enumerate() {
+            let directory = text(&format!("{PLACEHOLDER_DIRECTORY}/{}", number + 1));
+            let path = text(path);
+            blocks.push(format!(
+                "[[workspace]]\npath = {path}\ndirectory = {directory} # choose"
+            ));
+        }
+        for (slug, secret) in &self.secrets {
+            let hosts: Vec<&str> = secret.hosts.iter().map(String::as_str).collect();
+            let hosts = visible_line(&hosts.join(", "), MAX_COMMENT);
+            let (header, or_query) = match &secret.header {
+                Some(header) => (text(&header.to_ascii_lowercase()), ""),
+                None => (text("authorization"), " # choose, or `query`"),
+            };
+            blocks.push(format!(
+                "[[secret]]\nslug = {}\npublisher = {owner}\nenv = {} # choose\norigin = {} # choose; the driver reaches {hosts}\n\
+                 header = {header}{or_query}\nmethods = {}",
+                text(slug),
+                text(PLACEHOLDER_VARIABLE),
+                text(&format!("https://{PLACEHOLDER_HOST}")),
+                list(secret.methods.iter().copied()),
+            ));
+        }
+        for granted in &self.grants {
+            let tool = text(&granted.tool);
+            let mut block = format!("[[grant]]\npublisher = {owner}\ntool = {tool}");
+            let lists = [
+                ("requires", &granted.requires),
+                ("mutates", &granted.mutates),
+            ];
+            for (key, all) in lists.into_iter().filter(|(_, all)| !all.is_empty()) {
+                let all = list(all.iter().map(String::as_str));
+                block.push_str(&format!("\n{key} = {all}"));
+            }
+            blocks.push(block);
+        }
+        let blocks = blocks.into_iter().map(|block| block + "\n");
+        blocks.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn text(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    let all: Vec<String> = all.map(text).collect();
+    format!("[{}]", all.join(", "))
 }

@@ -14,9 +14,8 @@ use toolward_contract::index::{Index, IndexEntry, Transport};
 use toolward_contract::json;
 use toolward_support::fields::{without_mark, without_mark_bytes};
 
-use super::document::{NewBundle, unhidden};
-use super::policy::{Draft, Granted};
-use super::{ImportError, Imported, LeftOut, Remark};
+use super::document::{Draft, Granted, NewBundle, unhidden};
+use super::{ImportError, Imported, Remark};
 
 /// What an agent's directory holds of its tools.
 #[derive(Debug, Clone, Default)]
@@ -52,9 +51,9 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     }
     let index = index.filter(|index| index.version == 1 && !index.tools.is_empty());
     let Some(index) = index else {
-        return Err(ImportError::NoTool(LeftOut {
-            function: TOOLS_JSON.to_owned(),
-            reason: "it is not of version 1, or has no tools".to_owned(),
+        return Err(ImportError::NoTool(Remark {
+            name: TOOLS_JSON.to_owned(),
+            message: "it is not of version 1, or has no tools".to_owned(),
             code: "import-nothing-offered",
         }));
     };
@@ -71,7 +70,7 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     for warning in found {
         let entry = index.tools.iter().find(|one| one.at == warning.position());
         imported.remarks.push(Remark {
-            tool: entry.map_or_else(|| TOOLS_JSON.to_owned(), |one| one.id.to_string()),
+            name: entry.map_or_else(|| TOOLS_JSON.to_owned(), |one| one.id.to_string()),
             code: warning.code,
             message: warning.message,
         });
@@ -183,20 +182,14 @@ fn secrets(entry: &IndexEntry, draft: &mut Draft) {
 /// The largest `policy.caps`, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// What is given: a family with everything of it, or with some.
+/// What is given: a family with everything of it (`None`), or with some.
 #[derive(Debug)]
 struct Caps {
-    given: Vec<(Class, Given)>,
+    given: Vec<(Class, Option<Vec<Capability>>)>,
     /// Whether secrets are named at all. If not, it states nothing about them.
     names_secrets: bool,
     /// What has nothing like it in a policy, in words.
     untranslated: Vec<String>,
-}
-
-#[derive(Debug)]
-enum Given {
-    All,
-    Some(Vec<Capability>),
 }
 
 impl Caps {
@@ -237,16 +230,17 @@ impl Caps {
         Ok(caps)
     }
 
-    fn given(&mut self, family: &str, class: &Class, value: &toml::Value) -> Result<Given, String> {
+    fn given(
+        &mut self,
+        family: &str,
+        class: &Class,
+        value: &toml::Value,
+    ) -> Result<Option<Vec<Capability>>, String> {
+        let wrong = || format!("has a `{family}` that is neither a list nor a boolean");
         let items = match value {
-            toml::Value::Boolean(true) => return Ok(Given::All),
-            toml::Value::Boolean(false) => return Ok(Given::Some(Vec::new())),
-            toml::Value::Array(items) => items,
-            _ => {
-                return Err(format!(
-                    "has a `{family}` that is neither a list nor a boolean"
-                ));
-            }
+            toml::Value::Boolean(true) => return Ok(None),
+            toml::Value::Boolean(false) => return Ok(Some(Vec::new())),
+            other => other.as_array().ok_or_else(wrong)?,
         };
         let mut given = Vec::new();
         for item in items {
@@ -262,7 +256,7 @@ impl Caps {
                 )),
             }
         }
-        Ok(Given::Some(given))
+        Ok(Some(given))
     }
 
     /// Notes a family that has nothing like it here.
@@ -284,13 +278,11 @@ impl Caps {
         if *wanted.class() == Class::Secret && !self.names_secrets {
             return true;
         }
-        self.given
-            .iter()
-            .filter(|(class, _)| class == wanted.class())
-            .any(|(_, given)| match given {
-                Given::All => true,
-                Given::Some(all) => all.iter().any(|one| one.covers(wanted)),
-            })
+        let mut given = self.given.iter();
+        given.any(|(class, given)| {
+            let covers = |all: &Vec<Capability>| all.iter().any(|one| one.covers(wanted));
+            class == wanted.class() && given.as_ref().is_none_or(covers)
+        })
     }
 }
 

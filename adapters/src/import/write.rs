@@ -1,14 +1,15 @@
 //! The documents of an imported bundle.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolward_bundle::component::Surface;
 use toolward_bundle::rules::UNDESCRIBED;
 use toolward_bundle::text::visible_line;
 use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 
-use super::document::{MAX_DESCRIPTION, clean, document, with};
-use super::{Called, Described, ImportError, ImportOptions, checked_names, read_back, valid};
+use super::document::{MAX_DESCRIPTION, check_id, clean, document};
+use super::{Called, Described, ImportError, ImportOptions, read_back, valid};
+use crate::records::references::{filled, object};
 
 /// The text of a contract. It is read back, as a host reads it.
 pub(super) fn contract(
@@ -25,7 +26,8 @@ pub(super) fn declarations(options: &ImportOptions) -> Result<(), ImportError> {
     checked_names(options, &[])?;
     consistent(options)?;
     let described = Described {
-        tool: &options.bundle.id,
+        tool: options.bundle.id.clone(),
+        component: Value::Null,
         name: "n".to_owned(),
         description: None,
         inputs: json!({ "type": "object" }),
@@ -44,9 +46,9 @@ pub(super) fn files(
 ) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
     checked_names(options, tools)?;
     let mut files = vec![options.bundle.file()?];
-    for called in tools {
-        let text = called.contract.clone();
-        files.push((format!("tools/{}/TOOL.md", called.tool), text.into_bytes()));
+    for (described, contract) in tools {
+        let name = format!("tools/{}/TOOL.md", described.tool);
+        files.push((name, contract.clone().into_bytes()));
     }
     let folder = format!("drivers/{}.driver", options.bundle.id);
     let text = document(
@@ -55,10 +57,8 @@ pub(super) fn files(
     );
     valid(Driver::parse("DRIVER.md", &text))?;
     files.push((format!("{folder}/DRIVER.md"), text.into_bytes()));
-    files.push((
-        format!("{folder}/ORIGIN.md"),
-        origin_md(wasm, options).into_bytes(),
-    ));
+    let origin = origin_md(wasm, options).into_bytes();
+    files.push((format!("{folder}/ORIGIN.md"), origin));
     files.push((format!("{folder}/driver.wasm"), wasm.to_vec()));
     Ok(files)
 }
@@ -85,21 +85,20 @@ fn consistent(options: &ImportOptions) -> Result<(), ImportError> {
 }
 
 fn fields(called: &Described<'_>, options: &ImportOptions) -> Value {
-    let contract = json!({
-        "id": called.tool,
-        "name": called.name,
-        "description": description(called.description.as_deref()),
-        "version": "1.0.0",
-        "idempotent": options.read_only,
-        "approval": if options.read_only { "auto" } else { "on-mutate" },
-        "risk_level": u8::from(!options.read_only),
-        "inputs": called.inputs,
-        "outputs": called.outputs,
-    });
     let (requires, mutates) = declared(options);
-    let requires = (!requires.is_empty()).then(|| Value::Object(requires));
-    let mutates = (!mutates.is_empty()).then(|| json!(mutates));
-    with(contract, [("requires", requires), ("mutates", mutates)])
+    object! {
+        id = called.tool;
+        name = called.name;
+        description = description(called.description.as_deref());
+        version = "1.0.0";
+        idempotent = options.read_only;
+        approval = if options.read_only { "auto" } else { "on-mutate" };
+        risk_level = u8::from(!options.read_only);
+        inputs = called.inputs;
+        outputs = called.outputs;
+        requires ? filled(requires);
+        mutates ? (!mutates.is_empty()).then_some(mutates);
+    }
 }
 
 /// A component's description of itself, as far as a contract may hold it.
@@ -111,52 +110,56 @@ fn description(own: Option<&str>) -> String {
 }
 
 /// What the tools need, and what they change, as the user declared it.
-fn declared(options: &ImportOptions) -> (Map<String, Value>, Vec<String>) {
-    let mut requires = Map::new();
+fn declared(options: &ImportOptions) -> (Value, Vec<String>) {
     let mut mutates = Vec::new();
     let mut read = Vec::new();
     for workspace in &options.workspaces {
         match workspace.strip_suffix(":rw") {
             Some(path) => mutates.push(format!("workspace:{path}")),
-            None => read.push(workspace.clone()),
+            None => read.push(workspace),
         }
     }
-    if !read.is_empty() {
-        requires.insert("workspace".to_owned(), json!(read));
+    if !options.read_only {
+        mutates.extend(options.network.iter().map(|host| format!("network:{host}")));
     }
-    if !options.network.is_empty() {
-        requires.insert("network".to_owned(), json!(options.network));
-        if !options.read_only {
-            mutates.extend(options.network.iter().map(|host| format!("network:{host}")));
-        }
-    }
-    if !options.secrets.is_empty() {
-        requires.insert("secrets".to_owned(), json!(options.secrets));
-    }
+    let requires = object! {
+        workspace ? (!read.is_empty()).then_some(read);
+        network ? Some(&options.network).filter(|all| !all.is_empty());
+        secrets ? Some(&options.secrets).filter(|all| !all.is_empty());
+    };
     (requires, mutates)
 }
 
 fn driver(tools: &[Called<'_>], surface: &Surface, options: &ImportOptions) -> Value {
-    let entries = tools.iter().map(|called| {
+    let entries = tools.iter().map(|(described, _)| {
         json!({
-            "tool": called.tool,
+            "tool": described.tool,
             "version": "^1.0.0",
-            "metadata": { "component": called.component },
+            "metadata": { "component": described.component },
         })
-    });
-    let driver = json!({
-        "id": format!("{}.driver", options.bundle.id),
-        "name": "Imported component",
-        "description": "Calls a component that was made for another host.",
-        "version": "0.1.0",
-        "kind": "component",
-        "component": "driver.wasm",
-        "implements": entries.collect::<Vec<_>>(),
     });
     // An empty list declares the import of `wasi:http`, and allows no host.
     let egress = !options.network.is_empty() || surface.imports_package("wasi:http");
-    let network = egress.then(|| json!({ "egress": options.network }));
-    with(driver, [("network", network)])
+    object! {
+        id = format!("{}.driver", options.bundle.id);
+        name = "Imported component";
+        description = "Calls a component that was made for another host.";
+        version = "0.1.0";
+        kind = "component";
+        component = "driver.wasm";
+        implements = entries.collect::<Vec<_>>();
+        network ? egress.then(|| json!({ "egress": options.network }));
+    }
+}
+
+/// Checks that all names of a bundle are ids.
+fn checked_names(options: &ImportOptions, tools: &[Called<'_>]) -> Result<(), ImportError> {
+    options.bundle.check("id")?;
+    for (described, _) in tools {
+        check_id("the id of a tool", &described.tool)?;
+    }
+    let driver = format!("{}.driver", options.bundle.id);
+    check_id("the id of the driver", &driver)
 }
 
 fn body(called: &Described<'_>) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolFacts};
 use toolward_policy::Decision;
@@ -11,7 +11,7 @@ use toolward_policy::Decision;
 use super::declaration::line;
 use super::event::{Status, Transition};
 use super::recorder::{Answer, ProgressReport, Recorder};
-use super::references::object;
+use super::references::{filled, object};
 
 /// A call that has ended.
 #[derive(Debug, Clone)]
@@ -106,14 +106,12 @@ impl<'a> EndedCall<'a> {
     pub(crate) fn transitions(&self) -> Vec<Transition> {
         let events = self.events.iter();
         let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
-        let ended = Status::of(self.reply).as_str();
+        let ended = json!(Status::of(self.reply));
         let last = all.last_mut();
-        match last {
-            // What an event calls failed may be blocked, or wait for a person.
-            Some(last) if matches!(last.status, "failed" | "canceled" | "timed_out") => {
-                last.status = ended;
-            }
-            _ => {}
+        // What an event calls failed may be blocked, or wait for a person.
+        let failed = ["failed", "canceled", "timed_out"];
+        if let Some(last) = last.filter(|last| failed.iter().any(|one| last.status == *one)) {
+            last.status = ended;
         }
         all.dedup_by(|next, before| next.status == before.status);
         all
@@ -146,9 +144,7 @@ impl NativeCall {
             tool_call_id ? call.tool_call_id.as_ref().map(ToString::to_string);
             trace ? call.traceparent.as_ref().map(ToString::to_string);
         };
-        refs.as_object()
-            .is_some_and(|refs| !refs.is_empty())
-            .then_some(refs)
+        filled(refs)
     }
 }
 

@@ -135,17 +135,12 @@ pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
 /// The definition of a function for models, in the form of OpenAI's chat completions.
 /// `definition` is the tool as MCP lists it.
 pub fn function_definition(definition: &Value) -> Value {
-    let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
-    json!({
-        "type": "function",
-        "function": {
-            "name": of("name"),
-            "description": of("description"),
-            "parameters": of("inputSchema"),
-            // The host checks the input itself, by more keywords than the strict form has.
-            "strict": false,
-        },
-    })
+    let mut function = amplifier_spec(definition);
+    if let Some(members) = function.as_object_mut() {
+        // The host checks the input itself, by more keywords than the strict form has.
+        members.insert("strict".to_owned(), json!(false));
+    }
+    json!({ "type": "function", "function": function })
 }
 
 /// Amplifier's specification of a tool. `definition` is the tool as MCP lists it.

@@ -92,7 +92,7 @@ fn took(cost: &CallCost, details: Value) -> Value {
 /// A state that a call went through.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Transition {
-    pub(crate) status: &'static str,
+    pub(crate) status: Value,
     /// Since when.
     pub(crate) at: String,
 }
@@ -101,7 +101,7 @@ impl Transition {
     /// The state after an event, if that is a change.
     pub(crate) fn of(event: &CallEvent) -> Option<Self> {
         Some(Self {
-            status: status(&event.kind)?,
+            status: status(&event.kind)?.into(),
             at: timestamp(event.at),
         })
     }
@@ -173,21 +173,6 @@ impl Status {
             Ok(_) => Self::Succeeded,
             Err(_) if reply.asked.is_some() => Self::NeedsInput,
             Err(error) => Self::of_error(error, reply.metadata.attempts > 0),
-        }
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Succeeded => "succeeded",
-            Self::NeedsInput => "needs_input",
-            Self::SchemaParseFailed => "schema_parse_failed",
-            Self::ValidationFailed => "validation_failed",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Denied => "denied",
-            Self::Blocked => "blocked",
-            Self::TimedOut => "timed_out",
-            Self::Canceled => "canceled",
-            Self::Failed => "failed",
         }
     }
 

@@ -102,37 +102,31 @@ fn granted(grant: &Grant) -> Granted {
     }
 }
 
-struct Outcome {
-    /// `allow`, `ask` if a person has not answered yet, or `deny`.
-    behavior: &'static str,
-    /// `policy` if its rules decide alone, `approval` if a person must be asked.
-    mode: &'static str,
-    /// Who decided: `policy`, `person`, or `nobody` if no one could be asked.
-    source: &'static str,
-    /// `granted`, `preapproved`, `approved`, `pending`, or the error's class.
-    code: &'static str,
-    messages: Vec<String>,
-    at: SystemTime,
-}
+/// * `allow`, `ask` if a person has not answered yet, or `deny`;
+/// * `policy` if its rules decide alone, `approval` if a person must be asked;
+/// * who decided: `policy`, `person`, or `nobody` if no one could be asked;
+/// * `granted`, `preapproved`, `approved`, `pending`, or the error's class;
+/// * in words, and when.
+type Outcome = ([&'static str; 4], Vec<String>, SystemTime);
 
 /// What was decided about a call; `None` if it ended before anything was decided. The host lets no one change the input
 /// of a call.
 pub(crate) fn permission_decision(call: &EndedCall<'_>) -> Option<Value> {
     let invocation = &call.reply.metadata.invocation;
     let decision = call.decision()?;
-    let outcome = outcome(decision, call)?;
+    let ([behavior, mode, source, code], messages, at) = outcome(decision, call)?;
     let rules = rules(decision);
     Some(record! {
         decision_id = reference(invocation);
         invocation_id = invocation;
-        behavior = outcome.behavior;
-        mode = outcome.mode;
-        source = outcome.source;
-        reason = json!({ "code": outcome.code, "messages": outcome.messages });
+        behavior = behavior;
+        mode = mode;
+        source = source;
+        reason = json!({ "code": code, "messages": messages });
         rule_refs = rules;
         policy_refs = rules;
         user_modified = false;
-        decided_at = timestamp(outcome.at);
+        decided_at = timestamp(at);
     })
 }
 
@@ -141,13 +135,9 @@ pub(crate) fn reference(invocation: &str) -> String {
 }
 
 fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
-    let policy = |behavior, code, messages| Outcome {
-        behavior,
-        mode: "policy",
-        source: "policy",
-        code,
-        messages,
-        at: call.started(),
+    let policy = |behavior, code, messages| {
+        let words = [behavior, "policy", "policy", code];
+        (words, messages, call.started())
     };
     Some(match decision {
         Decision::Allow(allowed) => {
@@ -197,12 +187,6 @@ fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
         None if error.is_some() && call.reply.metadata.attempts == 0 => return None,
         None => ("allow", "person", "approved"),
     };
-    Some(Outcome {
-        behavior,
-        mode: "approval",
-        source,
-        code,
-        messages,
-        at: answer.map_or_else(|| call.started(), |answer| answer.at),
-    })
+    let at = answer.map_or_else(|| call.started(), |answer| answer.at);
+    Some(([behavior, "approval", source, code], messages, at))
 }

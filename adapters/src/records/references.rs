@@ -47,6 +47,12 @@ pub(crate) fn milliseconds(duration: Duration) -> u64 {
 /// The version of Agent Tool that all records follow.
 pub(crate) const VERSION: &str = "0.2.0";
 
+/// An object with members.
+pub(crate) fn filled(object: serde_json::Value) -> Option<serde_json::Value> {
+    let members = object.as_object().is_some_and(|all| !all.is_empty());
+    members.then_some(object)
+}
+
 /// A JSON object. A member after `?` is left out if it is `None`.
 macro_rules! object {
     (@= $object:ident, $name:ident, $value:expr) => {

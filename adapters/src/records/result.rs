@@ -1,13 +1,17 @@
-//! How a call ended: `tool_result` with its output, `tool_error` with why it has none, and what can be done about it.
+//! How a call ended: `tool_result` with its output, `tool_error` with why it has none, and what can be done about it;
+//! and the same in the form of Amplifier's tool contract.
+
+use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use toolward_host::{Block, BlockContent, CallError, ErrorClass, ErrorCode, Origin, Reply};
+use toolward_contract::schema::Schema;
+use toolward_host::{Block, BlockContent, CallError, ErrorClass, ErrorCode, Origin, Output, Reply};
 use toolward_support::text::visible;
 
 use super::call::EndedCall;
 use super::declaration::line;
-use super::references::{milliseconds, record, timestamp};
+use super::references::{milliseconds, object, record, timestamp};
 
 /// How far the call got: `completed` has an output, `partial` asks and can continue with answers, `rejected` failed
 /// before a driver ran, `failed` after.
@@ -56,18 +60,23 @@ pub(crate) fn reference(invocation: &str) -> String {
 fn model_facing(call: &EndedCall<'_>) -> Value {
     let text = match &call.reply.result {
         Ok(output) if !output.content.is_empty() => return json!(output.content),
-        Ok(output) => match call.tool.map(|tool| &tool.contract.outputs) {
-            Some(schema) if schema.has_internal() => {
-                schema.outward_value(output.structured.clone()).to_string()
-            }
-            _ => output.structured.to_string(),
-        },
+        Ok(output) => outward(output, call.tool.map(|tool| &tool.contract.outputs)).to_string(),
         Err(error) => text_of(error),
     };
     json!([Block {
         content: BlockContent::Text { text },
         annotations: None,
     }])
+}
+
+/// What a model may see: not what the schema of the tool's outputs marks `x-internal`.
+fn outward<'a>(output: &'a Output, outputs: Option<&Schema>) -> Cow<'a, Value> {
+    match outputs {
+        Some(schema) if schema.has_internal() => {
+            Cow::Owned(schema.outward_value(output.structured.clone()))
+        }
+        _ => Cow::Borrowed(&output.structured),
+    }
 }
 
 fn linked(block: &Block) -> Option<Value> {
@@ -153,4 +162,39 @@ pub(crate) fn text_of(error: &CallError) -> String {
         text.push_str(&prose(hint));
     }
     text
+}
+
+/// A reply as Amplifier's `ToolResult`: the value, or the text of the content blocks if it is null. A model reads it.
+pub fn amplifier_result(reply: &Reply, outputs: Option<&Schema>) -> Value {
+    let value = reply.result.as_ref().ok();
+    let error = reply.result.as_ref().err().map(|error| {
+        object! {
+            message = prose(&error.message);
+            type = error.code;
+            class = error.class;
+            retryable = error.retryable;
+            retry_after_ms = error.retry_after.map(milliseconds);
+            hint ? error.hint.as_deref().map(prose);
+        }
+    });
+    json!({
+        "success": value.is_some(),
+        "output": value.and_then(|value| value_or_text(value, outputs)),
+        "error": error,
+    })
+}
+
+fn value_or_text<'a>(output: &'a Output, outputs: Option<&Schema>) -> Option<Cow<'a, Value>> {
+    if !output.structured.is_null() {
+        return Some(outward(output, outputs));
+    }
+    let texts = output
+        .content
+        .iter()
+        .filter_map(|block| match &block.content {
+            BlockContent::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+    let texts: Vec<&str> = texts.collect();
+    (!texts.is_empty()).then(|| Cow::Owned(texts.join("\n").into()))
 }

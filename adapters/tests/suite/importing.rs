@@ -437,7 +437,7 @@ fn ids_that_fall_together_or_are_none_are_left_out() {
         };
         let error = import_with(&definition(), &options).unwrap_err();
         assert!(
-            matches!(error, ImportError::Name { .. }),
+            matches!(error, ImportError::Name(..)),
             "{prefix:?}: {error}"
         );
     }

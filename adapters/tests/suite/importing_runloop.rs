@@ -152,7 +152,7 @@ fn an_attachment_that_is_denied_is_said() {
         panic!("{:?}", imported.remarks);
     };
     assert_eq!(
-        (remark.tool.as_str(), remark.code),
+        (remark.name.as_str(), remark.code),
         ("mail.local", "transport-command-refused")
     );
     assert!(

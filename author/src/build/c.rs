@@ -7,7 +7,7 @@ use toolward_bundle::files::FilesError;
 
 use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::language::{BuildJob, BuildLanguage, BuildOutput, NewDriver, library, templates};
 use super::program::{BuildTools, Wanted};
 use super::tool::{Tool, version};
 use crate::error::AuthorError;
@@ -15,8 +15,12 @@ use crate::error::AuthorError;
 /// The compilers, the first of which is taken: Zig brings its own C library.
 const COMPILERS: [&str; 3] = ["zig", "python-zig", "clang"];
 
-const INSTALL: &str = "python3 -m venv {}/python && {}/python/bin/pip install ziglang==0.17.1, or \
-                       your system's clang, lld, wasi-libc and libclang-rt for wasm32";
+/// Any of them.
+const COMPILER: Wanted = Wanted {
+    name: "zig or clang",
+    install: "python3 -m venv {}/python && {}/python/bin/pip install ziglang==0.17.1, or \
+              your system's clang, lld, wasi-libc and libclang-rt for wasm32",
+};
 
 /// The folder of the sources that holds the library.
 const LIBRARY: &str = "toolward";
@@ -27,71 +31,65 @@ const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 /// The installed compilers, each with its name.
 fn found(tools: &BuildTools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
     COMPILERS.into_iter().filter_map(|name| {
-        let wanted = Wanted {
-            name,
-            install: INSTALL,
-        };
+        let wanted = Wanted { name, ..COMPILER };
         Some((name, tools.find(&wanted, bundle).ok()?))
     })
 }
 
 fn missing(tools: &BuildTools) -> BuildError {
-    tools.missing("a C compiler for WASI", INSTALL)
+    tools.missing("a C compiler for WASI", COMPILER.install)
 }
 
-pub(super) struct C;
+pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
+    wanted: &COMPILER,
+    is_reproducible: true,
+    look: Some(look),
+    build,
+    new_drivers: &[NewDriver {
+        word: "c",
+        build: "kind = \"c\"\nsource = \"driver\"",
+        templates: templates!("../../sdk/c/template":
+            "driver.c" => "driver.c",
+        ),
+        library: library!("c/" => "toolward/":
+            "toolward.c",
+            "toolward.h",
+            "wit.c",
+            "wit.h",
+        ),
+    }],
+};
 
-impl BuildLanguage for C {
-    fn program(&self) -> &'static str {
-        "zig or clang"
-    }
-
-    /// Whether a clang has wasi-libc shows when it is used.
-    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
-        match found(&options.tools, directory).next() {
-            Some((_, program)) => Ok(program.display().to_string()),
-            None => Err(missing(&options.tools)),
-        }
-    }
-
-    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
-        let module = job.scratch.path("driver.wasm");
-        let Compiler {
-            name,
-            mut command,
-            asked,
-        } = compiler(job)?;
-        let mut map = OsString::from("-ffile-prefix-map=");
-        map.push(job.source);
-        map.push("=.");
-        command
-            .args(["-mexec-model=reactor", "-Os", "-g0"])
-            .arg(map);
-        for folder in [job.source.to_owned(), job.source.join(LIBRARY)] {
-            let mut include = OsString::from("-I");
-            include.push(folder);
-            command.arg(include);
-        }
-        command.arg("-o").arg(&module).args(sources(job.source)?);
-        command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
-        job.run(command)?;
-        Ok(BuildOutput {
-            file: module,
-            compilers: vec![version(name, asked)],
-        })
+/// Whether a clang has wasi-libc shows when it is used.
+fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+    match found(&options.tools, directory).next() {
+        Some((_, program)) => Ok(program.display().to_string()),
+        None => Err(missing(&options.tools)),
     }
 }
 
-/// A compiler that has the target.
-struct Compiler {
-    name: &'static str,
-    /// Compiles for the target.
-    command: Tool,
-    /// Asks for its version.
-    asked: Tool,
+fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+    let module = job.scratch.path("driver.wasm");
+    let (name, mut command, asked) = compiler(job)?;
+    let mut map = OsString::from("-ffile-prefix-map=");
+    map.push(job.source);
+    map.push("=.");
+    command
+        .args(["-mexec-model=reactor", "-Os", "-g0"])
+        .arg(map);
+    for folder in [job.source.to_owned(), job.source.join(LIBRARY)] {
+        let mut include = OsString::from("-I");
+        include.push(folder);
+        command.arg(include);
+    }
+    command.arg("-o").arg(&module).args(sources(job.source)?);
+    command.args(["-Wl,--strip-all", "-Wl,-z,stack-size=1048576"]);
+    job.run(command)?;
+    Ok((module, vec![version(name, asked)]))
 }
 
-fn compiler(job: &BuildJob<'_>) -> Result<Compiler, BuildError> {
+/// A compiler that has the target: its name, what compiles, and what asks for its version.
+fn compiler(job: &BuildJob<'_>) -> Result<(&'static str, Tool, Tool), BuildError> {
     let (scratch, tools) = (job.scratch, &job.options.tools);
     for (name, program) in found(tools, scratch.bundle()) {
         let (mut compiler, mut asked) = (job.tool(&program), job.tool(&program));
@@ -102,11 +100,7 @@ fn compiler(job: &BuildJob<'_>) -> Result<Compiler, BuildError> {
             compiler.write(&cache);
             compiler.env("ZIG_GLOBAL_CACHE_DIR", cache);
             compiler.args(["cc", "--target=wasm32-wasi"]);
-            return Ok(Compiler {
-                name: "zig",
-                command: compiler,
-                asked,
-            });
+            return Ok(("zig", compiler, asked));
         }
         scratch.write("probe", &[("probe.c", "#include <stdio.h>\n")])?;
         for target in TARGETS {
@@ -121,11 +115,7 @@ fn compiler(job: &BuildJob<'_>) -> Result<Compiler, BuildError> {
                 // An overflow of the stack traps, instead of reaching the data.
                 compiler.arg("-Wl,--stack-first");
                 asked.arg("--version");
-                return Ok(Compiler {
-                    name,
-                    command: compiler,
-                    asked,
-                });
+                return Ok((name, compiler, asked));
             }
         }
     }

@@ -141,9 +141,7 @@ impl BuildConfinement {
 }
 
 fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BuildError {
-    BuildError::Confine {
-        source: error.into(),
-    }
+    BuildError::Confine(error.into())
 }
 
 /// The files with tokens, existing or not, and what links of these names

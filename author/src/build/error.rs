@@ -18,46 +18,46 @@ codes! {
         NothingToBuild = "nothing-to-build", "`bundle.toml` has no `[[build]]`", ("bundle.toml has no [[build]] table")
             => "add `[[build]]` with `crate = \"driver\"` and `output = \"drivers/ID/driver.wasm\"`";
         /// `path` is the directory.
-        NoCrate { path: PathBuf } = "crate-missing", "a `[[build]]` names a directory without Cargo.toml",
+        NoCrate(path: PathBuf) = "crate-missing", "a `[[build]]` names a directory without Cargo.toml",
             ("{}: there is no Cargo.toml", path.display())
             => "`crate` in bundle.toml names the directory of the driver's Cargo.toml";
         /// Or its output can't be read.
-        Cargo { program: PathBuf, source: std::io::Error } = "cargo-unusable",
+        Cargo(program: PathBuf, source: std::io::Error) = "cargo-unusable",
             "the guest toolchain's Cargo can't be started", ("{}: {source}", program.display())
             => "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO";
         /// Cargo or a tool ended with an error.
-        Failed { from: String, status: ExitStatus, reason: BuildReason } -> reason, ("building {from} failed ({status})");
-        NoComponent { from: String } = "component-missing", ("{from} has made no .wasm file")
+        Failed(from: String, status: ExitStatus, reason: BuildReason) -> reason, ("building {from} failed ({status})");
+        NoComponent(from: String) = "component-missing", ("{from} has made no .wasm file")
             => "the crate needs `[lib]` with `crate-type = [\"cdylib\"]`";
-        SourceMissing { path: PathBuf } = "source-missing", "the `source` of a `[[build]]` is missing, or a link leads to it",
+        SourceMissing(path: PathBuf) = "source-missing", "the `source` of a `[[build]]` is missing, or a link leads to it",
             ("{}: the source is missing, or a link leads to it", path.display())
             => "`source` in bundle.toml names the file or directory that the driver is built from";
         /// `install` is a command.
-        ToolMissing { tool: &'static str, install: String } = "build-tool-missing",
+        ToolMissing(tool: &'static str, install: String) = "build-tool-missing",
             "a tool of the driver's language is not installed", ("{tool} is missing")
             => format!("install it: {install}");
         /// Or its output can't be read.
-        Tool { program: PathBuf, source: std::io::Error } = "build-tool-unusable",
+        Tool(program: PathBuf, source: std::io::Error) = "build-tool-unusable",
             "a tool of the driver's language can't be started", ("{}: {source}", program.display())
             => "see that the file is a program that this user may run";
         /// The tool was not started.
-        Confine { source: Box<dyn std::error::Error + Send + Sync> } = "build-confine-refused",
+        Confine(source: Box<dyn std::error::Error + Send + Sync>) = "build-confine-refused",
             "the kernel refuses to confine a build", ("the build can't be confined: {source}")
             => "see whether something else forbids it, such as a container; `--no-confine` builds with all your rights";
-        Snapshot { from: String, message: String } = "snapshot-failed", "a driver's start can't run when it is built",
+        Snapshot(from: String, message: String) = "snapshot-failed", "a driver's start can't run when it is built",
             ("{from}: its start can't run beforehand: {message}")
             => "remove `snapshot` from its [[build]]: the start then runs in each call";
-        Wrap { from: String, message: String } = "component-wrap-failed", "no component can be made of a core module",
+        Wrap(from: String, message: String) = "component-wrap-failed", "no component can be made of a core module",
             ("{from}: no component can be made of the module: {message}")
             => "compile a reactor (without `main`) for WASI preview 1 that exports the handler of the world";
-        Features { from: String, source: Box<dyn std::error::Error + Send + Sync> } = "component-features",
+        Features(from: String, source: Box<dyn std::error::Error + Send + Sync>) = "component-features",
             "a component uses proposals of WebAssembly that this host does not run",
             ("{from}: the component is not one that a host runs: {source}")
             => "build it without component-model async, threads and 64-bit memories";
         /// The output is not a component.
-        Surface { from: String, source: SurfaceError } -> source, ("{from}: {source}");
+        Surface(from: String, source: SurfaceError) -> source, ("{from}: {source}");
         /// The output is a component of another world.
-        World { from: String, exports: String } = "component-world",
+        World(from: String, exports: String) = "component-world",
             ("{from}: the component exports {exports}; expected {HANDLER}")
             => "a Rust driver needs the `driver!` macro of toolward-guest, others the `handler` of their world";
     }

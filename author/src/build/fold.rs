@@ -17,8 +17,8 @@ mod tests;
 
 use wasm_encoder::{
     CodeSection, ConstExpr, ElementSection, Elements, EntityType, ExportKind, ExportSection,
-    Function, FunctionSection, ImportSection, Instruction, Module, RefType, TableSection,
-    TableType, TypeSection, ValType,
+    FuncType, Function, FunctionSection, ImportSection, Instruction, Module, RefType, TableSection,
+    TableType, TypeSection,
 };
 
 use toolward_bundle::component::{MAX_INSTANCE_BYTES, Surface, SurfaceError, validate};
@@ -114,16 +114,13 @@ fn own(items: &[read::Item<'_>]) -> Result<Vec<u8>, Kept> {
 /// The name of the table, and of what the second module imports it from.
 const TABLE: &str = "table";
 
-/// Parameters and results.
-type Signature = (Vec<ValType>, Vec<ValType>);
-
 /// The two small modules next to a merged one, for functions of these types. A function from outside that uses the
 /// merged module's memory can only be made after that memory, and the merged module imports the function. So it
 /// imports a trampoline of the first module, which calls through a table; the second module fills that table later.
 ///
 /// The first exports functions `"0"`, `"1"` and so
 /// on and [`TABLE`]; the second imports both, the functions as what the others call.
-fn trampolines(signatures: &[Signature]) -> (Vec<u8>, Vec<u8>) {
+fn trampolines(signatures: &[FuncType]) -> (Vec<u8>, Vec<u8>) {
     let count = u32::try_from(signatures.len()).unwrap_or(u32::MAX);
     let table = TableType {
         element_type: RefType::FUNCREF,
@@ -135,13 +132,11 @@ fn trampolines(signatures: &[Signature]) -> (Vec<u8>, Vec<u8>) {
     let mut types = TypeSection::new();
     let (mut functions, mut code) = (FunctionSection::new(), CodeSection::new());
     let (mut exports, mut imports) = (ExportSection::new(), ImportSection::new());
-    for (number, (parameters, results)) in (0..).zip(signatures) {
-        types
-            .ty()
-            .function(parameters.iter().copied(), results.iter().copied());
+    for (number, signature) in (0..).zip(signatures) {
+        types.ty().func_type(signature);
         functions.function(number);
         let mut function = Function::new([]);
-        for (parameter, _) in (0..).zip(parameters) {
+        for (parameter, _) in (0..).zip(signature.params()) {
             function.instruction(&Instruction::LocalGet(parameter));
         }
         function

@@ -7,7 +7,7 @@ use toolward_bundle::dev::World;
 
 use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::language::{BuildJob, BuildLanguage, BuildOutput, Files, NewDriver, library, templates};
 use super::program::{BuildTools, Wanted};
 use super::tool::{named, read_json, version};
 
@@ -28,116 +28,132 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("warm.js", include_str!("../../sdk/js/warm.js")),
 ];
 
-/// Which engine a driver runs in: the small one, unless it makes requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    QuickJs,
-    StarlingMonkey,
-}
-
-impl Engine {
-    fn of(world: World) -> Self {
-        match world.has_http() {
-            true => Self::StarlingMonkey,
-            false => Self::QuickJs,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::QuickJs => "quickjs",
-            Self::StarlingMonkey => "starlingmonkey",
-        }
-    }
-
+/// What a driver runs in.
+struct Engine {
+    name: &'static str,
     /// The packages that make components of it.
-    fn packages(self) -> &'static [&'static str] {
-        match self {
-            Self::QuickJs => &["componentize-qjs@0.4.5", BUNDLER],
-            Self::StarlingMonkey => &[
-                "@bytecodealliance/componentize-js@0.23.0",
-                // It imports this one, and does not depend on it.
-                "@bytecodealliance/preview2-shim@0.25.0",
-                BUNDLER,
-            ],
-        }
-    }
+    packages: &'static [&'static str],
 }
+
+const QUICK_JS: Engine = Engine {
+    name: "quickjs",
+    packages: &["componentize-qjs@0.4.5", BUNDLER],
+};
+
+/// For drivers that make requests.
+const STARLING_MONKEY: Engine = Engine {
+    name: "starlingmonkey",
+    packages: &[
+        "@bytecodealliance/componentize-js@0.23.0",
+        // It imports this one, and does not depend on it.
+        "@bytecodealliance/preview2-shim@0.25.0",
+        BUNDLER,
+    ],
+};
 
 /// What makes one module of the sources.
 const BUNDLER: &str = "esbuild@0.28.2";
 
-pub(super) struct Js;
+pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
+    wanted: &NODE,
+    is_reproducible: false,
+    look: Some(look),
+    build,
+    new_drivers: &[
+        NewDriver {
+            word: "js",
+            build: "kind = \"js\"\nsource = \"driver/driver.js\"\n\
+                # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+                world = \"driver-random\"",
+            templates: templates!("../../sdk/js/template":
+                "driver.js" => "driver.js",
+                "driver.test.js" => "driver.test.js",
+                "package.json" => "package.json",
+                "package-lock.json" => "package-lock.json",
+            ),
+            library: JS,
+        },
+        NewDriver {
+            word: "ts",
+            build: "kind = \"js\"\nsource = \"driver/driver.ts\"\n\
+                # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+                world = \"driver-random\"",
+            templates: templates!("../../sdk/js/template":
+                "driver.ts" => "driver.ts",
+                "driver.test.ts" => "driver.test.ts",
+                "package.ts.json" => "package.json",
+                "package-lock.ts.json" => "package-lock.json",
+                "tsconfig.json" => "tsconfig.json",
+            ),
+            library: JS,
+        },
+    ],
+};
 
-impl BuildLanguage for Js {
-    fn program(&self) -> &'static str {
-        NODE.name
+/// The library for drivers.
+const JS: Files = library!("js/" => "":
+    "toolward.js",
+    "toolward.d.ts",
+    "toolward-testing.js",
+    "toolward-testing.d.ts",
+);
+
+/// Node, and each engine that components can be made of.
+fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
+    let tools = &options.tools;
+    let node = tools.find(&NODE, directory)?;
+    let mut engines = vec![QUICK_JS, STARLING_MONKEY];
+    engines.retain(|engine| packages(engine, tools).is_ok());
+    if engines.is_empty() {
+        packages(&QUICK_JS, tools)?;
     }
+    let names: Vec<&str> = engines.into_iter().map(|engine| engine.name).collect();
+    Ok(format!("{} with {}", node.display(), names.join(", ")))
+}
 
-    fn is_reproducible(&self) -> bool {
-        false
-    }
+fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+    let world = match job.world {
+        // Without its own randomness, `Math.random` gives in each call the numbers
+        // of the snapshot.
+        World::Driver => World::Random,
+        other => other,
+    };
+    let engine = match world.has_http() {
+        true => STARLING_MONKEY,
+        false => QUICK_JS,
+    };
+    let node = job.find(&NODE)?;
+    let toolchain = packages(&engine, &job.options.tools)?;
+    let scratch = job.scratch;
+    scratch.write("js", &SCRIPTS)?;
+    let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
 
-    /// Node, and each engine that components can be made of.
-    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
-        let tools = &options.tools;
-        let node = tools.find(&NODE, directory)?;
-        let mut engines = vec![Engine::QuickJs, Engine::StarlingMonkey];
-        engines.retain(|engine| packages(*engine, tools).is_ok());
-        if engines.is_empty() {
-            packages(Engine::QuickJs, tools)?;
-        }
-        let names: Vec<&str> = engines.into_iter().map(Engine::name).collect();
-        Ok(format!("{} with {}", node.display(), names.join(", ")))
-    }
+    let mut bundle = job.tool(&node);
+    bundle.arg(scratch.path("js/bundle.mjs"));
+    bundle.arg(job.source).arg(&module);
+    bundle.args(["--world", world.word()]);
+    bundle.arg("--toolchain").arg(&toolchain);
+    job.run(bundle)?;
 
-    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
-        let world = match job.world {
-            // Without its own randomness, `Math.random` gives in each call the numbers
-            // of the snapshot.
-            World::Driver => World::Random,
-            other => other,
-        };
-        let engine = Engine::of(world);
-        let node = job.find(&NODE)?;
-        let toolchain = packages(engine, &job.options.tools)?;
-        let scratch = job.scratch;
-        scratch.write("js", &SCRIPTS)?;
-        let (module, component) = (scratch.path("driver.js"), scratch.path("driver.wasm"));
-
-        let mut bundle = job.tool(&node);
-        bundle.arg(scratch.path("js/bundle.mjs"));
-        bundle.arg(job.source).arg(&module);
-        bundle.args(["--world", world.word()]);
-        bundle.arg("--toolchain").arg(&toolchain);
-        job.run(bundle)?;
-
-        let mut componentize = job.tool(&node);
-        componentize.arg(scratch.path("js/componentize.mjs"));
-        componentize.arg(&module).arg(&component);
-        componentize.args(["--engine", engine.name(), "--world", world.word()]);
-        componentize.arg("--wit").arg(scratch.worlds());
-        componentize.arg("--toolchain").arg(&toolchain);
-        job.run(componentize)?;
-        let mut compilers = package_versions(engine, &toolchain);
-        let mut asked = job.tool(&node);
-        asked.arg("--version");
-        compilers.push(version(NODE.name, asked));
-        Ok(BuildOutput {
-            file: component,
-            compilers,
-        })
-    }
+    let mut componentize = job.tool(&node);
+    componentize.arg(scratch.path("js/componentize.mjs"));
+    componentize.arg(&module).arg(&component);
+    componentize.args(["--engine", engine.name, "--world", world.word()]);
+    componentize.arg("--wit").arg(scratch.worlds());
+    componentize.arg("--toolchain").arg(&toolchain);
+    job.run(componentize)?;
+    let mut compilers = package_versions(&engine, &toolchain);
+    let mut asked = job.tool(&node);
+    asked.arg("--version");
+    compilers.push(version(NODE.name, asked));
+    Ok((component, compilers))
 }
 
 /// The engine's packages with the versions that are installed, which may be others than
 /// those that are proposed.
-fn package_versions(engine: Engine, toolchain: &Path) -> Vec<String> {
+fn package_versions(engine: &Engine, toolchain: &Path) -> Vec<String> {
     let modules = toolchain.join("node_modules");
-    let names = engine
-        .packages()
-        .iter()
-        .map(|package| package_name(package));
+    let names = engine.packages.iter().map(|package| package_name(package));
     names
         .map(|name| {
             let about = read_json(&modules.join(name).join("package.json"));
@@ -155,15 +171,13 @@ fn package_name(package: &'static str) -> &'static str {
 }
 
 /// The directory with `node_modules`, if what the engine needs is in it.
-fn packages(engine: Engine, tools: &BuildTools) -> Result<PathBuf, BuildError> {
+fn packages(engine: &Engine, tools: &BuildTools) -> Result<PathBuf, BuildError> {
     let own = tools.directory.as_ref().map(|own| own.join("js"));
-    for package in engine.packages() {
+    for package in engine.packages {
         let name = package_name(package);
-        let there = own
-            .as_ref()
-            .is_some_and(|own| own.join("node_modules").join(name).is_dir());
-        if !there {
-            let all = engine.packages().join(" ");
+        let is_there = |own: &PathBuf| own.join("node_modules").join(name).is_dir();
+        if !own.as_ref().is_some_and(is_there) {
+            let all = engine.packages.join(" ");
             let install = format!("npm install --ignore-scripts --prefix {{}}/js {all}");
             return Err(tools.missing(name, &install));
         }
@@ -187,13 +201,10 @@ mod tests {
         install("esbuild", "{}");
         let shim = "@bytecodealliance/preview2-shim";
         install(shim, r#"{ "version": "1.0.0\n2.0.0" }"#);
-        let versions = |engine| package_versions(engine, toolchain.path());
+        let versions = |engine: Engine| package_versions(&engine, toolchain.path());
+        assert_eq!(versions(QUICK_JS), ["componentize-qjs 9.8.7", "esbuild"]);
         assert_eq!(
-            versions(Engine::QuickJs),
-            ["componentize-qjs 9.8.7", "esbuild"]
-        );
-        assert_eq!(
-            versions(Engine::StarlingMonkey),
+            versions(STARLING_MONKEY),
             [
                 "@bytecodealliance/componentize-js",
                 "@bytecodealliance/preview2-shim 1.0.0",

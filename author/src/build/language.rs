@@ -1,4 +1,4 @@
-//! What each language does for a build.
+//! What each language does for a build and for `new`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +9,20 @@ use super::program::{Scratch, Wanted};
 use super::tool::{Tool, run};
 use super::{BuildOptions, BuildProgress};
 
-/// Builds drivers in one language with the tools that its own package manager installs.
-pub(super) trait BuildLanguage: Sync {
-    /// The program that a build starts, for people.
-    fn program(&self) -> &'static str;
+type Look = fn(&BuildOptions, &Path) -> Result<String, BuildError>;
 
+/// How drivers in one language are built, with the tools that its own package manager installs.
+pub(super) struct BuildLanguage {
+    /// The program that a build starts.
+    pub(super) wanted: &'static Wanted,
     /// Whether another build of the same source gives the same bytes.
-    fn is_reproducible(&self) -> bool {
-        true
-    }
-
-    /// The tools for bundles in `directory`, in words, or which is missing.
-    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError>;
-
+    pub(super) is_reproducible: bool,
+    /// The tools for bundles in a directory, in words, or which is missing; `None` if that is `wanted` alone.
+    pub(super) look: Option<Look>,
     /// Makes a core module or a component of the source.
-    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError>;
+    pub(super) build: fn(&mut BuildJob<'_>) -> Result<BuildOutput, BuildError>,
+    /// What `new` writes; more than one if drivers can be written in variants of the language.
+    pub(super) new_drivers: &'static [NewDriver],
 }
 
 /// A source to build.
@@ -54,7 +53,50 @@ impl BuildJob<'_> {
 }
 
 /// A file that tools made, and how they name themselves.
-pub(super) struct BuildOutput {
-    pub(super) file: PathBuf,
-    pub(super) compilers: Vec<String>,
+pub(super) type BuildOutput = (PathBuf, Vec<String>);
+
+/// Files: where they go, below the driver's folder for a library, and their text.
+pub(super) type Files = &'static [(&'static str, &'static str)];
+
+/// What `new` writes for a language: the driver, and its guest library, so that nothing is fetched under a name that
+/// someone else could register.
+#[derive(Debug)]
+pub(crate) struct NewDriver {
+    /// Its word on the command line.
+    pub(crate) word: &'static str,
+    /// The lines of `[[build]]` that name the source.
+    pub(crate) build: &'static str,
+    /// Its files, with placeholders.
+    pub(crate) templates: Files,
+    /// Its guest library, which goes next to the driver.
+    pub(crate) library: Files,
 }
+
+/// Templates of a folder and their places in `driver`; the two that each language has come before those after `;`.
+macro_rules! templates {
+    ($folder:literal: $($template:literal => $place:literal,)* $(; $late:literal => $late_place:literal)?) => {
+        &[
+            $((
+                concat!("driver/", $place),
+                include_str!(concat!($folder, "/", $template, ".in")),
+            ),)*
+            (".gitignore", include_str!(concat!($folder, "/gitignore.in"))),
+            ("README.md", include_str!(concat!($folder, "/README.md.in"))),
+            $((
+                concat!("driver/", $late_place),
+                include_str!(concat!($folder, "/", $late, ".in")),
+            ),)?
+        ]
+    };
+}
+
+macro_rules! library {
+    ($folder:literal => $place:literal: $($name:literal,)*) => {
+        &[$((
+            concat!($place, $name),
+            include_str!(concat!("../../sdk/", $folder, $name)),
+        )),*]
+    };
+}
+
+pub(super) use {library, templates};

@@ -74,11 +74,9 @@ impl BuildTools {
 
     /// That a tool is missing, with the command that installs it.
     pub(super) fn missing(&self, tool: &'static str, install: &str) -> BuildError {
-        let directory = self.shown_directory();
-        BuildError::ToolMissing {
-            tool,
-            install: install.replace("{}", &directory),
-        }
+        let directory = self.directory.as_ref();
+        let directory = directory.map_or("TOOLCHAIN".into(), |own| own.to_string_lossy());
+        BuildError::ToolMissing(tool, install.replace("{}", &directory))
     }
 
     /// Where a compiler keeps what the next build takes again.
@@ -90,23 +88,13 @@ impl BuildTools {
     }
 
     pub(super) fn cargo_home(&self) -> Option<PathBuf> {
-        self.rust_directory(self.rust.cargo_home.as_ref(), ".cargo")
+        let own = || Some(self.home.as_ref()?.join(".cargo"));
+        self.rust.cargo_home.clone().or_else(own)
     }
 
     pub(super) fn rustup_home(&self) -> Option<PathBuf> {
-        self.rust_directory(self.rust.rustup_home.as_ref(), ".rustup")
-    }
-
-    fn rust_directory(&self, named: Option<&PathBuf>, default: &str) -> Option<PathBuf> {
-        let own = || self.home.as_ref().map(|home| home.join(default));
-        named.cloned().or_else(own)
-    }
-
-    fn shown_directory(&self) -> String {
-        self.directory.as_ref().map_or_else(
-            || "TOOLCHAIN".to_owned(),
-            |directory| directory.display().to_string(),
-        )
+        let own = || Some(self.home.as_ref()?.join(".rustup"));
+        self.rust.rustup_home.clone().or_else(own)
     }
 
     /// The directories of `PATH` that are not in the checkout.
@@ -122,14 +110,11 @@ impl BuildTools {
     /// A command with its own environment: `PATH`, the home directory, a language
     /// for messages, and a directory for temporary files.
     pub(super) fn command(&self, program: &Path, bundle: &Path, scratch: &Path) -> Command {
-        let path: Vec<PathBuf> = self.outside(bundle).collect();
+        let path = std::env::join_paths(self.outside(bundle)).unwrap_or_default();
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env(
-                "PATH",
-                std::env::join_paths(path).unwrap_or_else(|_| OsString::new()),
-            )
+            .env("PATH", path)
             .env("LANG", "C.UTF-8")
             .env("TMPDIR", scratch)
             .current_dir(scratch);
@@ -296,7 +281,7 @@ mod tests {
             ..BuildTools::default()
         };
         let error = tools.find(&WANTED, root.path()).unwrap_err();
-        let BuildError::ToolMissing { install, .. } = &error else {
+        let BuildError::ToolMissing(_, install) = &error else {
             panic!("{error}");
         };
         assert_eq!(

@@ -1,11 +1,8 @@
 //! Python: `componentize-py` runs the module's top level, and makes a component of the
 //! interpreter as it then is.
 
-use std::path::Path;
-
-use super::BuildOptions;
 use super::error::BuildError;
-use super::language::{BuildJob, BuildLanguage, BuildOutput};
+use super::language::{BuildJob, BuildLanguage, BuildOutput, NewDriver, library, templates};
 use super::program::Wanted;
 use super::tool::version;
 
@@ -21,51 +18,50 @@ const INTERFACE_NAMES: [&str; 2] = [
     "toolward:driver/types@0.1.0=toolward_types",
 ];
 
-pub(super) struct Python;
+pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
+    wanted: &COMPONENTIZE,
+    is_reproducible: false,
+    look: None,
+    build,
+    new_drivers: &[NewDriver {
+        word: "python",
+        build: "kind = \"python\"\nsource = \"driver/driver.py\"\n\
+            # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
+            world = \"driver\"",
+        templates: templates!("../../sdk/python/template":
+            "driver.py" => "driver.py",
+            "test_driver.py" => "test_driver.py",
+            "requirements.txt" => "requirements.txt",
+        ),
+        library: library!("python/" => "":
+            "toolward_guest.py",
+        ),
+    }],
+};
 
-impl BuildLanguage for Python {
-    fn program(&self) -> &'static str {
-        COMPONENTIZE.name
+fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+    let program = job.find(&COMPONENTIZE)?;
+    let module = job.source.file_stem().and_then(|stem| stem.to_str());
+    let (Some(module), Some(folder)) = (module, job.source.parent()) else {
+        return Err(BuildError::SourceMissing(job.source.to_owned()));
+    };
+    let scratch = job.scratch;
+    let component = scratch.path("driver.wasm");
+    // It looks for a virtual environment by starting other programs, unless one is named.
+    // Modules of the sources are found next to them.
+    scratch.write("no-packages/lib/python3/site-packages", &[])?;
+    let mut command = job.tool(&program);
+    command.env("VIRTUAL_ENV", scratch.path("no-packages"));
+    command.arg("-q").arg("-d").arg(scratch.worlds());
+    command.args(["-w", job.world.word()]);
+    for name in INTERFACE_NAMES {
+        command.args(["--import-interface-name", name]);
     }
-
-    fn is_reproducible(&self) -> bool {
-        false
-    }
-
-    fn look(&self, options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
-        let found = options.tools.find(&COMPONENTIZE, directory)?;
-        Ok(found.display().to_string())
-    }
-
-    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
-        let program = job.find(&COMPONENTIZE)?;
-        let module = job.source.file_stem().and_then(|stem| stem.to_str());
-        let (Some(module), Some(folder)) = (module, job.source.parent()) else {
-            return Err(BuildError::SourceMissing {
-                path: job.source.to_owned(),
-            });
-        };
-        let scratch = job.scratch;
-        let component = scratch.path("driver.wasm");
-        // It looks for a virtual environment by starting other programs, unless one is named.
-        // Modules of the sources are found next to them.
-        scratch.write("no-packages/lib/python3/site-packages", &[])?;
-        let mut command = job.tool(&program);
-        command.env("VIRTUAL_ENV", scratch.path("no-packages"));
-        command.arg("-q").arg("-d").arg(scratch.worlds());
-        command.args(["-w", job.world.word()]);
-        for name in INTERFACE_NAMES {
-            command.args(["--import-interface-name", name]);
-        }
-        command.arg("componentize").arg("-p").arg(folder);
-        command.arg(module).arg("-o").arg(&component);
-        job.run(command)?;
-        let mut asked = job.tool(&program);
-        asked.env("VIRTUAL_ENV", scratch.path("no-packages"));
-        asked.arg("--version");
-        Ok(BuildOutput {
-            file: component,
-            compilers: vec![version(COMPONENTIZE.name, asked)],
-        })
-    }
+    command.arg("componentize").arg("-p").arg(folder);
+    command.arg(module).arg("-o").arg(&component);
+    job.run(command)?;
+    let mut asked = job.tool(&program);
+    asked.env("VIRTUAL_ENV", scratch.path("no-packages"));
+    asked.arg("--version");
+    Ok((component, vec![version(COMPONENTIZE.name, asked)]))
 }

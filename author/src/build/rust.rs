@@ -16,41 +16,80 @@ use toolward_bundle::dev::World;
 use self::prepare::{CargoWorkspace, fetch};
 use super::confine::BuildConfinement;
 use super::error::{BuildError, BuildReason};
-use super::language::{BuildJob, BuildLanguage, BuildOutput};
-use super::program::{BuildTools, Scratch};
-use super::tool::{Tool, Unusable, named, read_json, read_lines, tells_of_denial, version, watch};
+use super::language::{BuildJob, BuildLanguage, BuildOutput, NewDriver, library, templates};
+use super::program::{BuildTools, Scratch, Wanted};
+use super::tool::{Tool, named, read_json, read_lines, tells_of_denial, version, watch};
 use super::{BuildOptions, BuildProgress, TARGET, read_bounded};
 use crate::error::AuthorError;
 
-pub(super) struct Rust;
+const CARGO: Wanted = Wanted {
+    name: "cargo",
+    install: "",
+};
 
-impl BuildLanguage for Rust {
-    fn program(&self) -> &'static str {
-        "cargo"
-    }
+pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
+    wanted: &CARGO,
+    is_reproducible: true,
+    look: Some(look),
+    build,
+    new_drivers: &[NewDriver {
+        word: "rust",
+        build: "crate = \"driver\"",
+        templates: templates!("../scaffold/rust":
+            "Cargo.toml" => "Cargo.toml",
+            "lib.rs" => "src/lib.rs",
+            ; "toolward-guest.Cargo.toml" => "toolward-guest/Cargo.toml"
+        ),
+        library: library!("" => "toolward-guest/":
+            "src/ask.rs",
+            "src/bindings.rs",
+            "src/block.rs",
+            "src/call.rs",
+            "src/error.rs",
+            "src/http/failure.rs",
+            "src/http/mod.rs",
+            "src/http/request.rs",
+            "src/http/response.rs",
+            "src/http/send.rs",
+            "src/http/url.rs",
+            "src/keyvalue/bindings.rs",
+            "src/keyvalue/mod.rs",
+            "src/lib.rs",
+            "src/log.rs",
+            "src/outcome.rs",
+            "src/panics.rs",
+            "src/prelude.rs",
+            "src/progress.rs",
+            "src/run.rs",
+            "src/secrets.rs",
+            "src/testing/bucket.rs",
+            "src/testing/grants.rs",
+            "src/testing/mod.rs",
+            "src/tools.rs",
+            "src/without_std.rs",
+        ),
+    }],
+};
 
-    fn look(&self, options: &BuildOptions, _: &Path) -> Result<String, BuildError> {
-        probe(options)?;
-        let cargo = options.cargo.to_string_lossy();
-        Ok(format!("{cargo} makes components for {TARGET}"))
-    }
+fn look(options: &BuildOptions, _: &Path) -> Result<String, BuildError> {
+    probe(options)?;
+    let cargo = options.cargo.to_string_lossy();
+    Ok(format!("{cargo} makes components for {TARGET}"))
+}
 
-    fn build(&self, job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
-        let manifest = job.source.join("Cargo.toml");
-        if !manifest.is_file() {
-            return Err(BuildError::NoCrate {
-                path: job.source.to_owned(),
-            });
-        }
-        let cargo = Cargo {
-            program: find_cargo(job)?,
-            directory: None,
-            manifest,
-        };
-        let file = cargo.build(job)?;
-        let compilers = vec![cargo.compiler(job, &file)];
-        Ok(BuildOutput { file, compilers })
+fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
+    let manifest = job.source.join("Cargo.toml");
+    if !manifest.is_file() {
+        return Err(BuildError::NoCrate(job.source.to_owned()));
     }
+    let cargo = Cargo {
+        program: find_cargo(job)?,
+        directory: None,
+        manifest,
+    };
+    let file = cargo.build(job)?;
+    let compilers = vec![cargo.compiler(job, &file)];
+    Ok((file, compilers))
 }
 
 /// Whether Cargo makes components: builds an empty crate in a directory that is made for it,
@@ -92,30 +131,22 @@ fn probe(options: &BuildOptions) -> Result<(), BuildError> {
         manifest: scratch.path("Cargo.toml"),
     };
     let artifact = cargo.build(&mut job).map_err(|error| match error {
-        BuildError::Failed { status, reason, .. } if !printed.is_empty() => BuildError::Failed {
-            from: format!("{from} ({printed})"),
-            status,
-            reason,
-        },
+        BuildError::Failed(_, status, reason) if !printed.is_empty() => {
+            BuildError::Failed(format!("{from} ({printed})"), status, reason)
+        }
         other => other,
     })?;
     let failed = AuthorError::write(Path::new("temporary directory"));
     let bytes = read_bounded(&artifact).map_err(failed)?;
     let surface = Surface::read(&bytes).map(drop);
-    surface.map_err(|source| BuildError::Surface {
-        from: from.to_owned(),
-        source,
-    })
+    surface.map_err(|source| BuildError::Surface(from.to_owned(), source))
 }
 
 fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
     let BuildOptions { cargo, tools, .. } = job.options;
     tools
         .named(cargo, job.scratch.bundle())
-        .ok_or_else(|| BuildError::Cargo {
-            program: PathBuf::from(cargo),
-            source: io::ErrorKind::NotFound.into(),
-        })
+        .ok_or_else(|| BuildError::Cargo(PathBuf::from(cargo), io::ErrorKind::NotFound.into()))
 }
 
 /// Cargo, and the crate that it builds.
@@ -156,31 +187,23 @@ impl Cargo {
         }
         let mut reason = None;
         let mut show = |line: &str| {
-            reason = reason
-                .into_iter()
-                .chain(failure_reason(line, confined))
-                .min();
+            let found = failure_reason(line, confined);
+            reason = reason.into_iter().chain(found).min();
             (job.progress)(BuildProgress::Line(line));
         };
-        let unusable: Unusable = |program, source| BuildError::Cargo { program, source };
-        let (status, artifacts) = watch(&mut tool, unusable, artifacts, &mut show)?;
+        let (status, artifacts) = watch(&mut tool, BuildError::Cargo, artifacts, &mut show)?;
         if !status.success() {
-            return Err(BuildError::Failed {
-                from: job.from.to_owned(),
-                status,
-                reason: reason.unwrap_or(BuildReason::Cargo),
-            });
+            let reason = reason.unwrap_or(BuildReason::Cargo);
+            return Err(BuildError::Failed(job.from.to_owned(), status, reason));
         }
-        let failed = |source| unusable(self.program.clone(), source);
+        let failed = |source| BuildError::Cargo(self.program.clone(), source);
         let canonical = self.manifest.canonicalize().map_err(failed)?;
         artifacts
             .into_iter()
             .filter(|(of, _)| Path::new(of).canonicalize().is_ok_and(|of| of == canonical))
             .map(|(_, file)| PathBuf::from(file))
             .next_back()
-            .ok_or_else(|| BuildError::NoComponent {
-                from: job.from.to_owned(),
-            })
+            .ok_or_else(|| BuildError::NoComponent(job.from.to_owned()))
     }
 
     /// How the compiler that made the artifact names itself. Only Cargo knows which one that
@@ -284,21 +307,18 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
 fn artifacts(stdout: ChildStdout) -> Artifacts {
     let mut artifacts = Artifacts::new();
     let _ = read_lines(stdout, &mut |line| {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            return;
-        };
-        if message.get("reason").and_then(Value::as_str) != Some("compiler-artifact") {
-            return;
-        }
-        let Some(manifest) = message.get("manifest_path").and_then(Value::as_str) else {
-            return;
-        };
+        let message: Value = serde_json::from_str(line).unwrap_or_default();
+        let is_artifact = message
+            .get("reason")
+            .is_some_and(|reason| reason == "compiler-artifact");
+        let manifest = message.get("manifest_path").and_then(Value::as_str);
         let files = message.get("filenames").and_then(Value::as_array);
-        for file in files.into_iter().flatten().filter_map(Value::as_str) {
-            if file.ends_with(".wasm") {
-                artifacts.push((manifest.to_owned(), file.to_owned()));
-            }
-        }
+        let (true, Some(manifest), Some(files)) = (is_artifact, manifest, files) else {
+            return;
+        };
+        let files = files.iter().filter_map(Value::as_str);
+        let files = files.filter(|file| file.ends_with(".wasm"));
+        artifacts.extend(files.map(|file| (manifest.to_owned(), file.to_owned())));
     });
     artifacts
 }

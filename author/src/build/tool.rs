@@ -38,9 +38,8 @@ pub(super) struct Tool {
 impl Tool {
     /// A tool with the environment of [`BuildTools::command`](super::BuildTools).
     pub(super) fn new(program: &Path, scratch: &Scratch, options: &BuildOptions) -> Self {
-        let command = options
-            .tools
-            .command(program, scratch.bundle(), scratch.directory());
+        let (bundle, directory) = (scratch.bundle(), scratch.directory());
+        let command = options.tools.command(program, bundle, directory);
         Self::of(command, scratch, options)
     }
 
@@ -91,10 +90,9 @@ impl Tool {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let unusable = |program, source| BuildError::Tool { program, source };
-        match self.start(unusable) {
+        match self.start(BuildError::Tool) {
             Ok(mut child) => Ok(child.wait().is_ok_and(|status| status.success())),
-            Err(BuildError::Tool { .. }) => Ok(false),
+            Err(BuildError::Tool(..)) => Ok(false),
             Err(other) => Err(other),
         }
     }
@@ -154,7 +152,6 @@ pub(super) fn run(
         denied |= confined && tells_of_denial(line);
         progress(BuildProgress::Line(line));
     };
-    let unusable: Unusable = |program, source| BuildError::Tool { program, source };
     let read = |stdout: ChildStdout| {
         let mut printed = Vec::new();
         // What can't be read is not shown; the tool's status is the result.
@@ -165,20 +162,17 @@ pub(super) fn run(
         });
         printed
     };
-    let (status, printed) = watch(&mut tool, unusable, read, &mut show)?;
+    let (status, printed) = watch(&mut tool, BuildError::Tool, read, &mut show)?;
     for line in printed {
         show(&line);
     }
+    let reason = match denied {
+        true => BuildReason::Denied,
+        false => BuildReason::Tool,
+    };
     match status.success() {
         true => Ok(()),
-        false => Err(BuildError::Failed {
-            from: from.to_owned(),
-            status,
-            reason: match denied {
-                true => BuildReason::Denied,
-                false => BuildReason::Tool,
-            },
-        }),
+        false => Err(BuildError::Failed(from.to_owned(), status, reason)),
     }
 }
 
@@ -238,14 +232,11 @@ fn answer(mut tool: Tool) -> Option<String> {
     tool.stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let unusable = |program, source| BuildError::Tool { program, source };
-    let mut child = tool.start(unusable).ok()?;
+    let mut child = tool.start(BuildError::Tool).ok()?;
     let mut bytes = Vec::new();
     // The end of it closes the pipe: a tool with a longer answer fails, and has no version.
-    let read = child
-        .stdout
-        .take()
-        .map(|stdout| stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes));
+    let stdout = child.stdout.take();
+    let read = stdout.map(|stdout| stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes));
     let status = child.wait().ok()?;
     read?.ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

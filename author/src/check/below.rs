@@ -11,7 +11,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::id::Id;
 use toolward_signing::manifest;
 
-use super::{Findings, examine_loose, unreadable_at};
+use super::{CheckReport, examine_loose, unreadable_at};
 
 /// How deep bundles are looked for below a directory that is none itself.
 const SEARCH_DEPTH: usize = 4;
@@ -23,41 +23,32 @@ const SEARCH_LIMIT: usize = 10_000;
 const MAX_ROOTS: usize = 1000;
 
 /// What is below a directory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Below {
     /// The nearest bundles, by path.
     pub(super) bundles: Vec<PathBuf>,
     /// The directories with a folder such as `.tools` and without a bundle.toml, by path. Bundles may be below them.
     pub(super) workspaces: Vec<PathBuf>,
-    /// How many more directories may be looked into.
-    left: usize,
+    /// How many directories were looked into.
+    seen: usize,
     is_cut: bool,
 }
 
 impl Below {
     /// Looks below a directory, but not into hidden folders.
     pub(super) fn look(folder: &Path) -> Self {
-        let mut below = Self::nothing();
+        let mut below = Self::default();
         below.look_into(folder, SEARCH_DEPTH);
         below
     }
 
     /// Looks into the folders with a dot of a workspace.
     pub(super) fn look_into_workspace(workspace: &Path) -> Self {
-        let mut below = Self::nothing();
+        let mut below = Self::default();
         for folder in files::workspace_folders(workspace) {
             below.look_at(folder, SEARCH_DEPTH);
         }
         below
-    }
-
-    fn nothing() -> Self {
-        Self {
-            bundles: Vec::new(),
-            workspaces: Vec::new(),
-            left: SEARCH_LIMIT,
-            is_cut: false,
-        }
     }
 
     /// The finding that not all was looked at.
@@ -77,14 +68,9 @@ impl Below {
         let mut folders: Vec<PathBuf> = entries
             .map_while(Result::ok)
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .filter(|entry| {
-                entry
-                    .file_name()
-                    .to_str()
-                    .is_some_and(|name| !name.starts_with('.') && !BUILD_FOLDERS.contains(&name))
-            })
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_visible))
             .map(|entry| entry.path())
-            .take(self.left.saturating_add(1))
+            .take(SEARCH_LIMIT.saturating_sub(self.seen).saturating_add(1))
             .collect();
         folders.sort();
         for folder in folders {
@@ -94,11 +80,11 @@ impl Below {
 
     fn look_at(&mut self, folder: PathBuf, depth: usize) {
         let found = self.bundles.len().saturating_add(self.workspaces.len());
-        self.is_cut |= self.left == 0 || found >= MAX_ROOTS;
+        self.is_cut |= self.seen >= SEARCH_LIMIT || found >= MAX_ROOTS;
         if self.is_cut {
             return;
         }
-        self.left = self.left.saturating_sub(1);
+        self.seen = self.seen.saturating_add(1);
         if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
             self.bundles.push(folder);
             return;
@@ -110,6 +96,10 @@ impl Below {
             self.workspaces.push(folder);
         }
     }
+}
+
+fn is_visible(name: &str) -> bool {
+    !name.starts_with('.') && !BUILD_FOLDERS.contains(&name)
 }
 
 /// The nearest bundle with a file, and the file's name within it.
@@ -126,12 +116,10 @@ pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
         let segment = match folder.file_name() {
             Some(segment) => segment.to_str()?.to_owned(),
             // `.` and `a/..` have no name.
-            None => folder
-                .canonicalize()
-                .ok()?
-                .file_name()?
-                .to_str()?
-                .to_owned(),
+            None => {
+                let whole = folder.canonicalize().ok()?;
+                whole.file_name()?.to_str()?.to_owned()
+            }
         };
         name = format!("{segment}/{name}");
         folder = match folder.parent() {
@@ -144,10 +132,10 @@ pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
 }
 
 /// Checks the documents that are in none of these bundles, and names the bundle.toml that would make a bundle of them.
-pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> Findings {
+pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> CheckReport {
     let mut collected = match files::survey(root) {
         Ok(collected) => collected,
-        Err(error) => return Findings::of([unreadable_at(root, &error)]),
+        Err(error) => return CheckReport::of([unreadable_at(root, &error)]),
     };
     let is_in_bundle = |path: &Path| bundles.iter().any(|bundle| path.starts_with(bundle));
     let mut files = std::mem::take(&mut collected.files);

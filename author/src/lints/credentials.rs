@@ -89,7 +89,8 @@ pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, subject: &mut Subje
 /// Looks through the examples, the request and the metadata of a driver and of its entries.
 pub(super) fn check_driver(driver: &Driver, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
-    if let Some(examples) = subject.places().value("examples") {
+    let outline = subject.outline();
+    if let Some(examples) = outline.and_then(|outline| outline.value("examples")) {
         search(&examples, "/examples", &mut found);
     }
     members("", &driver.request_defaults, &mut found);

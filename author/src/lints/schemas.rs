@@ -8,47 +8,36 @@ use toolward_contract::schema::{Schema, SchemaWarningKind, escape};
 
 use super::Subject;
 
-/// The schemas of a contract or an entry of tools.json, each with the pointer to it.
-pub(super) struct Schemas<'a> {
-    pub(super) inputs: (String, &'a Schema),
-    pub(super) outputs: (String, &'a Schema),
-    pub(super) context: Option<(String, &'a Schema)>,
-    /// Whether clients get the inputs as plain schemas.
-    pub(super) are_plain: bool,
-}
-
-impl Schemas<'_> {
-    pub(super) fn check(&self, subject: &mut Subject<'_>) {
-        let mut undeclared = Vec::new();
-        for (pointer, schema) in [&self.inputs].into_iter().chain(&self.context) {
-            given(pointer, schema, &mut undeclared);
+/// Checks the inputs and outputs of a contract or an entry of tools.json, and then its context if it has one, each with
+/// the pointer to it. `are_plain`: clients get the inputs as plain schemas.
+pub(super) fn check(subject: &mut Subject<'_>, schemas: &[(&str, &Schema)], are_plain: bool) {
+    let mut undeclared = Vec::new();
+    for (number, (pointer, schema)) in schemas.iter().enumerate() {
+        match number {
+            1 => search(schema.value(), pointer, &mut undeclared),
+            _ => given(pointer, schema, &mut undeclared),
         }
-        let (pointer, outputs) = &self.outputs;
-        search(outputs.value(), pointer, &mut undeclared);
-        for (name, pointer) in undeclared {
-            let message = format!("`required` names {name:?}, which `properties` does not have");
-            let hint = "correct the name, or add it to `properties`";
-            subject.add(&codes::REQUIRED_UNDECLARED, &pointer, message, hint);
+    }
+    for (name, pointer) in undeclared {
+        let message = format!("`required` names {name:?}, which `properties` does not have");
+        let hint = "correct the name, or add it to `properties`";
+        subject.add(&codes::REQUIRED_UNDECLARED, &pointer, message, hint);
+    }
+    for (number, (pointer, schema)) in schemas.iter().enumerate() {
+        let mut warnings = schema.warnings();
+        if are_plain && number == 0 {
+            warnings.extend(schema.input_warnings());
         }
-        for (pointer, schema) in [&self.inputs, &self.outputs]
-            .into_iter()
-            .chain(&self.context)
-        {
-            let mut warnings = schema.warnings();
-            if self.are_plain && *pointer == self.inputs.0 {
-                warnings.extend(schema.input_warnings());
-            }
-            for found in warnings {
-                let code = match found.kind {
-                    SchemaWarningKind::UnknownKeyword => &codes::SCHEMA_KEYWORD_UNKNOWN,
-                    SchemaWarningKind::InvalidDefault => &codes::SCHEMA_DEFAULT_INVALID,
-                    SchemaWarningKind::RootComposed => &codes::SCHEMA_ROOT_COMPOSED,
-                    SchemaWarningKind::ReferenceKept => &codes::SCHEMA_REFERENCE_KEPT,
-                };
-                let pointer = format!("{pointer}{}", found.path);
-                let message = format!("at {pointer}: {}", found.message);
-                subject.add(code, &pointer, message, found.hint);
-            }
+        for found in warnings {
+            let code = match found.kind {
+                SchemaWarningKind::UnknownKeyword => &codes::SCHEMA_KEYWORD_UNKNOWN,
+                SchemaWarningKind::InvalidDefault => &codes::SCHEMA_DEFAULT_INVALID,
+                SchemaWarningKind::RootComposed => &codes::SCHEMA_ROOT_COMPOSED,
+                SchemaWarningKind::ReferenceKept => &codes::SCHEMA_REFERENCE_KEPT,
+            };
+            let pointer = format!("{pointer}{}", found.path);
+            let message = format!("at {pointer}: {}", found.message);
+            subject.add(code, &pointer, message, found.hint);
         }
     }
 }

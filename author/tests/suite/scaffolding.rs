@@ -9,17 +9,17 @@ fn options() -> ScaffoldOptions {
         id: "text.greet".to_owned(),
         publisher: "acme".to_owned(),
         created: 1_700_000_000,
-        language: Language::Rust,
+        language: Language::named("rust").unwrap(),
     }
 }
 
 #[test]
 fn a_new_bundle_passes_the_check_but_for_what_is_not_built() {
     let place = tempfile::tempdir().unwrap();
-    for language in Language::ALL {
+    for language in Language::all() {
         let path = place.path().join(language.word());
         let options = ScaffoldOptions {
-            language: *language,
+            language,
             ..options()
         };
         create(&path, &options).unwrap();
@@ -33,10 +33,10 @@ fn a_new_bundle_passes_the_check_but_for_what_is_not_built() {
 #[test]
 fn no_placeholder_is_left_in_any_file() {
     let place = tempfile::tempdir().unwrap();
-    for language in Language::ALL {
+    for language in Language::all() {
         let path = place.path().join(language.word());
         let options = ScaffoldOptions {
-            language: *language,
+            language,
             ..options()
         };
         for file in create(&path, &options).unwrap() {

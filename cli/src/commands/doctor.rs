@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildError, BuildOptions};
+use toolward_author::scaffold::Language;
 use toolward_contract::diagnostic::Severity;
 use toolward_operator::doctor::{self, Check, CheckState};
 
@@ -13,27 +14,17 @@ use crate::helper::Programs;
 use crate::prelude::*;
 use crate::wrap::{wrapped, wrapped_around_code};
 
-/// The languages, in the order in which they are shown.
-const LANGUAGES: &[BuildKind] = &[
-    BuildKind::Rust,
-    BuildKind::Js,
-    BuildKind::Python,
-    BuildKind::Go,
-    BuildKind::C,
-];
-
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Check only the tools that drivers in these languages are built with
-    ///
-    /// Some of rust, js, ts, python, go and c, or all.
     #[arg(
         long,
+        long_help = language_help(),
         num_args = 1..,
         value_parser = languages,
         conflicts_with_all = ["config", "policy_file", "store_dir"]
     )]
-    language: Vec<&'static [BuildKind]>,
+    language: Vec<Vec<BuildKind>>,
 
     /// The Cargo of the guest toolchain
     ///
@@ -60,14 +51,26 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-fn languages(word: &str) -> std::result::Result<&'static [BuildKind], String> {
-    let word = if word == "ts" { "js" } else { word };
-    let mut each = LANGUAGES.chunks(1);
-    let found = match word {
-        "all" => Some(LANGUAGES),
-        word => each.find(|one| one.iter().any(|kind| kind.word() == word)),
-    };
-    found.ok_or_else(|| "expected one of rust, js, ts, python, go, c, all".to_owned())
+fn words() -> Vec<&'static str> {
+    Language::all().map(Language::word).collect()
+}
+
+fn language_help() -> String {
+    let words = words();
+    let (last, others) = words.split_last().unwrap_or((&"", &[]));
+    format!(
+        "Check only the tools that drivers in these languages are built with\n\nSome of {} and {last}, or all.",
+        others.join(", ")
+    )
+}
+
+fn languages(word: &str) -> std::result::Result<Vec<BuildKind>, String> {
+    let found = Language::all().filter(|one| word == "all" || one.word() == word);
+    let found: Vec<BuildKind> = found.map(|one| one.kind).collect();
+    match found.is_empty() {
+        true => Err(format!("expected one of {}, all", words().join(", "))),
+        false => Ok(found),
+    }
 }
 
 /// A language, and the tools that were found for it or what is missing.
@@ -155,11 +158,11 @@ impl Arguments {
             confine: true,
             tools: tools(self.toolchain.as_ref(), environment),
         };
-        let asked = LANGUAGES.iter().filter(|kind| {
-            self.language.is_empty() || self.language.iter().any(|some| some.contains(kind))
-        });
-        let look = |kind: &BuildKind| (*kind, build::look(*kind, &options, Path::new(".")));
-        asked.map(look).collect()
+        let mut asked: Vec<BuildKind> = Language::all().map(|one| one.kind).collect();
+        asked.dedup();
+        asked.retain(|kind| self.language.is_empty() || self.language.concat().contains(kind));
+        let look = |kind| (kind, build::look(kind, &options, Path::new(".")));
+        asked.into_iter().map(look).collect()
     }
 
     /// Only authors build, and in few languages, so that a missing one is a note.

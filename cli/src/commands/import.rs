@@ -139,10 +139,10 @@ fn written(
     let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
     let left_out = imported.left_out.iter();
     let left_out = left_out
-        .map(|left| json!({ "name": left.function, "reason": left.reason, "code": left.code }));
+        .map(|left| json!({ "name": left.name, "reason": left.message, "code": left.code }));
     let remarks = imported.remarks.iter();
     let remarks =
-        remarks.map(|one| json!({ "tool": one.tool, "message": one.message, "code": one.code }));
+        remarks.map(|one| json!({ "tool": one.name, "message": one.message, "code": one.code }));
     let value = json!({
         "ok": true, "directory": directory.display().to_string(), "tools": imported.tools, "files": names,
         "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
@@ -151,8 +151,8 @@ fn written(
     output.result(&value, places(directory, &names))?;
     for left in imported.left_out.iter().take(MAX_SHOWN) {
         let (name, reason) = (
-            visible_line(&left.function, 200),
-            visible_line(&left.reason, 1000),
+            visible_line(&left.name, 200),
+            visible_line(&left.message, 1000),
         );
         output.note(format!("left out: {name}: {reason}"));
     }
@@ -162,7 +162,7 @@ fn written(
     }
     for remark in imported.remarks.iter().take(MAX_REMARKS) {
         let message = visible_line(&remark.message, 1000);
-        output.note(format!("note: {}: {message}", remark.tool));
+        output.note(format!("note: {}: {message}", remark.name));
     }
     if let Some(more @ 1..) = imported.remarks.len().checked_sub(MAX_REMARKS) {
         output.note(format!("note: {more} more, which `--json` shows"));

@@ -80,11 +80,8 @@ enum Format {
 }
 
 fn language(word: &str) -> std::result::Result<Language, String> {
-    let words: Vec<&str> = Language::ALL.iter().map(|one| one.word()).collect();
-    let found = Language::ALL.iter().find(|one| one.word() == word);
-    found
-        .copied()
-        .ok_or_else(|| format!("expected one of {}", words.join(", ")))
+    let words = || Language::all().map(Language::word).collect::<Vec<_>>();
+    Language::named(word).ok_or_else(|| format!("expected one of {}", words().join(", ")))
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {

@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, chmod, open, 
 use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
-use crate::error::ConfineError;
+use crate::ConfineError;
 use crate::seccomp;
 use crate::seccomp::arguments::SET_ID;
 use crate::seccomp::denied::{FCHMODAT2, OVERSEEN};
@@ -104,10 +104,9 @@ impl Overseer {
         let follow = |flags: u64| flags & u64::from(AtFlags::SYMLINK_NOFOLLOW.bits()) == 0;
         let file = match call {
             libc::SYS_fchmod => process.open_file(first),
-            libc::SYS_fchmodat => process.open_at(first, second, true),
-            FCHMODAT2 => process.open_at(first, second, follow(fourth)),
             libc::SYS_utimensat if second == 0 => process.open_file(first),
-            libc::SYS_utimensat => process.open_at(first, second, follow(fourth)),
+            libc::SYS_fchmodat => process.open_at(first, second, true),
+            FCHMODAT2 | libc::SYS_utimensat => process.open_at(first, second, follow(fourth)),
             // `chmod`, which some machines have.
             _ => process.open_at(HERE, first, true),
         }?;
@@ -162,12 +161,9 @@ struct Process(u32);
 impl Process {
     /// A file that it has open.
     fn open_file(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
-        open(
-            self.descriptor(descriptor)?,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|error| match error {
+        let path = self.descriptor(descriptor)?;
+        let opened = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        opened.map_err(|error| match error {
             Errno::NOENT => Errno::BADF,
             other => other,
         })
@@ -184,11 +180,8 @@ impl Process {
             true => PathBuf::from(format!("/proc/{}/cwd", self.0)),
             false => self.descriptor(directory)?,
         };
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let flags = match follow {
-            true => flags,
-            false => flags | OFlags::NOFOLLOW,
-        };
+        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+        flags.set(OFlags::NOFOLLOW, !follow);
         // No path is the file that the descriptor is of, where the call allows it at all.
         match path.as_os_str().is_empty() {
             true => Err(Errno::NOENT),
@@ -268,14 +261,9 @@ fn install() -> Option<OwnedFd> {
 fn receive(listener: &OwnedFd) -> Option<seccomp_notif> {
     // SAFETY: numbers, for which zero is a value.
     let mut request: seccomp_notif = unsafe { std::mem::zeroed() };
+    let (listener, place) = (listener.as_raw_fd(), &raw mut request);
     // SAFETY: the kernel writes one such structure.
-    let done = unsafe {
-        libc::ioctl(
-            listener.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_RECV,
-            &raw mut request,
-        )
-    };
+    let done = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, place) };
     (done == 0).then_some(request)
 }
 
@@ -286,24 +274,14 @@ fn send(listener: &OwnedFd, id: u64, error: i32) {
         error: -error,
         flags: 0,
     };
+    let (listener, place) = (listener.as_raw_fd(), &raw mut response);
     // SAFETY: the kernel reads one such structure. It fails where the process waits no more.
-    let _ = unsafe {
-        libc::ioctl(
-            listener.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_SEND,
-            &raw mut response,
-        )
-    };
+    let _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, place) };
 }
 
 fn is_waiting(listener: &OwnedFd, mut id: u64) -> bool {
+    let (listener, place) = (listener.as_raw_fd(), &raw mut id);
     // SAFETY: the kernel reads one number.
-    let done = unsafe {
-        libc::ioctl(
-            listener.as_raw_fd(),
-            libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
-            &raw mut id,
-        )
-    };
+    let done = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, place) };
     done == 0
 }

@@ -3,11 +3,12 @@
 //! It was found by running the host and by reading the sources of its dependencies,
 //! since another kernel, C library or machine makes other calls.
 
-use seccompiler::{SeccompCmpOp, SeccompRule};
+use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
+use seccompiler::SeccompRule;
 
 use super::arguments::{
-    Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
-    not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
+    Built, CallRules, Calls, FAST_OPEN, KINDS, SENDING, SET_ID, all, always, calls, fcntl, itself,
+    masked, not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
 use super::{CallFilter, Network};
 
@@ -25,13 +26,7 @@ pub struct Group {
     /// What needs them.
     pub why: &'static str,
     /// Their names, as Linux has them, and numbers on this machine.
-    pub calls: &'static [(&'static str, i64)],
-}
-
-macro_rules! calls {
-    ($($(#[$only:meta])* $name:ident => $number:ident),* $(,)?) => {
-        &[$($(#[$only])* (stringify!($name), libc::$number)),*]
-    };
+    pub calls: Calls,
 }
 
 /// All groups. Some of these calls are allowed for some arguments only.
@@ -40,82 +35,57 @@ pub const GROUPS: &[Group] = &[
         name: "open files",
         why: "the streams, files of workspaces, SQLite, memory images (`ftruncate`, `fcntl` seals), locks",
         calls: calls![
-            read => SYS_read, write => SYS_write, readv => SYS_readv, writev => SYS_writev,
-            pread64 => SYS_pread64, pwrite64 => SYS_pwrite64, preadv => SYS_preadv,
-            pwritev => SYS_pwritev, preadv2 => SYS_preadv2, pwritev2 => SYS_pwritev2,
-            lseek => SYS_lseek, close => SYS_close, fstat => SYS_fstat, fstatfs => SYS_fstatfs,
-            ftruncate => SYS_ftruncate, fallocate => SYS_fallocate, fsync => SYS_fsync,
-            fdatasync => SYS_fdatasync, flock => SYS_flock, fcntl => SYS_fcntl,
-            fchmod => SYS_fchmod, utimensat => SYS_utimensat, ioctl => SYS_ioctl, dup => SYS_dup,
-            dup3 => SYS_dup3, pipe2 => SYS_pipe2, getdents64 => SYS_getdents64,
-            #[cfg(target_arch = "x86_64")] dup2 => SYS_dup2,
-            #[cfg(target_arch = "x86_64")] pipe => SYS_pipe,
+            SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv
+            SYS_pwritev SYS_preadv2 SYS_pwritev2 SYS_lseek SYS_close SYS_fstat SYS_fstatfs
+            SYS_ftruncate SYS_fallocate SYS_fsync SYS_fdatasync SYS_flock SYS_fcntl SYS_fchmod
+            SYS_utimensat SYS_ioctl SYS_dup SYS_dup3 SYS_pipe2 SYS_getdents64
+            ; x86_64: SYS_dup2 SYS_pipe
         ],
     },
     Group {
         name: "paths",
         why: "workspaces, buckets, the cache, configuration that is read again: Landlock has the say which",
         calls: calls![
-            openat => SYS_openat, openat2 => SYS_openat2, newfstatat => SYS_newfstatat,
-            statx => SYS_statx, faccessat => SYS_faccessat, faccessat2 => SYS_faccessat2,
-            readlinkat => SYS_readlinkat, mkdirat => SYS_mkdirat, unlinkat => SYS_unlinkat,
-            renameat2 => SYS_renameat2, getcwd => SYS_getcwd,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))] renameat => SYS_renameat,
-            #[cfg(target_arch = "x86_64")] open => SYS_open,
-            #[cfg(target_arch = "x86_64")] stat => SYS_stat,
-            #[cfg(target_arch = "x86_64")] lstat => SYS_lstat,
-            #[cfg(target_arch = "x86_64")] access => SYS_access,
-            #[cfg(target_arch = "x86_64")] readlink => SYS_readlink,
-            #[cfg(target_arch = "x86_64")] mkdir => SYS_mkdir,
-            #[cfg(target_arch = "x86_64")] rmdir => SYS_rmdir,
-            #[cfg(target_arch = "x86_64")] unlink => SYS_unlink,
-            #[cfg(target_arch = "x86_64")] rename => SYS_rename,
+            SYS_openat SYS_openat2 SYS_newfstatat SYS_statx SYS_faccessat SYS_faccessat2
+            SYS_readlinkat SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_getcwd
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))] SYS_renameat
+            ; x86_64: SYS_open SYS_stat SYS_lstat SYS_access SYS_readlink SYS_mkdir SYS_rmdir
+            SYS_unlink SYS_rename
         ],
     },
     Group {
         name: "memory",
         why: "the allocator, the engine's pool and code, SQLite's shared memory",
         calls: calls![
-            mmap => SYS_mmap, munmap => SYS_munmap, mremap => SYS_mremap,
-            mprotect => SYS_mprotect, madvise => SYS_madvise, brk => SYS_brk,
-            memfd_create => SYS_memfd_create, membarrier => SYS_membarrier,
+            SYS_mmap SYS_munmap SYS_mremap SYS_mprotect SYS_madvise SYS_brk SYS_memfd_create
+            SYS_membarrier
         ],
     },
     Group {
         name: "threads",
         why: "the runtime's workers, and threads for what blocks",
         calls: calls![
-            clone => SYS_clone, futex => SYS_futex, set_robust_list => SYS_set_robust_list,
-            rseq => SYS_rseq, set_tid_address => SYS_set_tid_address,
-            sched_yield => SYS_sched_yield, sched_getaffinity => SYS_sched_getaffinity,
-            sched_getparam => SYS_sched_getparam, sched_getscheduler => SYS_sched_getscheduler,
-            getcpu => SYS_getcpu, exit => SYS_exit, exit_group => SYS_exit_group,
-            prctl => SYS_prctl,
+            SYS_clone SYS_futex SYS_set_robust_list SYS_rseq SYS_set_tid_address SYS_sched_yield
+            SYS_sched_getaffinity SYS_sched_getparam SYS_sched_getscheduler SYS_getcpu SYS_exit
+            SYS_exit_group SYS_prctl
         ],
     },
     Group {
         name: "signals",
         why: "traps of guests (the engine's handlers), the end of the process and of the broker, `abort`",
         calls: calls![
-            rt_sigaction => SYS_rt_sigaction, rt_sigprocmask => SYS_rt_sigprocmask,
-            rt_sigreturn => SYS_rt_sigreturn, sigaltstack => SYS_sigaltstack,
-            tgkill => SYS_tgkill, restart_syscall => SYS_restart_syscall, wait4 => SYS_wait4,
+            SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack SYS_tgkill
+            SYS_restart_syscall SYS_wait4
         ],
     },
     Group {
         name: "waiting and time",
         why: "the runtime's events, timers, and SQLite's waiting for a lock",
         calls: calls![
-            epoll_create1 => SYS_epoll_create1, epoll_ctl => SYS_epoll_ctl,
-            epoll_pwait => SYS_epoll_pwait, epoll_pwait2 => SYS_epoll_pwait2,
-            eventfd2 => SYS_eventfd2, ppoll => SYS_ppoll, pselect6 => SYS_pselect6,
-            clock_gettime => SYS_clock_gettime, clock_getres => SYS_clock_getres,
-            clock_nanosleep => SYS_clock_nanosleep, nanosleep => SYS_nanosleep,
-            gettimeofday => SYS_gettimeofday,
-            #[cfg(target_arch = "x86_64")] time => SYS_time,
-            #[cfg(target_arch = "x86_64")] poll => SYS_poll,
-            #[cfg(target_arch = "x86_64")] select => SYS_select,
-            #[cfg(target_arch = "x86_64")] epoll_wait => SYS_epoll_wait,
+            SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2 SYS_eventfd2
+            SYS_ppoll SYS_pselect6 SYS_clock_gettime SYS_clock_getres SYS_clock_nanosleep
+            SYS_nanosleep SYS_gettimeofday
+            ; x86_64: SYS_time SYS_poll SYS_select SYS_epoll_wait
         ],
     },
     Group {
@@ -123,13 +93,9 @@ pub const GROUPS: &[Group] = &[
         why: "`serve --http`, outgoing HTTP, name resolution, the connection to the broker, and the \
               runtime's own pair of sockets for signals",
         calls: calls![
-            socket => SYS_socket, socketpair => SYS_socketpair, connect => SYS_connect,
-            bind => SYS_bind, accept => SYS_accept, accept4 => SYS_accept4,
-            shutdown => SYS_shutdown, getsockname => SYS_getsockname,
-            getpeername => SYS_getpeername, getsockopt => SYS_getsockopt,
-            setsockopt => SYS_setsockopt, sendto => SYS_sendto, sendmsg => SYS_sendmsg,
-            sendmmsg => SYS_sendmmsg, recvfrom => SYS_recvfrom, recvmsg => SYS_recvmsg,
-            recvmmsg => SYS_recvmmsg,
+            SYS_socket SYS_socketpair SYS_connect SYS_bind SYS_accept SYS_accept4 SYS_shutdown
+            SYS_getsockname SYS_getpeername SYS_getsockopt SYS_setsockopt SYS_sendto SYS_sendmsg
+            SYS_sendmmsg SYS_recvfrom SYS_recvmsg SYS_recvmmsg
         ],
     },
     Group {
@@ -137,13 +103,9 @@ pub const GROUPS: &[Group] = &[
         why: "who owns a file of state, random numbers, the size of the stack, the host's name for the \
               resolver; all but `prlimit64` only tell",
         calls: calls![
-            getpid => SYS_getpid, gettid => SYS_gettid, getppid => SYS_getppid,
-            getuid => SYS_getuid, geteuid => SYS_geteuid, getgid => SYS_getgid,
-            getegid => SYS_getegid, getrandom => SYS_getrandom, uname => SYS_uname,
-            sysinfo => SYS_sysinfo, getrusage => SYS_getrusage, times => SYS_times,
-            prlimit64 => SYS_prlimit64,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            getrlimit => SYS_getrlimit,
+            SYS_getpid SYS_gettid SYS_getppid SYS_getuid SYS_geteuid SYS_getgid SYS_getegid
+            SYS_getrandom SYS_uname SYS_sysinfo SYS_getrusage SYS_times SYS_prlimit64
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))] SYS_getrlimit
         ],
     },
 ];
@@ -173,16 +135,8 @@ const REQUESTS: [u64; 15] = [
 const WRITTEN_PAGES: u64 = 0xc060_6610;
 
 /// Calls that read from, or duplicate, the descriptor that is their first argument.
-const READING: &[i64] = &[
-    libc::SYS_read,
-    libc::SYS_readv,
-    libc::SYS_pread64,
-    libc::SYS_preadv,
-    libc::SYS_preadv2,
-    libc::SYS_dup,
-    libc::SYS_dup3,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_dup2,
+const READING: Calls = calls![
+    SYS_read SYS_readv SYS_pread64 SYS_preadv SYS_preadv2 SYS_dup SYS_dup3; x86_64: SYS_dup2
 ];
 
 /// Advice about this process's own memory. Not what takes pages from the whole machine
@@ -235,9 +189,11 @@ const OPTIONS: [(i32, i32); 18] = [
 ];
 
 /// What is allowed to a process that serves.
-pub(super) fn rules(calls: &CallFilter) -> Built<Rules> {
-    let all = GROUPS.iter().flat_map(|group| group.calls);
-    let mut rules: Rules = all.map(|(_, call)| (*call, Vec::new())).collect();
+pub(super) fn rules(calls: &CallFilter) -> Built<CallRules> {
+    let mut rules: CallRules = GROUPS
+        .iter()
+        .flat_map(|group| always(group.calls))
+        .collect();
     for (call, cases) in conditions(calls)? {
         // For a filter, no case means always.
         match cases.is_empty() {
@@ -278,7 +234,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     }
     // Without a condition a rule can't be made, and there is nothing to keep from reading.
     if !calls.page_maps.is_empty() {
-        for call in READING {
+        for (_, call) in READING {
             let others = SeccompRule::new(other_than(0, &calls.page_maps)?)?;
             conditions.push((*call, vec![others]));
         }
@@ -301,10 +257,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
 fn requests(page_maps: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = one_of(1, &REQUESTS)?;
     for descriptor in page_maps {
-        rules.push(SeccompRule::new(vec![
-            condition(0, SeccompCmpOp::Eq, number(*descriptor))?,
-            condition(1, SeccompCmpOp::Eq, WRITTEN_PAGES)?,
-        ])?);
+        rules.push(all([(0, Eq, number(*descriptor)), (1, Eq, WRITTEN_PAGES)])?);
     }
     Ok(rules)
 }
@@ -322,9 +275,9 @@ fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
 /// A pair of connected Unix sockets. One of datagrams could be connected to, or send to,
 /// any socket of another process that has a path.
 fn stream_pair() -> Built<SeccompRule> {
-    SeccompRule::new(vec![
-        condition(0, SeccompCmpOp::Eq, number(libc::AF_UNIX))?,
-        condition(1, SeccompCmpOp::MaskedEq(KINDS), number(libc::SOCK_STREAM))?,
+    all([
+        (0, Eq, number(libc::AF_UNIX)),
+        (1, MaskedEq(KINDS), number(libc::SOCK_STREAM)),
     ])
 }
 
@@ -335,10 +288,10 @@ fn sockets() -> Built<Vec<SeccompRule>> {
     for family in [libc::AF_INET, libc::AF_INET6] {
         for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
             for protocol in [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP] {
-                rules.push(SeccompRule::new(vec![
-                    condition(0, SeccompCmpOp::Eq, number(family))?,
-                    condition(1, SeccompCmpOp::MaskedEq(KINDS), number(kind))?,
-                    condition(2, SeccompCmpOp::Eq, number(protocol))?,
+                rules.push(all([
+                    (0, Eq, number(family)),
+                    (1, MaskedEq(KINDS), number(kind)),
+                    (2, Eq, number(protocol)),
                 ])?);
             }
         }
@@ -347,13 +300,9 @@ fn sockets() -> Built<Vec<SeccompRule>> {
 }
 
 fn options() -> Built<Vec<SeccompRule>> {
-    let option = |(level, name): (i32, i32)| {
-        SeccompRule::new(vec![
-            condition(1, SeccompCmpOp::Eq, number(level))?,
-            condition(2, SeccompCmpOp::Eq, number(name))?,
-        ])
-    };
-    OPTIONS.into_iter().map(option).collect()
+    let options = OPTIONS.into_iter();
+    let rules = options.map(|(level, name)| all([(1, Eq, number(level)), (2, Eq, number(name))]));
+    rules.collect()
 }
 
 #[cfg(test)]

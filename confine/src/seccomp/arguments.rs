@@ -6,8 +6,35 @@ use std::collections::BTreeMap;
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
 /// By call, the cases in which its rule applies; always, if there are none.
-pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(crate) type CallRules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) type Built<T> = Result<T, seccompiler::BackendError>;
+
+/// System calls: their names, as Linux has them, and numbers on this machine.
+pub(crate) type Calls = &'static [(&'static str, i64)];
+
+/// A table of system calls. The last ones are older forms, which only x86-64 has.
+macro_rules! calls {
+    ($($(#[$only:meta])* $call:ident)* $(; x86_64: $($old:ident)*)?) => {
+        &[
+            $($(#[$only])* $crate::seccomp::arguments::named(stringify!($call), libc::$call),)*
+            $($(
+                #[cfg(target_arch = "x86_64")]
+                $crate::seccomp::arguments::named(stringify!($old), libc::$old),
+            )*)?
+        ]
+    };
+}
+pub(crate) use calls;
+
+/// A call by its constant, such as `SYS_read`.
+pub(crate) const fn named(constant: &'static str, number: i64) -> (&'static str, i64) {
+    (constant.split_at("SYS_".len()).1, number)
+}
+
+/// These calls with any arguments.
+pub(crate) fn always(calls: Calls) -> impl Iterator<Item = (i64, Vec<SeccompRule>)> {
+    calls.iter().map(|(_, call)| (*call, Vec::new()))
+}
 
 /// The bits of a socket's kind; the others of this argument are flags.
 pub(super) const KINDS: u64 = 0xf;
@@ -48,9 +75,16 @@ pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Built<Sec
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
 }
 
+/// A rule of such conditions, all of which hold.
+pub(super) fn all<const N: usize>(conditions: [(u8, SeccompCmpOp, u64); N]) -> Built<SeccompRule> {
+    let each = conditions.into_iter();
+    let each = each.map(|(argument, is, value)| condition(argument, is, value));
+    SeccompRule::new(each.collect::<Built<_>>()?)
+}
+
 /// A rule of one such condition.
 pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
-    SeccompRule::new(vec![condition(argument, is, value)?])
+    all([(argument, is, value)])
 }
 
 /// Whether an argument points nowhere, or somewhere.

@@ -1,131 +1,57 @@
 //! The deny-list: calls that are known to do harm, and that serving never makes. Calls
 //! that newer kernels add are allowed until they are listed.
 
-use seccompiler::{SeccompCmpOp, SeccompCondition, SeccompRule};
+use seccompiler::SeccompCmpOp::{MaskedEq, Ne};
+use seccompiler::SeccompRule;
 
 use super::arguments::{
-    Built, FAST_OPEN, KINDS, NAMESPACES, Rules, SENDING, SET_ID, any_bit, condition, masked, null,
-    number, one_of, other_than, when,
+    Built, CallRules, Calls, FAST_OPEN, KINDS, NAMESPACES, SENDING, SET_ID, all, always, any_bit,
+    calls, condition, masked, null, number, one_of, other_than, when,
 };
 use super::{CallFilter, Network};
 
 /// Starting programs: refused in addition to the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
-/// Calls that are refused with any arguments. Those of one machine alone are in
-/// [`OF_X86`].
-const NEVER: &[i64] = &[
+/// Calls that are refused with any arguments.
+const NEVER: Calls = calls![
     // Other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    libc::SYS_migrate_pages,
-    libc::SYS_move_pages,
-    libc::SYS_process_madvise,
-    libc::SYS_process_mrelease,
+    SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_pidfd_getfd SYS_kcmp SYS_migrate_pages
+    SYS_move_pages SYS_process_madvise SYS_process_mrelease
     // `io_uring` makes sockets without asking this filter.
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
+    SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_bpf SYS_perf_event_open
+    SYS_userfaultfd SYS_add_key SYS_request_key SYS_keyctl
     // Rights, owners, times and attributes of files: Landlock has no rules for them.
-    libc::SYS_fchmodat,
+    SYS_fchmodat SYS_fchown SYS_fchownat SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr
+    SYS_lremovexattr SYS_fremovexattr
+    // What happens to files shows what others do.
+    SYS_inotify_init1 SYS_inotify_add_watch SYS_inotify_rm_watch SYS_fanotify_init SYS_fanotify_mark
+    SYS_mount SYS_umount2 SYS_pivot_root SYS_move_mount SYS_open_tree SYS_fsopen SYS_fsconfig
+    SYS_fsmount SYS_fspick SYS_mount_setattr SYS_chroot SYS_unshare SYS_setns
+    // The whole machine.
+    SYS_init_module SYS_finit_module SYS_delete_module SYS_kexec_load SYS_reboot SYS_swapon
+    SYS_swapoff SYS_acct SYS_quotactl SYS_quotactl_fd SYS_settimeofday SYS_clock_settime
+    SYS_clock_adjtime SYS_adjtimex SYS_sethostname SYS_setdomainname SYS_syslog SYS_vhangup
+    SYS_personality SYS_name_to_handle_at SYS_open_by_handle_at
+    // Without an address, `listen` takes a free port, which no rule names.
+    SYS_listen
+    // Shared with all processes of the user, and in no namespace of files.
+    SYS_shmget SYS_shmat SYS_shmctl SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget
+    SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink
+    // Older names of calls above, and ports of the machine.
+    ; x86_64: SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes SYS_futimesat SYS_inotify_init
+    SYS_ioperm SYS_iopl SYS_modify_ldt
+];
+
+/// Likewise.
+const NEVER_UNNAMED: [i64; 6] = [
     FCHMODAT2,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
     SETXATTRAT,
     REMOVEXATTRAT,
     FILE_SETATTR,
-    // What happens to files shows what others do.
-    libc::SYS_inotify_init1,
-    libc::SYS_inotify_add_watch,
-    libc::SYS_inotify_rm_watch,
-    libc::SYS_fanotify_init,
-    libc::SYS_fanotify_mark,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
     OPEN_TREE_ATTR,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_chroot,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    // The whole machine.
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
     KEXEC_FILE_LOAD,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_syslog,
-    libc::SYS_vhangup,
-    libc::SYS_personality,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_open_by_handle_at,
-    // Without an address, `listen` takes a free port, which no rule names.
-    libc::SYS_listen,
-    // Shared with all processes of the user, and in no namespace of files.
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_semctl,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
 ];
-
-/// The older names of calls above, and ports of the machine.
-#[cfg(target_arch = "x86_64")]
-const OF_X86: &[i64] = &[
-    libc::SYS_chmod,
-    libc::SYS_chown,
-    libc::SYS_lchown,
-    libc::SYS_utime,
-    libc::SYS_utimes,
-    libc::SYS_futimesat,
-    libc::SYS_inotify_init,
-    libc::SYS_ioperm,
-    libc::SYS_iopl,
-    libc::SYS_modify_ldt,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const OF_X86: &[i64] = &[];
 
 /// Calls for which the C library of some systems has no name yet. Their numbers are the
 /// same on each machine.
@@ -213,12 +139,9 @@ const OF_ONE_PROCESS: [(i64, u64); 2] = [
 ];
 
 /// What is refused; starting programs only if `programs` is false.
-pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
-    let mut rules: Rules = NEVER
-        .iter()
-        .chain(OF_X86)
-        .map(|call| (*call, Vec::new()))
-        .collect();
+pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
+    let mut rules: CallRules = always(NEVER).collect();
+    rules.extend(NEVER_UNNAMED.map(|call| (call, Vec::new())));
     if !programs {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
     }
@@ -241,11 +164,9 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
     // The kernel looks at the lower half of a request.
     let mut requests = one_of(1, &TYPING)?;
     for (kind, asking) in OF_FILE_SYSTEMS {
-        let others = asking
-            .iter()
-            .map(|asks| condition(1, SeccompCmpOp::Ne, *asks));
+        let others = asking.iter().map(|asks| condition(1, Ne, *asks));
         let mut of_kind = others.collect::<Built<Vec<_>>>()?;
-        of_kind.push(condition(1, SeccompCmpOp::MaskedEq(0xff00), kind << 8)?);
+        of_kind.push(condition(1, MaskedEq(0xff00), kind << 8)?);
         requests.push(SeccompRule::new(of_kind)?);
     }
     rules.insert(libc::SYS_ioctl, requests);
@@ -255,14 +176,10 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
         rules.insert(call, vec![masked(flags, FAST_OPEN, FAST_OPEN)?]);
     }
     for call in OF_A_PROCESS {
-        rules.insert(call, vec![when(0, SeccompCmpOp::Ne, 0)?]);
+        rules.insert(call, vec![when(0, Ne, 0)?]);
     }
     for (call, process) in OF_ONE_PROCESS {
-        let others = vec![
-            when(0, SeccompCmpOp::Ne, process)?,
-            when(1, SeccompCmpOp::Ne, 0)?,
-        ];
-        rules.insert(call, others);
+        rules.insert(call, vec![when(0, Ne, process)?, when(1, Ne, 0)?]);
     }
     rules.insert(libc::SYS_clone, any_bit(0, NAMESPACES)?);
     rules.insert(libc::SYS_fchmod, any_bit(1, SET_ID)?);
@@ -279,7 +196,7 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<Rules> {
 }
 
 /// What is refused to a program that an operator lets run.
-pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Rules> {
+pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<CallRules> {
     let mut rules = rules(calls, true)?;
     if calls.network == Network::None {
         rules.insert(libc::SYS_socketpair, Vec::new());
@@ -305,7 +222,7 @@ pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Rul
 }
 
 /// What is refused to the programs of a build. An overseer answers the calls of [`OVERSEEN`].
-pub(super) fn rules_of_build(calls: &CallFilter) -> Built<Rules> {
+pub(super) fn rules_of_build(calls: &CallFilter) -> Built<CallRules> {
     let mut rules = rules(calls, true)?;
     for call in OVERSEEN {
         rules.remove(call);
@@ -326,9 +243,9 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for making in [number(libc::O_CREAT), temporary] {
         for bit in [0o4000, 0o2000] {
-            rules.push(SeccompRule::new(vec![
-                condition(flags, SeccompCmpOp::MaskedEq(making), making)?,
-                condition(flags.saturating_add(1), SeccompCmpOp::MaskedEq(bit), bit)?,
+            rules.push(all([
+                (flags, MaskedEq(making), making),
+                (flags.saturating_add(1), MaskedEq(bit), bit),
             ])?);
         }
     }
@@ -338,7 +255,7 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
 /// Every pair but of connected Unix sockets: one of datagrams can be connected to, or send
 /// to, any socket of another process that has a path.
 fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
-    let mut rules = vec![when(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))?];
+    let mut rules = vec![when(0, Ne, number(libc::AF_UNIX))?];
     rules.extend(kinds_but(connected)?);
     Ok(rules)
 }
@@ -346,16 +263,10 @@ fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
 /// Every socket but TCP and UDP over IP: Landlock knows the ports of TCP alone,
 /// so that nothing may look like it and be something else.
 fn other_sockets() -> Built<Vec<SeccompRule>> {
-    let is_not = |argument: u8, value: i32| -> Built<SeccompCondition> {
-        condition(argument, SeccompCmpOp::Ne, number(value))
-    };
+    let is_not = |argument: u8, value: i32| (argument, Ne, number(value));
     let mut rules = vec![
-        SeccompRule::new(vec![is_not(0, libc::AF_INET)?, is_not(0, libc::AF_INET6)?])?,
-        SeccompRule::new(vec![
-            is_not(2, 0)?,
-            is_not(2, libc::IPPROTO_TCP)?,
-            is_not(2, libc::IPPROTO_UDP)?,
-        ])?,
+        all([is_not(0, libc::AF_INET), is_not(0, libc::AF_INET6)])?,
+        all([0, libc::IPPROTO_TCP, libc::IPPROTO_UDP].map(|value| is_not(2, value)))?,
     ];
     rules.extend(kinds_but(&[libc::SOCK_STREAM, libc::SOCK_DGRAM])?);
     Ok(rules)

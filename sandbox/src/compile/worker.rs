@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
-use toolward_confine::worker_profile;
+use toolward_confine::compile_profiles;
 use toolward_support::helper::connection;
 
 use crate::engine::compiling_engine;
@@ -98,7 +98,7 @@ pub fn run_worker() -> io::Result<()> {
     // Yields to running calls, but not by much: on a busy machine compiling would
     // starve.
     let _ = rustix::process::nice(5);
-    worker_profile::without_anything()?;
+    compile_profiles::worker()?;
 
     let mut wasm = Vec::new();
     broker.read_to_end(&mut wasm)?;

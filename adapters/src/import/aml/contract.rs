@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolward_contract::tool::{Backoff, Retry};
 
 use super::request::{Request, timeout_of};
 use super::{Note, Refused};
 use crate::aml::{BEHAVIOURS, Behaviour, Definition, Lifecycle, STATES, Transport, word};
-use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, lines, unhidden, with};
+use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, lines, unhidden};
+use crate::records::references::{filled, object};
 
 /// Longest name of a contract, in characters.
 const MAX_NAME: usize = 80;
@@ -41,53 +42,37 @@ pub(super) fn fields(
         }
         _ => behaviour == Behaviour::Action,
     };
-    let mut requires = Map::new();
-    if let Some(request) = request {
-        if !changes {
-            requires.insert("network".to_owned(), json!([request.host]));
-        }
-        if let Some((slug, _)) = &request.secret {
-            requires.insert("secrets".to_owned(), json!([slug]));
-        }
-    }
-    if behaviour == Behaviour::Human {
-        requires.insert("user".to_owned(), json!(["form"]));
-    }
+    let requires = object! {
+        network ? request.filter(|_| !changes).map(|request| [&request.host]);
+        secrets ? request.and_then(|request| request.secret.as_ref()).map(|(slug, _)| [slug]);
+        user ? (behaviour == Behaviour::Human).then_some(["form"]);
+    };
     let attempts = attempts(definition, notes);
-    let contract = json!({
-        "id": tool,
-        "name": cut(&line(&definition.name), MAX_NAME),
-        "description": description(definition, notes),
-        "version": definition.version,
-        "idempotent": only_reads,
-        "approval": if changes { "on-mutate" } else { "auto" },
-        "risk_level": if behaviour == Behaviour::Action { 2 } else { 0 },
-        "inputs": schema(&definition.input, "interface.input")?,
-        "outputs": schema(&definition.output, "interface.output")?,
-    });
-    let mutates = capability.filter(|_| changes).map(|host| json!([host]));
-    let requires = (!requires.is_empty()).then(|| Value::Object(requires));
     let tags: Vec<String> = (definition.tags.iter().take(MAX_TAGS))
         .map(|tag| cut(&line(tag), MAX_TAG))
         .collect();
-    Ok(with(
-        contract,
-        [
-            ("requires", requires),
-            ("mutates", mutates),
-            ("timeout_ms", timeout(definition, attempts.as_ref())),
-            ("retry", attempts.map(retry)),
-            ("tags", (!tags.is_empty()).then(|| json!(tags))),
-            ("metadata", Some(metadata(definition, tool))),
-        ],
-    ))
+    Ok(object! {
+        id = tool;
+        name = cut(&line(&definition.name), MAX_NAME);
+        description = description(definition, notes);
+        version = definition.version;
+        idempotent = only_reads;
+        approval = if changes { "on-mutate" } else { "auto" };
+        risk_level = if behaviour == Behaviour::Action { 2 } else { 0 };
+        inputs = schema(&definition.input, "interface.input")?;
+        outputs = schema(&definition.output, "interface.output")?;
+        requires ? filled(requires);
+        mutates ? capability.filter(|_| changes).map(|host| [host]);
+        timeout_ms ? timeout(definition, attempts.as_ref());
+        retry ? attempts.map(retry);
+        tags ? (!tags.is_empty()).then_some(tags);
+        metadata = metadata(definition, tool);
+    })
 }
 
 fn rest(definition: &Definition) -> Option<&Transport> {
-    definition
-        .transport
-        .as_ref()
-        .filter(|transport| transport.kind == "rest-api")
+    let transport = definition.transport.as_ref();
+    transport.filter(|transport| transport.kind == "rest-api")
 }
 
 /// The time of all attempts and the pauses between them: AML has the time of one request.
@@ -177,28 +162,21 @@ fn metadata(definition: &Definition, tool: &str) -> Value {
     let effects: Vec<String> = effects.collect();
     // The whole block: it is what another host calls the tool by.
     let transport = definition.transport.as_ref();
-    let transport = transport.map(|transport| lines(&transport.block));
-    let aml = with(
-        json!({ "tool_id": definition.tool_id, "status": status, "type": kind, "owner": line(&definition.owner) }),
-        [
-            (
-                "last_updated",
-                definition
-                    .last_updated
-                    .as_deref()
-                    .map(|text| line(text).into()),
-            ),
-            ("transport", transport),
-            (
-                "side_effects",
-                (!effects.is_empty()).then(|| json!(effects)),
-            ),
-        ],
-    );
+    let aml = object! {
+        tool_id = definition.tool_id;
+        status = status;
+        type = kind;
+        owner = line(&definition.owner);
+        last_updated ? definition.last_updated.as_deref().map(line);
+        transport ? transport.map(|transport| lines(&transport.block));
+        side_effects ? (!effects.is_empty()).then_some(effects);
+    };
     let prefix = tool.rsplit_once('.').map_or("", |(prefix, _)| prefix);
     let alias = format!("{prefix}.{}", definition.tool_id);
-    let alias = (alias != tool).then(|| json!({ "aliases": [alias] }));
-    with(json!({ "aml": aml }), [("toolward", alias)])
+    object! {
+        aml = aml;
+        toolward ? (alias != tool).then(|| json!({ "aliases": [alias] }));
+    }
 }
 
 fn schema(schema: &Value, field: &'static str) -> Result<Value, Refused> {

@@ -13,6 +13,7 @@ use toolward_contract::driver::Method;
 use super::{Note, Refused};
 use crate::aml::{Behaviour, Credentials, Definition, Transport};
 use crate::import::document::line;
+use crate::records::references::{filled, object};
 
 /// The time of a request where a definition has none.
 const TIMEOUT_MS: u64 = 5000;
@@ -70,26 +71,24 @@ impl Request {
             }
             notes.push(Note::InQuery(unplaced.join(", "), read.method.as_str()));
         }
-        let mut http = json!({ "endpoint": read.path, "method": read.method.as_str() });
         let secret = secret(&transport.credentials, tool, notes);
-        let header = secret.as_ref().map(|(slug, scheme)| {
+        let header = secret.as_ref().map(|(_, scheme)| {
             let header = transport.credentials.header.as_deref();
-            let header = header.unwrap_or(scheme.header);
-            let value = format!("{}${{secrets.{slug}}}", scheme.before);
-            put(&mut http, "headers", json!({ header: value }));
-            header.to_owned()
+            header.unwrap_or(scheme.header).to_owned()
         });
-        if !read.query.is_empty() {
-            put(&mut http, "query_template", Value::Object(read.query));
-        }
+        let headers = header.as_ref().zip(secret.as_ref());
         let errors = errors(definition, notes);
-        if !errors.is_empty() {
-            put(&mut http, "errors", Value::Object(errors));
-        }
-        if let Some(listed) = &transport.on_status {
-            put(&mut http, "retry_statuses", retried(listed, notes));
-        }
-        put(&mut http, "timeout_ms", timeout_of(transport));
+        let http = object! {
+            endpoint = read.path;
+            method = read.method.as_str();
+            headers ? headers.map(|(header, (slug, scheme))| {
+                json!({ header: format!("{}${{secrets.{slug}}}", scheme.before) })
+            });
+            query_template ? filled(read.query.into());
+            errors ? filled(errors.into());
+            retry_statuses ? transport.on_status.as_ref().map(|listed| retried(listed, notes));
+            timeout_ms = timeout_of(transport);
+        };
         Ok(Some(Self {
             method: read.method,
             host,
@@ -101,35 +100,24 @@ impl Request {
     }
 }
 
-fn put(object: &mut Value, key: &str, value: Value) {
-    if let Value::Object(members) = object {
-        members.insert(key.to_owned(), value);
-    }
-}
-
 /// Why this host makes no request of a transport.
 fn unsupported(transport: &Transport) -> Option<Note> {
-    let kind = match transport.kind.as_str() {
-        "rest-api" => None,
-        "lambda" => Some(Note::Lambda),
-        "mcp" => Some(Note::Mcp),
-        "message-queue" => Some(Note::MessageQueue),
-        "database" => Some(Note::Database),
-        _ => Some(Note::Grpc),
-    };
-    kind.or(match transport.credentials.scheme.as_str() {
-        "iam-role" => Some(Note::IamRole),
-        "oauth2" => Some(Note::Oauth2),
-        _ => None,
+    Some(match (&*transport.kind, &*transport.credentials.scheme) {
+        ("rest-api", "iam-role") => Note::IamRole,
+        ("rest-api", "oauth2") => Note::Oauth2,
+        ("rest-api", _) => return None,
+        ("lambda", _) => Note::Lambda,
+        ("mcp", _) => Note::Mcp,
+        ("message-queue", _) => Note::MessageQueue,
+        ("database", _) => Note::Database,
+        _ => Note::Grpc,
     })
 }
 
 /// The one host of a base. Everything else about it, the driver's reader looks at.
 fn host(base_url: &str) -> Result<String, Refused> {
-    if base_url
-        .get(..7)
-        .is_some_and(|start| start.eq_ignore_ascii_case("http://"))
-    {
+    let start = base_url.get(..7);
+    if start.is_some_and(|start| start.eq_ignore_ascii_case("http://")) {
         return Err(Refused::Insecure);
     }
     if base_url.is_empty() {
@@ -155,10 +143,8 @@ fn has_body(method: Method) -> bool {
 fn unplaced(input: &Value, line: &Line) -> Vec<String> {
     let properties = input.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(Map::keys);
-    names
-        .filter(|name| !line.used.contains(*name))
-        .cloned()
-        .collect()
+    let unused = names.filter(|name| !line.used.contains(*name));
+    unused.cloned().collect()
 }
 
 /// How a secret is sent.
@@ -173,22 +159,13 @@ fn secret(
     tool: &str,
     notes: &mut Vec<Note>,
 ) -> Option<(String, Scheme)> {
-    let bearer = Scheme {
-        header: "Authorization",
-        before: "Bearer ",
-    };
-    let (scheme, is_said) = match credentials.scheme.as_str() {
-        "bearer-token" => (bearer, true),
-        "service-account" => (bearer, false),
-        "api-key" => {
-            let key = Scheme {
-                header: "X-API-Key",
-                before: "",
-            };
-            (key, false)
-        }
+    let (header, before, is_said) = match credentials.scheme.as_str() {
+        "bearer-token" => ("Authorization", "Bearer ", true),
+        "service-account" => ("Authorization", "Bearer ", false),
+        "api-key" => ("X-API-Key", "", false),
         _ => return None,
     };
+    let scheme = Scheme { header, before };
     if !is_said && credentials.header.is_none() {
         notes.push(Note::HeaderAssumed(scheme.header));
     }
@@ -200,18 +177,18 @@ fn secret(
 /// What the statuses mean.
 fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> {
     let mut errors = Map::new();
-    for (key, meant) in &definition.error_codes {
-        let Some(status) = status(key) else {
-            notes.push(Note::StatusIgnored(shortened(key, 40)));
+    for meant in &definition.error_codes {
+        let Some(status) = status(&meant.key) else {
+            notes.push(Note::StatusIgnored(shortened(&meant.key, 40)));
             continue;
         };
-        let mut error = json!({ "code": code(status) });
-        for (name, text) in [("message", &meant.meaning), ("hint", &meant.agent_action)] {
-            if let Some(text) = text {
-                put(&mut error, name, shortened(text, MAX_TEXT).into());
-            }
-        }
-        errors.insert(key.clone(), error);
+        let text = |text: &Option<String>| text.as_ref().map(|text| shortened(text, MAX_TEXT));
+        let error = object! {
+            code = code(status);
+            message ? text(&meant.meaning);
+            hint ? text(&meant.agent_action);
+        };
+        errors.insert(meant.key.clone(), error);
     }
     errors
 }

@@ -182,57 +182,47 @@ pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<Sch
     })
 }
 
-/// What a bound measures.
-#[derive(Clone, Copy)]
-enum Measure {
-    Number,
-    Length,
-    Items,
-    Properties,
-}
-
 /// A keyword and its strict form.
 type Keyword = (&'static str, Option<&'static str>);
 
-/// The lower and the upper keyword, and what they measure.
-const BOUNDS: [(Keyword, Keyword, Measure); 4] = [
+/// The lower and the upper keyword, the types of values that they bound, and what they measure.
+type Bounds = (
+    Keyword,
+    Keyword,
+    &'static [&'static str],
+    fn(&Value) -> Option<f64>,
+);
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no text of a contract is as long"
+)]
+const BOUNDS: [Bounds; 4] = [
     (
         ("minimum", Some("exclusiveMinimum")),
         ("maximum", Some("exclusiveMaximum")),
-        Measure::Number,
+        &["number", "integer"],
+        Value::as_f64,
     ),
-    (("minLength", None), ("maxLength", None), Measure::Length),
-    (("minItems", None), ("maxItems", None), Measure::Items),
+    (
+        ("minLength", None),
+        ("maxLength", None),
+        &["string"],
+        |value| Some(value.as_str()?.chars().count() as f64),
+    ),
+    (
+        ("minItems", None),
+        ("maxItems", None),
+        &["array"],
+        |value| Some(value.as_array()?.len() as f64),
+    ),
     (
         ("minProperties", None),
         ("maxProperties", None),
-        Measure::Properties,
+        &["object"],
+        |value| Some(value.as_object()?.len() as f64),
     ),
 ];
-
-impl Measure {
-    fn types(self) -> &'static [&'static str] {
-        match self {
-            Self::Number => &["number", "integer"],
-            Self::Length => &["string"],
-            Self::Items => &["array"],
-            Self::Properties => &["object"],
-        }
-    }
-
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "no text of a contract is as long"
-    )]
-    fn of(self, value: &Value) -> Option<f64> {
-        match self {
-            Self::Number => value.as_f64(),
-            Self::Length => value.as_str().map(|text| text.chars().count() as f64),
-            Self::Items => value.as_array().map(|items| items.len() as f64),
-            Self::Properties => value.as_object().map(|members| members.len() as f64),
-        }
-    }
-}
 
 /// A bound: the value, and whether the value itself is out.
 type Bound = (f64, bool);
@@ -242,14 +232,11 @@ fn bound(place: &SchemaPlace<'_>, keyword: &str, strict: Option<&str>, sign: f64
     let number = |keyword: &str| place.get(keyword).and_then(Value::as_f64);
     let own = number(keyword).map(|value| (value, false));
     let strict = strict.and_then(number).map(|value| (value, true));
-    match (own, strict) {
-        (Some(own), Some(strict)) => Some(if is_tighter(strict, own, sign) {
-            strict
-        } else {
-            own
-        }),
-        (own, strict) => own.or(strict),
-    }
+    let tighter = |own, strict| match is_tighter(strict, own, sign) {
+        true => strict,
+        false => own,
+    };
+    own.into_iter().chain(strict).reduce(tighter)
 }
 
 fn is_tighter(one: Bound, other: Bound, sign: f64) -> bool {
@@ -264,22 +251,21 @@ fn is_within(value: f64, bound: Bound, sign: f64) -> bool {
 
 impl<'s> Comparison<'s> {
     pub(super) fn bounds(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
-        for (lower, upper, measure) in BOUNDS {
-            if !inner.may_be(measure.types()) {
+        for (lower, upper, types, measure) in BOUNDS {
+            if !inner.may_be(types) {
                 continue;
             }
             for ((keyword, strict), sign) in [(lower, 1.0), (upper, -1.0)] {
                 let Some(limit) = bound(outer, keyword, strict, sign) else {
                     continue;
                 };
-                let counted = !matches!(measure, Measure::Number);
                 let fits = match inner.values() {
                     Some(values) => {
-                        let mut measured = values.into_iter().filter_map(|value| measure.of(value));
+                        let mut measured = values.into_iter().filter_map(measure);
                         measured.all(|value| is_within(value, limit, sign))
                     }
                     // Nothing is shorter than nothing.
-                    None if counted && sign > 0.0 && limit.0 <= 0.0 => true,
+                    None if strict.is_none() && sign > 0.0 && limit.0 <= 0.0 => true,
                     None => bound(inner, keyword, strict, sign)
                         .is_some_and(|own| !is_tighter(limit, own, sign)),
                 };

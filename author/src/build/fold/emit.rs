@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use wasm_encoder::reencode::{Error, Reencode, ReencodeComponent, RoundtripReencoder};
 use wasm_encoder::{
     Alias, CanonicalFunctionSection, Component, ComponentAliasSection, ExportKind, InstanceSection,
-    ModuleArg, RawSection, ValType,
+    ModuleArg, RawSection,
 };
-use wasmparser::{CanonicalFunction, ComponentAlias, ExternalKind, FuncType};
+use wasmparser::{CanonicalFunction, ComponentAlias, ExternalKind};
 
 use super::link::{CoreInstance, Kind, MergeGroup, Source, Spaces, unknown, uses};
 use super::merge::{Layout, Outside, export_kind};
 use super::read::{Index, Item};
-use super::{Kept, Signature, TABLE, trampolines};
+use super::{Kept, TABLE, trampolines};
 
 /// The number of a section with a core module, and with a component.
 const MODULE_SECTION: u8 = 1;
@@ -292,11 +292,7 @@ impl<'a> Emitter<'_, 'a> {
         let late: Vec<Outside> = outside
             .filter(|outside| waiting.binary_search(&outside.canon).is_ok())
             .collect();
-        let mut signatures = Vec::new();
-        for ty in layout.types(&late)? {
-            signatures.push(signature(&ty)?);
-        }
-        let (trampolines, filler) = trampolines(&signatures);
+        let (trampolines, filler) = trampolines(&layout.types(&late)?);
         let trampolines = self.module(&trampolines);
         let trampolines = self.instantiate(trampolines, Vec::new());
 
@@ -346,14 +342,6 @@ impl<'a> Emitter<'_, 'a> {
                 .collect(),
         )
     }
-}
-
-fn signature(ty: &FuncType) -> Result<Signature, Kept> {
-    let values = |types: &[wasmparser::ValType]| -> Result<Vec<ValType>, Kept> {
-        let types = types.iter().map(|ty| RoundtripReencoder.val_type(*ty));
-        Ok(types.collect::<Result<_, _>>()?)
-    };
-    Ok((values(ty.params())?, values(ty.results())?))
 }
 
 /// The new numbers of what one canonical function names.

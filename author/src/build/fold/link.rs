@@ -7,8 +7,7 @@ use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ExternalKind, Instance, TypeRef,
 };
 
-use super::read::Item;
-use super::read::{Core, Index};
+use super::read::{Core, Index, Item};
 use super::{FEWEST, Kept};
 
 /// How many names all modules may import and export. Python's have some 6,500.
@@ -30,9 +29,7 @@ impl Kind {
             ExternalKind::Table => Ok(Self::Table),
             ExternalKind::Memory => Ok(Self::Memory),
             ExternalKind::Global => Ok(Self::Global),
-            ExternalKind::Tag | ExternalKind::FuncExact => {
-                Err(Kept::because("its modules share something unusual"))
-            }
+            ExternalKind::Tag | ExternalKind::FuncExact => Err(unusual()),
         }
     }
 
@@ -42,9 +39,7 @@ impl Kind {
             TypeRef::Table(_) => Ok(Self::Table),
             TypeRef::Memory(_) => Ok(Self::Memory),
             TypeRef::Global(_) => Ok(Self::Global),
-            TypeRef::Tag(_) | TypeRef::FuncExact(_) => {
-                Err(Kept::because("its modules share something unusual"))
-            }
+            TypeRef::Tag(_) | TypeRef::FuncExact(_) => Err(unusual()),
         }
     }
 }
@@ -103,11 +98,8 @@ impl<'a> Spaces<'a> {
                     name,
                 }) => {
                     let source = spaces.export(*instance_index, name)?;
-                    spaces
-                        .sources
-                        .entry(Kind::of(*kind)?)
-                        .or_default()
-                        .push(source);
+                    let sources = spaces.sources.entry(Kind::of(*kind)?);
+                    sources.or_default().push(source);
                 }
                 Item::Canon(canon) => spaces.canon(canon)?,
                 Item::Alias(_) | Item::Component(_) | Item::Section { .. } => {}
@@ -225,9 +217,8 @@ impl<'s, 'a> MergeGroup<'s, 'a> {
             }
             group.modules.insert(*module);
             group.places.insert(number, group.members.len());
-            group
-                .members
-                .push((core, spaces.imports(*module, arguments)?));
+            let imports = spaces.imports(*module, arguments)?;
+            group.members.push((core, imports));
             group.last = number;
         }
         if group.members.len() < FEWEST {
@@ -283,6 +274,10 @@ pub(super) fn uses(canon: &CanonicalFunction) -> Vec<(Kind, Index)> {
         _ => None,
     });
     function.into_iter().chain(options).collect()
+}
+
+fn unusual() -> Kept {
+    Kept::because("its modules share something unusual")
 }
 
 /// Of a valid component this is the error only if a module is used that became a part of the

@@ -1,15 +1,14 @@
 //! Many core modules as one, each import of which is replaced by what it stands for.
 
-use std::collections::BTreeSet;
-use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{BTreeMap, BTreeSet};
 
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{
     CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, Encode,
-    EntityType, ExportKind, ExportSection, FunctionSection, GlobalSection, ImportSection,
+    EntityType, ExportKind, ExportSection, FuncType, FunctionSection, GlobalSection, ImportSection,
     Instruction, MemorySection, Module, NameMap, NameSection, TableSection, TypeSection,
 };
-use wasmparser::{FromReader, FuncType, Operator, SectionLimited, TypeRef};
+use wasmparser::{Operator, Parser, Payload, TypeRef};
 
 use super::Kept;
 use super::link::{Kind, MergeGroup, Source, unknown};
@@ -98,15 +97,14 @@ impl<'g, 'a> Layout<'g, 'a> {
                 };
                 numbers.of_kinds.entry(*kind).or_default().push(index);
             }
-            for global in core.globals.clone().into_iter().flatten() {
-                layout.globals.push((member, global?.init_expr));
-            }
-            next.types += number(core.signatures()?.len())?;
+            let globals = core.globals.iter().cloned();
+            layout.globals.extend(globals.map(|value| (member, value)));
+            next.types += number(core.signatures.len())?;
             let defined = [
-                (Kind::Function, count(core.functions.as_ref())),
-                (Kind::Table, count(core.tables.as_ref())),
-                (Kind::Memory, count(core.memories.as_ref())),
-                (Kind::Global, count(core.globals.as_ref())),
+                (Kind::Function, core.functions),
+                (Kind::Table, core.tables),
+                (Kind::Memory, core.memories),
+                (Kind::Global, number(core.globals.len())?),
             ];
             for (kind, count) in defined {
                 let next = next.of_kinds.entry(kind).or_default();
@@ -114,8 +112,8 @@ impl<'g, 'a> Layout<'g, 'a> {
                 numbers.extend(*next..*next + count);
                 *next += count;
             }
-            next.elements += count(core.elements.as_ref());
-            next.data += count(core.data.as_ref());
+            next.elements += core.elements;
+            next.data += core.data;
             layout.members.push(numbers);
         }
         if next.of_kinds.get(&Kind::Memory) > Some(&1) {
@@ -148,17 +146,12 @@ impl<'g, 'a> Layout<'g, 'a> {
 
     /// The types of functions from outside.
     pub(super) fn types(&self, functions: &[Outside]) -> Result<Vec<FuncType>, Kept> {
-        let mut of_members: BTreeMap<usize, Vec<Option<FuncType>>> = BTreeMap::new();
-        let mut found = Vec::new();
-        for function in functions {
-            let types = match of_members.entry(function.member) {
-                Entry::Occupied(types) => types.into_mut(),
-                Entry::Vacant(place) => place.insert(self.core(function.member)?.signatures()?),
-            };
+        let types = functions.iter().map(|function| {
+            let types = &self.core(function.member)?.signatures;
             let ty = types.get(function.ty as usize).cloned().flatten();
-            found.push(ty.ok_or_else(unknown)?);
-        }
-        Ok(found)
+            ty.ok_or_else(unknown)
+        });
+        types.collect()
     }
 
     /// The merged module. It imports the functions from outside as `"" "0"`, `"" "1"` and so on.
@@ -178,29 +171,28 @@ impl<'g, 'a> Layout<'g, 'a> {
         let mut referenced = BTreeSet::new();
         for (number, core) in self.cores.iter().enumerate() {
             let mut member = self.member(number)?;
-            if let Some(section) = core.types.clone() {
-                member.parse_type_section(&mut types, section)?;
-            }
-            if let Some(section) = core.functions.clone() {
-                member.parse_function_section(&mut functions, section)?;
-            }
-            if let Some(section) = core.tables.clone() {
-                member.parse_table_section(&mut tables, section)?;
-            }
-            if let Some(section) = core.memories.clone() {
-                member.parse_memory_section(&mut memories, section)?;
-            }
-            if let Some(section) = core.globals.clone() {
-                member.parse_global_section(&mut globals, section)?;
-            }
-            if let Some(section) = core.elements.clone() {
-                member.parse_element_section(&mut elements, section)?;
-            }
-            if let Some(section) = core.code.clone() {
-                member.parse_code_section(&mut code, section)?;
-            }
-            if let Some(section) = core.data.clone() {
-                member.parse_data_section(&mut data, section)?;
+            for payload in Parser::new(0).parse_all(core.bytes) {
+                match payload? {
+                    Payload::TypeSection(read) => member.parse_type_section(&mut types, read)?,
+                    Payload::FunctionSection(read) => {
+                        member.parse_function_section(&mut functions, read)?;
+                    }
+                    Payload::TableSection(read) => member.parse_table_section(&mut tables, read)?,
+                    Payload::MemorySection(read) => {
+                        member.parse_memory_section(&mut memories, read)?;
+                    }
+                    Payload::GlobalSection(read) => {
+                        member.parse_global_section(&mut globals, read)?;
+                    }
+                    Payload::ElementSection(read) => {
+                        member.parse_element_section(&mut elements, read)?;
+                    }
+                    Payload::CodeSectionEntry(body) => {
+                        member.parse_function_body(&mut code, body)?;
+                    }
+                    Payload::DataSection(read) => member.parse_data_section(&mut data, read)?,
+                    _ => {}
+                }
             }
             for (function, name) in &core.names {
                 // The module that defines a function comes before its importers.
@@ -256,10 +248,6 @@ struct Next {
     elements: Index,
     data: Index,
     of_kinds: BTreeMap<Kind, Index>,
-}
-
-fn count<'a, T: FromReader<'a>>(section: Option<&SectionLimited<'a, T>>) -> Index {
-    section.map_or(0, SectionLimited::count)
 }
 
 fn number(count: usize) -> Result<Index, Kept> {

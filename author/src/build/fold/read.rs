@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use wasm_encoder::FuncType;
+use wasm_encoder::reencode::{Reencode as _, RoundtripReencoder};
 use wasmparser::{
-    BinaryReader, CanonicalFunction, Chunk, CodeSectionReader, ComponentAlias,
-    ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentType,
-    ComponentTypeRef, CompositeInnerType, DataSectionReader, ElementSectionReader, FromReader,
-    FuncType, FunctionSectionReader, GlobalSectionReader, Import, Instance, KnownCustom,
-    MemorySectionReader, Name, Parser, Payload, SectionLimited, TableSectionReader,
+    CanonicalFunction, Chunk, ComponentAlias, ComponentExternalKind, ComponentInstance,
+    ComponentOuterAliasKind, ComponentType, ComponentTypeRef, CompositeInnerType, ConstExpr,
+    FromReader, Import, Instance, KnownCustom, Name, Parser, Payload, SectionLimited,
     TypeSectionReader,
 };
 
@@ -169,33 +169,43 @@ pub(super) type Index = u32;
 /// A core module, read but for its code and data.
 #[derive(Debug, Default)]
 pub(super) struct Core<'a> {
+    pub(super) bytes: &'a [u8],
     pub(super) imports: Vec<Import<'a>>,
     pub(super) exports: BTreeMap<&'a str, Index>,
     pub(super) has_start: bool,
-    pub(super) types: Option<TypeSectionReader<'a>>,
-    pub(super) functions: Option<FunctionSectionReader<'a>>,
-    pub(super) tables: Option<TableSectionReader<'a>>,
-    pub(super) memories: Option<MemorySectionReader<'a>>,
-    pub(super) globals: Option<GlobalSectionReader<'a>>,
-    pub(super) elements: Option<ElementSectionReader<'a>>,
-    pub(super) data: Option<DataSectionReader<'a>>,
-    pub(super) code: Option<CodeSectionReader<'a>>,
+    /// The function types at its numbers.
+    pub(super) signatures: Vec<Option<FuncType>>,
+    /// How many it defines.
+    pub(super) functions: Index,
+    pub(super) tables: Index,
+    pub(super) memories: Index,
+    pub(super) elements: Index,
+    pub(super) data: Index,
+    /// The initial value of each that it defines.
+    pub(super) globals: Vec<ConstExpr<'a>>,
     pub(super) names: BTreeMap<Index, &'a str>,
 }
 
 impl<'a> Core<'a> {
-    pub(super) fn read(module: &'a [u8]) -> Result<Self, Kept> {
-        let mut core = Self::default();
-        for payload in Parser::new(0).parse_all(module) {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Kept> {
+        let mut core = Self {
+            bytes,
+            ..Self::default()
+        };
+        for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
-                Payload::TypeSection(section) => core.types = Some(section),
+                Payload::TypeSection(section) => core.signatures = signatures(section)?,
                 Payload::ImportSection(section) => {
                     core.imports = section.into_imports().collect::<Result<_, _>>()?;
                 }
-                Payload::FunctionSection(section) => core.functions = Some(section),
-                Payload::TableSection(section) => core.tables = Some(section),
-                Payload::MemorySection(section) => core.memories = Some(section),
-                Payload::GlobalSection(section) => core.globals = Some(section),
+                Payload::FunctionSection(section) => core.functions = section.count(),
+                Payload::TableSection(section) => core.tables = section.count(),
+                Payload::MemorySection(section) => core.memories = section.count(),
+                Payload::GlobalSection(section) => {
+                    let globals = section.into_iter();
+                    let values = globals.map(|global| Ok(global?.init_expr));
+                    core.globals = values.collect::<Result<_, Kept>>()?;
+                }
                 Payload::ExportSection(section) => {
                     for export in section {
                         let export = export?;
@@ -203,21 +213,13 @@ impl<'a> Core<'a> {
                     }
                 }
                 Payload::StartSection { .. } => core.has_start = true,
-                Payload::ElementSection(section) => core.elements = Some(section),
-                Payload::DataSection(section) => core.data = Some(section),
-                Payload::CodeSectionStart { range, .. } => {
-                    let code = module.get(range.clone()).unwrap_or_default();
-                    let code = BinaryReader::new(code, range.start);
-                    core.code = Some(CodeSectionReader::new(code)?);
-                }
+                Payload::ElementSection(section) => core.elements = section.count(),
+                Payload::DataSection(section) => core.data = section.count(),
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(names) = section.as_known() {
                         // Names are a help where something fails: bad ones are left out.
-                        core.names = names
-                            .into_iter()
-                            .flatten()
-                            .find_map(functions)
-                            .unwrap_or_default();
+                        let names = names.into_iter().flatten().find_map(functions);
+                        core.names = names.unwrap_or_default();
                     }
                 }
                 _ => {}
@@ -226,24 +228,23 @@ impl<'a> Core<'a> {
         Ok(core)
     }
 
-    /// The function types at its numbers.
-    pub(super) fn signatures(&self) -> Result<Vec<Option<FuncType>>, Kept> {
-        let mut signatures = Vec::new();
-        for group in self.types.clone().into_iter().flatten() {
-            for ty in group?.into_types() {
-                signatures.push(match ty.composite_type.inner {
-                    CompositeInnerType::Func(ty) => Some(ty),
-                    _ => None,
-                });
-            }
-        }
-        Ok(signatures)
-    }
-
     /// How many names it imports and exports.
     pub(super) fn name_count(&self) -> usize {
         self.imports.len().saturating_add(self.exports.len())
     }
+}
+
+fn signatures(types: TypeSectionReader<'_>) -> Result<Vec<Option<FuncType>>, Kept> {
+    let mut signatures = Vec::new();
+    for group in types {
+        for ty in group?.into_types() {
+            signatures.push(match ty.composite_type.inner {
+                CompositeInnerType::Func(ty) => Some(RoundtripReencoder.func_type(ty)?),
+                _ => None,
+            });
+        }
+    }
+    Ok(signatures)
 }
 
 /// The names of functions.

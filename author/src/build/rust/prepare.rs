@@ -147,10 +147,7 @@ fn output(cargo: &Cargo, mut command: Command) -> Result<Vec<u8>, BuildError> {
 }
 
 fn unusable(cargo: &Cargo, source: std::io::Error) -> BuildError {
-    BuildError::Cargo {
-        program: cargo.program.clone(),
-        source,
-    }
+    BuildError::Cargo(cargo.program.clone(), source)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Home {
             options: &options,
             progress: &mut |_| {},
         };
-        Rust.build(&mut job).unwrap().file
+        build(&mut job).unwrap().0
     }
 }
 

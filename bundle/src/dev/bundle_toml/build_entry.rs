@@ -86,6 +86,11 @@ impl BuildKind {
         matches!(self, Self::Js | Self::Python)
     }
 
+    /// Whether its source is a file, and not a directory.
+    pub const fn is_file(self) -> bool {
+        matches!(self, Self::Js | Self::Python | Self::Wasm)
+    }
+
     /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers
     /// in Rust and C start too fast to need one.
     pub const fn may_snapshot(self) -> bool {

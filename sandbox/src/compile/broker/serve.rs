@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use toolward_confine::broker_profile;
+use toolward_confine::compile_profiles;
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 use toolward_support::helper::frames::send;
@@ -51,7 +51,7 @@ pub fn run_broker() -> io::Result<()> {
         Ok(made) => made,
         Err(problem) => return send(&mut writer, &Answer::Unusable(problem), &[]),
     };
-    let confined = broker_profile::confine(program.as_ref(), cache.as_deref().map(Path::new));
+    let confined = compile_profiles::broker(program.as_ref(), cache.as_deref().map(Path::new));
     if let Err(error) = confined {
         return send(&mut writer, &Answer::Unusable(error.to_string()), &[]);
     }

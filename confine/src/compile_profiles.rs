@@ -1,58 +1,58 @@
-//! The confinement of a process that only computes: no files but those already open, no
-//! network, no programs, no signals to others.
+//! The confinement of the processes that compile: a broker, which starts one program again and again and writes into
+//! one directory, and its workers, which only compute.
 
 use std::io;
+use std::path::Path;
 
-use crate::landlock_rules;
-use crate::seccomp::arguments::{self, Built, Rules};
+use crate::ConfineError;
+use crate::landlock_rules::{DEVICE, PROGRAM, READ, Rules, WRITE};
+use crate::seccomp::arguments::{self, Built, CallRules, Calls, always, calls};
 use crate::seccomp::{self, Network};
+use crate::system;
 
-/// Confines this thread, and all that it starts from now on.
+/// Confines this thread, and all that it starts from now on, to its program (with
+/// its libraries) and to `directory`.
 ///
 /// # Errors
 ///
 /// If the kernel supports a part of this and fails to apply it.
-pub fn without_anything() -> io::Result<()> {
-    let nothing = landlock_rules::Rules::new(&Network::None, true);
-    let applied = nothing.and_then(landlock_rules::Rules::apply);
+pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
+    let mut rules = Rules::new(&Network::None, true)?;
+    rules.keep_if_there(program, PROGRAM);
+    rules.keep_each(system::mapped_code(), PROGRAM);
+    rules.keep_if_there("/etc/ld.so.cache", READ);
+    rules.keep_if_there("/dev/null", DEVICE);
+    if let Some(directory) = directory {
+        rules.keep(directory, READ | WRITE)?;
+    }
+    rules.apply()?;
+    seccomp::apply_to_broker()
+}
+
+/// Confines this thread, and all that it starts from now on: no files but those already open, no
+/// network, no programs, no signals to others.
+///
+/// # Errors
+///
+/// If the kernel supports a part of this and fails to apply it.
+pub fn worker() -> io::Result<()> {
+    let nothing = Rules::new(&Network::None, true);
+    let applied = nothing.and_then(Rules::apply);
     let applied = applied.and_then(|_| seccomp::apply_only(allowed));
     applied.map_err(io::Error::other)
 }
 
 /// Memory, threads, and reading and writing open files.
-fn allowed() -> Built<Rules> {
-    let always = [
-        libc::SYS_read,
-        libc::SYS_write,
-        libc::SYS_writev,
-        libc::SYS_close,
-        libc::SYS_fstat,
-        libc::SYS_statx,
-        libc::SYS_lseek,
-        libc::SYS_munmap,
-        libc::SYS_mremap,
-        libc::SYS_madvise,
-        libc::SYS_brk,
-        libc::SYS_futex,
-        libc::SYS_set_robust_list,
-        libc::SYS_rseq,
-        libc::SYS_rt_sigaction,
-        libc::SYS_rt_sigprocmask,
-        libc::SYS_rt_sigreturn,
-        libc::SYS_sigaltstack,
-        libc::SYS_sched_yield,
-        libc::SYS_sched_getaffinity,
-        libc::SYS_gettid,
-        libc::SYS_getpid,
-        libc::SYS_exit,
-        libc::SYS_exit_group,
-        libc::SYS_getrandom,
-        libc::SYS_clock_gettime,
-        libc::SYS_clock_nanosleep,
-        libc::SYS_nanosleep,
-        libc::SYS_restart_syscall,
-    ];
-    let mut rules: Rules = always.into_iter().map(|call| (call, Vec::new())).collect();
+const WORKER: Calls = calls![
+    SYS_read SYS_write SYS_writev SYS_close SYS_fstat SYS_statx SYS_lseek
+    SYS_munmap SYS_mremap SYS_madvise SYS_brk
+    SYS_futex SYS_set_robust_list SYS_rseq SYS_sched_yield SYS_sched_getaffinity SYS_gettid SYS_getpid
+    SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_sigaltstack SYS_restart_syscall
+    SYS_exit SYS_exit_group SYS_getrandom SYS_clock_gettime SYS_clock_nanosleep SYS_nanosleep
+];
+
+fn allowed() -> Built<CallRules> {
+    let mut rules: CallRules = always(WORKER).collect();
     rules.extend([
         (libc::SYS_fcntl, arguments::fcntl(&[])?),
         (libc::SYS_mmap, arguments::not_writable_and_executable()?),
@@ -103,7 +103,7 @@ mod tests {
         let before = std::fs::read_to_string(&limits).unwrap();
 
         let worker = std::thread::spawn(move || {
-            super::without_anything().unwrap();
+            super::worker().unwrap();
             let same = Rlimit {
                 current: Some(1),
                 maximum: Some(1),
