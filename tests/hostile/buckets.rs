@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use toolward_host::{Host, LOCAL, Limits, Request, ViolationKind};
 use toolward_state::{Access, Store};
 
+use crate::stored_bucket::OpenBucket as _;
+
 use crate::world::{Bundle, Guest, call, error};
 
 const TOOL: &str = "hostile.buckets";

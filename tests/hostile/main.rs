@@ -26,6 +26,9 @@ mod partial;
 mod schemas;
 mod secrets;
 mod server;
+#[expect(dead_code, reason = "the tests of buckets use all of it")]
+#[path = "../../state/tests/suite/bucket.rs"]
+mod stored_bucket;
 mod transcoding;
 mod vault;
 mod world;

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 use toolward_host::secrets::{SecretError, SecretStore, SecretValue};
 use toolward_host::{Host, LOCAL, ViolationKind};
 use toolward_policy::{Decision, Policy};
-use toolward_state::{Access, Bucket, Store};
+use toolward_state::{Access, Store};
+
+use crate::stored_bucket::{Bucket, OpenBucket as _};
 
 use crate::server::{Server, to_loopback};
 use crate::world::{Bundle, Guest, call};

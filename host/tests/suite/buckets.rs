@@ -8,6 +8,12 @@ use toolward_host::{Host, Request};
 use toolward_policy::Policy;
 use toolward_state::{Access, Limits, Store};
 
+#[expect(dead_code, reason = "the tests of buckets use all of it")]
+#[path = "../../../state/tests/suite/bucket.rs"]
+mod stored_bucket;
+
+use self::stored_bucket::OpenBucket as _;
+
 use crate::fixture::{Extra, Fixture};
 
 fn wasm() -> Vec<u8> {

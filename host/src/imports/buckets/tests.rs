@@ -8,6 +8,11 @@ use toolward_policy::{BucketGrant, LimitName, OnViolation};
 use toolward_sandbox::violations::Reported;
 use toolward_state::{BucketOperation as Operation, Limits as StoreLimits, Store};
 
+#[expect(dead_code, reason = "the tests of buckets use all of it")]
+#[path = "../../../../state/tests/suite/bucket.rs"]
+mod stored_bucket;
+
+use self::stored_bucket::OpenBucket as _;
 use super::*;
 use crate::imports::GuestEnd;
 
