@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use keys::TerminalKeys;
 use toolward_host::{Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, Verdict};
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
 use crate::prelude::*;
-use crate::progress::Bar;
 
 /// How long a person has to fill in a form.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -141,12 +139,12 @@ pub(crate) fn require(
 
 /// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
 /// there is no question.
-pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
-    if !has_terminal() || output.json() {
+pub(crate) fn agrees(text: &str, question: &str, context: &Context) -> bool {
+    if !has_terminal() || context.json() {
         return false;
     }
     if !text.is_empty() {
-        output.say(text);
+        context.say(text);
     }
     let asked = dialoguer::Confirm::new()
         .with_prompt(question)
@@ -178,7 +176,7 @@ pub(crate) fn lasting_change(
     after: &str,
     change: LastingChange,
     changes: &LastingChanges,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     let path = edit.path().to_owned();
     let backup = edit.backup();
@@ -188,7 +186,7 @@ pub(crate) fn lasting_change(
         "backup": backup.map(|backup| backup.display().to_string()),
     });
     let shown = visible_line(&path.display().to_string(), 1000);
-    output.result(&value, format_args!("wrote {shown}"))
+    context.result(&value, format_args!("wrote {shown}"))
 }
 
 /// The same without a result. `why` is shown above the difference.

@@ -6,7 +6,6 @@ use toolward_author::{AuthorError, keys};
 use toolward_signing::key::{SigningKey, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::authored;
 use crate::prelude::*;
 
 #[derive(Debug, Default, Args)]
@@ -80,8 +79,8 @@ impl Passphrase {
 }
 
 /// Reads a private key, and its passphrase where it has one.
-pub(crate) fn read(path: &Path, passphrase: &Passphrase, output: &Output) -> Result<SigningKey> {
-    parse(path, &read_secret(path)?, passphrase, output)
+pub(crate) fn read(path: &Path, passphrase: &Passphrase, context: &Context) -> Result<SigningKey> {
+    parse(path, &read_secret(path)?, passphrase, context)
 }
 
 /// A private key whose file was read already.
@@ -89,15 +88,15 @@ pub(crate) fn parse(
     path: &Path,
     pem: &SecretString,
     passphrase: &Passphrase,
-    output: &Output,
+    context: &Context,
 ) -> Result<SigningKey> {
     let secret = passphrase.of_key(path, is_encrypted_pem(pem.expose_secret()))?;
     let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref());
     let key = key.map_err(|refusal| failed(refusal).in_file(path))?;
     if key.public().is_example() {
-        output.warning("this is the example key; its private half is public, so signing with it proves nothing");
+        context.warning("this is the example key; its private half is public, so signing with it proves nothing");
     }
-    warn_if_readable(path, output);
+    warn_if_readable(path, context);
     Ok(key)
 }
 
@@ -117,7 +116,7 @@ pub(crate) fn unwritten(error: AuthorError) -> Failure {
         .hint("name another place, or move the old key away yourself")
 }
 
-fn warn_if_readable(path: &Path, output: &Output) {
+fn warn_if_readable(path: &Path, context: &Context) {
     use std::os::unix::fs::PermissionsExt as _;
     let readable = std::fs::metadata(path)
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0);
@@ -126,7 +125,7 @@ fn warn_if_readable(path: &Path, output: &Output) {
         .is_some_and(|name| name.to_string_lossy().starts_with("INSECURE"));
     if readable && !example {
         let path = path.display();
-        output.warning(format!(
+        context.warning(format!(
             "{path}: others can read this private key; chmod 600 it"
         ));
     }

@@ -37,7 +37,6 @@ const NARROWER: &str = "narrower_lines";
 /// assert_eq!(error.to_json()["error"]["hint"], "give a number from 1 to 90");
 /// ```
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Error {
     /// The kind of failure.
     pub kind: Kind,

@@ -10,9 +10,8 @@ use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 use toolward_support::files::{EditedFile, Problem};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
 use crate::file::StateFile;
+use crate::{Code, Environment, Error, Result};
 
 /// The file in the state directory.
 const FILE: &str = "changes.jsonl";

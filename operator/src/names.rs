@@ -8,7 +8,7 @@ use toolward_contract::tool::ToolId;
 use toolward_signing::id;
 use toolward_store::Store;
 
-use crate::environment::Environment;
+use crate::Environment;
 use crate::installed::StoreLocation;
 use crate::trust::Trust;
 

@@ -11,9 +11,8 @@ use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
 
 use super::Demo;
 use super::directory::CANARY;
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::host_setup::opens_buckets;
+use crate::{Code, Error, Result};
 
 const TOOL: &str = "demo.thief";
 
@@ -37,7 +36,6 @@ pub struct Thief {
 
 /// Something that the tool tries.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct TheftAttempt {
     /// What it tries, in words.
     pub title: String,
@@ -60,7 +58,6 @@ enum Barrier {
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct TheftOutcome {
     /// What stopped it; `None` if nothing did. May contain untrusted text.
     pub stopped_by: Option<String>,
@@ -76,9 +73,9 @@ impl Demo {
     ///
     /// # Errors
     /// If its host can't be built, or no port of this machine can be listened on.
-    pub fn thief(&self, report: &dyn Report) -> Result<Thief> {
+    pub fn thief(&self) -> Result<Thief> {
         let operator = &self.operator;
-        let contents = operator.source.contents(&operator.environment, report)?;
+        let contents = operator.source.contents(&operator.environment)?;
         let granted = operator.granted()?;
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = operator.host_builder(contents, &granted, buckets)?;

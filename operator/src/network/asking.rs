@@ -10,10 +10,10 @@ use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost
 use toolward_support::fields::{Field, Fields, parse_toml};
 
 use super::Fetcher;
-use crate::error::{Error, Result};
 use crate::lasting_changes::{LastingChange, TextEdit, inserted};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::registries::{Registries, RegistrySettings, settings};
+use crate::{Error, Result};
 
 /// Most questions about one source. A registry could name another host each time.
 pub(crate) const MAX_QUESTIONS: usize = 3;
@@ -36,7 +36,6 @@ pub trait AskHost: Debug + Send + Sync {
 
 /// A host that a registry redirects downloads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DownloadHost {
     /// The repository, without a version.
     pub repository: Reference,
@@ -46,7 +45,6 @@ pub struct DownloadHost {
 
 /// A line of `[[registry]]` that names the token server of a registry.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct RealmChange {
     /// The registry, `host[:port]`.
     pub registry: String,

@@ -4,7 +4,6 @@ use toolward_author::keys::{self, KeyFiles};
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{invalid, invalid_file};
 use crate::keyfile::{self, Passphrase, unwritten};
 use crate::prelude::*;
 
@@ -26,13 +25,13 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(super) fn run(&self, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::New(new) => new.run(output),
-            Self::Show(show) => show.run(output),
-            Self::Import(import) => import.run(output),
-            Self::Export(export) => export.run(output),
-            Self::Encrypt(encrypt) => encrypt.run(output),
+            Self::New(new) => new.run(context),
+            Self::Show(show) => show.run(context),
+            Self::Import(import) => import.run(context),
+            Self::Export(export) => export.run(context),
+            Self::Encrypt(encrypt) => encrypt.run(context),
         }
     }
 }
@@ -50,7 +49,7 @@ pub(crate) struct NewKey {
 }
 
 impl NewKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         // Before anybody types a passphrase, and before half of a pair is written.
         let files = KeyFiles::at(&self.out).map_err(unwritten)?;
         let secret = match self.passphrase.given()? {
@@ -60,8 +59,8 @@ impl NewKey {
             given => given,
         };
         let key = SigningKey::generate().map_err(invalid)?;
-        write_pair(&files, &key, secret.as_ref(), output)?;
-        output.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
+        write_pair(&files, &key, secret.as_ref(), context)?;
+        context.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
         Ok(())
     }
 }
@@ -86,7 +85,7 @@ pub(crate) struct ImportKey {
 }
 
 impl ImportKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let path = &self.key;
         let files = KeyFiles::at(&self.out).map_err(unwritten)?;
         let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
@@ -97,7 +96,7 @@ impl ImportKey {
         let secret = self
             .encrypt
             .then(|| new.obtain("Passphrase for the new file", true));
-        write_pair(&files, &key, secret.transpose()?.as_ref(), output)
+        write_pair(&files, &key, secret.transpose()?.as_ref(), context)
     }
 }
 
@@ -106,7 +105,7 @@ fn write_pair(
     files: &KeyFiles,
     key: &SigningKey,
     secret: Option<&SecretString>,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     let pem = match secret {
         Some(secret) => key.to_encrypted_pem(secret),
@@ -130,7 +129,7 @@ fn write_pair(
     });
     let (private, public) = (private.display(), public.display());
     let lines = format!("private key  {private}\npublic key   {public}\nkey id       {key_id}");
-    output.result(&value, lines)
+    context.result(&value, lines)
 }
 
 #[derive(Debug, Args)]
@@ -142,7 +141,7 @@ pub(crate) struct ShowKey {
 }
 
 impl ShowKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let path = &self.key;
         let pem = keyfile::read_secret(path)?;
         let text = pem.expose_secret();
@@ -157,7 +156,7 @@ impl ShowKey {
                 true => "private, encrypted",
                 false => "private",
             };
-            let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+            let key = keyfile::parse(path, &pem, &self.passphrase, context)?;
             (kind, key.public())
         };
         let key_id = public.key_id();
@@ -170,7 +169,7 @@ impl ShowKey {
             "ok": true, "path": path.display().to_string(), "kind": kind, "algorithm": "ed25519",
             "key_id": key_id, "example": example,
         });
-        output.result(&value, lines)
+        context.result(&value, lines)
     }
 }
 
@@ -189,20 +188,20 @@ pub(crate) struct ExportKey {
 }
 
 impl ExportKey {
-    fn run(&self, output: &mut Output) -> Result {
-        let public = keyfile::read(&self.key, &self.passphrase, output)?.public();
+    fn run(&self, context: &Context) -> Result {
+        let public = keyfile::read(&self.key, &self.passphrase, context)?.public();
         let pem = public.to_pem().map_err(invalid)?;
         let (out, key_id) = (self.out.as_deref(), public.key_id());
         let value = json!({ "ok": true, "public": out, "key_id": key_id, "pem": pem });
         let Some(out) = out else {
-            return output.result(&value, pem.trim_end());
+            return context.result(&value, pem.trim_end());
         };
         let bytes = match self.der {
             true => public.to_der(),
             false => pem.into_bytes(),
         };
         keys::write_public(out, &bytes).map_err(unwritten)?;
-        output.result(&value, out.display())
+        context.result(&value, out.display())
     }
 }
 
@@ -218,7 +217,7 @@ pub(crate) struct EncryptKey {
 }
 
 impl EncryptKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let (path, out) = (&self.key, &self.out);
         keys::free(out).map_err(unwritten)?;
         let pem = keyfile::read_secret(path)?;
@@ -226,7 +225,7 @@ impl EncryptKey {
             let message = format!("{}: this key is encrypted already", path.display());
             return Err(Failure::usage(Code::KeyEncrypted, message));
         }
-        let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+        let key = keyfile::parse(path, &pem, &self.passphrase, context)?;
         let secret = self
             .passphrase
             .obtain("Passphrase for the encrypted key", true)?;
@@ -234,9 +233,9 @@ impl EncryptKey {
         keys::write_private(out, &pem).map_err(unwritten)?;
         let key_id = key.public().key_id();
         let value = json!({ "ok": true, "private": out, "key_id": key_id, "encrypted": true });
-        output.result(&value, out.display())?;
+        context.result(&value, out.display())?;
         let path = path.display();
-        output.note(format!(
+        context.note(format!(
             "{path} is still there, without encryption; remove it yourself"
         ));
         Ok(())
