@@ -178,8 +178,8 @@ pub(crate) fn lasting_change(
     changes: &LastingChanges,
     context: &Context,
 ) -> Result {
-    let path = edit.path().to_owned();
-    let backup = edit.backup();
+    let path = edit.file.path().to_owned();
+    let backup = edit.file.backup();
     confirm_change("", edit, after, change, changes)?;
     let value = json!({
         "ok": true, "state": "written", "file": path.display().to_string(),
@@ -197,7 +197,7 @@ pub(crate) fn confirm_change(
     change: LastingChange,
     changes: &LastingChanges,
 ) -> Result {
-    let shown = visible_line(&edit.path().display().to_string(), 1000);
+    let shown = visible_line(&edit.file.path().display().to_string(), 1000);
     let unconfirmed = |why: &str, hint: &str| {
         Failure::denied(Code::ChangeUnconfirmed, format_args!("{shown}: {why}")).hint(hint)
     };
@@ -210,11 +210,11 @@ pub(crate) fn confirm_change(
         let hint = "change the file with an editor";
         return Err(unconfirmed("the difference is too long to be shown", hint));
     }
-    let what = match edit.has_backup() {
+    let what = match edit.file.has_backup() {
         true => "What it held before the first change stays in",
         false => "What it holds now is kept in",
     };
-    let kept = match edit.backup() {
+    let kept = match edit.file.backup() {
         Some(backup) => {
             let backup = visible_line(&backup.display().to_string(), 1000);
             format!("{what} {backup}")

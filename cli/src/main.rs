@@ -8,14 +8,12 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod approve;
-mod codes;
 mod commands;
 mod environment;
 mod failure;
 mod flags;
 mod help;
 mod helper;
-mod keyfile;
 mod logging;
 mod output;
 mod prelude;

@@ -31,7 +31,7 @@ use crate::releases::{Installer, ReleasePlace};
 use crate::trust::Trust;
 use crate::{Environment, Operator, Result};
 
-use directory::{CACHE, DemoDirectory, NOTES, STATE, STORE};
+use directory::{CACHE, DemoDirectory, STATE, STORE};
 
 pub use directory::{DemoRemoval, PUBLISHER, remove};
 pub use thief::{TheftAttempt, TheftOutcome, Thief};
@@ -55,7 +55,7 @@ const VALID_SECONDS: i64 = 7 * 24 * 3600;
 /// let demo = Demo::make(&Environment::of_process(), &command)?;
 /// let thief = demo.thief()?;
 /// let runtime = runtime()?;
-/// for attempt in thief.attempts() {
+/// for attempt in &thief.attempts {
 ///     let outcome = runtime.block_on(thief.run(attempt))?;
 ///     println!("{}: {}", attempt.title, outcome.stopped_by.unwrap_or_default());
 /// }
@@ -133,11 +133,6 @@ impl Demo {
     /// The one directory of the demo.
     pub fn directory(&self) -> &Path {
         &self.directory.path
-    }
-
-    /// The folder that `demo.note` writes to.
-    pub fn notes(&self) -> PathBuf {
-        self.directory.join(NOTES)
     }
 
     /// The flags of `toolward serve` and `toolward call` for these bundles.

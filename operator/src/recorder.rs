@@ -13,8 +13,8 @@ use toolward_bundle::content::Content;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
-use toolward_ledger::remote::{RecorderConnection, RecorderCounts, Remote, Start};
-use toolward_ledger::{Durability, Entry, LedgerOptions, Pending, Recorder};
+use toolward_ledger::remote::{RecorderConnection, Remote, Start};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder};
 use toolward_support::files::{Folder, Protection};
 use toolward_support::helper::ENDING;
 
@@ -145,7 +145,7 @@ impl StartedRecorder {
     }
 
     /// Has it open the ledger and record the start of a session. Does not wait for it: if the ledger can't be used,
-    /// [`CallRecorder::ended`] reports it, and calls that change something end with `toolward:unrecorded`. `granted`: `None`
+    /// [`Remote::ended`] reports it, and calls that change something end with `toolward:unrecorded`. `granted`: `None`
     /// for a session without calls.
     ///
     /// # Errors
@@ -186,8 +186,8 @@ impl CallRecorder {
         }
     }
 
-    /// What entries are appended to.
-    pub(crate) fn remote(&self) -> &Remote {
+    /// What entries are appended to, with its counts and its end.
+    pub fn remote(&self) -> &Remote {
         &self.inner.remote
     }
 
@@ -206,16 +206,6 @@ impl CallRecorder {
         if let Err(error) = recorded {
             tracing::error!(error.code, %error, "a change of what is served is not recorded");
         }
-    }
-
-    /// How the recorder does now.
-    pub fn counts(&self) -> RecorderCounts {
-        self.inner.remote.counts()
-    }
-
-    /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].
-    pub fn ended(&self) -> Pending<()> {
-        self.inner.remote.ended()
     }
 
     /// The origin of the ledger, and its rows about one of the last 32 calls that no tool made: the recorder reports them

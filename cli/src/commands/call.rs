@@ -254,8 +254,7 @@ fn show(
         match tool.and_then(|tool| tool.lines_to_add(reply)) {
             Some(lines) => {
                 let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
-                let failure = failure.lines_for(&granted.place, lines);
-                failure.or_only(narrower.unwrap_or_default())
+                failure.lines_for(&granted.place, lines, narrower)
             }
             None => failure,
         }

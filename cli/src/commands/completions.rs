@@ -109,11 +109,11 @@ pub(crate) struct Names {
 impl Names {
     /// Writes one name a line. Errors are not reported: the person who completes a word sees the names that could be read.
     pub(crate) fn run(&self, context: &Context) -> Result {
-        let store = &self.store;
+        let installed = |which| names::installed(&self.store, which, context);
         let names = match self.kind {
-            Completed::Tools => names::tools(store, context),
-            Completed::Bundles => names::bundles(store, context),
-            Completed::Installed => names::installed(store, context),
+            Completed::Tools => installed((true, false)),
+            Completed::Bundles => installed((false, true)),
+            Completed::Installed => installed((true, true)),
             Completed::Publishers => names::publishers(&self.trust, context),
         };
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();

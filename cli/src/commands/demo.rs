@@ -44,7 +44,7 @@ fn make(arguments: &Arguments, context: &Context) -> Result<Exit> {
     context.note(indented(demo.policy_lines.trim()));
     let thief = demo.thief()?;
     arguments.confine.apply(
-        thief.confinement(),
+        thief.confinement.clone(),
         &demo.broker,
         &demo.operator.source.trust,
         context,
@@ -54,7 +54,7 @@ fn make(arguments: &Arguments, context: &Context) -> Result<Exit> {
     );
     let runtime = runtime()?;
     let mut tried = Vec::new();
-    for attempt in thief.attempts() {
+    for attempt in &thief.attempts {
         let outcome = runtime.block_on(thief.run(attempt))?;
         if !context.json() {
             context.line(shown(attempt, &outcome))?;

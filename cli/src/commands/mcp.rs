@@ -222,11 +222,11 @@ impl ConfigFlags {
             name: &self.name,
             value: &value,
         };
-        let path = edit.path().to_owned();
+        let path = edit.file.path().to_owned();
         // Those that were written by this command are known by name, file and digest.
         let known = changes.all()?;
         let own = |digest: &_| known.iter().any(|one| one.wrote(&path, &self.name, digest));
-        let outcome = entry.put(edit.text(), own);
+        let outcome = entry.put(&edit.text, own);
         let Some(after) = outcome.map_err(|failure| failure.in_file(&path))? else {
             let file = path.display().to_string();
             let value = json!({ "ok": true, "state": "unchanged", "file": file });
@@ -246,8 +246,8 @@ impl ConfigFlags {
         let names = self.client.sent_names(&self.name);
         let place = trust.place(context)?.display().to_string();
         let edit = TextEdit::of(Path::new(&absolute(&place)))?;
-        let path = edit.path().to_owned();
-        let Some(after) = settings::allow_clients(edit.text(), &path, &names)? else {
+        let path = edit.file.path().to_owned();
+        let Some(after) = settings::allow_clients(&edit.text, &path, &names)? else {
             return Ok(());
         };
         let why = "A tool that needs a person's approval can be used through this client only if the client may \

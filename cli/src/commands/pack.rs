@@ -3,7 +3,7 @@
 use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
-use crate::keyfile::{self, Passphrase};
+use super::publisher::keys::{self, Passphrase};
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let mut signers = Vec::new();
     let mut compiler = arguments.provenance.as_ref();
     for path in &arguments.key {
-        let key = keyfile::read(path, &arguments.passphrase, context)?;
+        let key = keys::read(path, &arguments.passphrase, context)?;
         signers.push(sealed.sign(&key).map_err(authored)?);
         if let Some(compiler) = compiler.take() {
             let provenance = toolward_author::provenance(&arguments.directory, compiler);

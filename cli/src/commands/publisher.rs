@@ -2,7 +2,7 @@
 //! revokes, the index of a channel.
 
 mod documents;
-mod keys;
+pub(super) mod keys;
 mod signing;
 
 use toolward_operator::network::track;

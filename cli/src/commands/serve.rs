@@ -290,7 +290,7 @@ impl Server {
         let recorder = self.builder.recorder.clone();
         let (tell, without_recorder) = oneshot::channel();
         if let Some(recorder) = &recorder {
-            let ended = recorder.ended();
+            let ended = recorder.remote().ended();
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();

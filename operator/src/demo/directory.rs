@@ -27,7 +27,7 @@ pub(super) const STATE: &str = "state";
 pub(super) const CACHE: &str = "cache";
 const LEDGER: &str = "ledger";
 const INBOX: &str = "inbox";
-pub(super) const NOTES: &str = "notes";
+const NOTES: &str = "notes";
 /// The file that the hostile tool tries to read.
 pub(super) const CANARY: &str = "canary.txt";
 /// A link in [`INBOX`] to it.

@@ -224,7 +224,7 @@ impl Fetcher {
         };
         let lines = registry_lines(table, &reference.registry(), &key);
         let Some(table) = table else {
-            return error.lines_for(place, lines);
+            return error.lines_for(place, lines, None);
         };
         let mut error = error.hint(format!(
             "as far as you agree, add this line to the `[[registry]]` of {} in {}",
@@ -258,7 +258,7 @@ fn with_realm(
     (reference, plain): (&Reference, bool),
     host: &UnknownHost,
 ) -> Option<(String, Registries)> {
-    let mut wanted = settings(edit.text(), path, folder).ok()?;
+    let mut wanted = settings(&edit.text, path, folder).ok()?;
     let line = realm_line(host);
     let after = match wanted.of(reference, plain).cloned() {
         Some(table) => {
@@ -267,7 +267,7 @@ fn with_realm(
             if own.realm.replace(host.origin.clone()).is_some() {
                 return None;
             }
-            inserted(edit.text(), end_of_host(edit.text(), number)?, &line)?
+            inserted(&edit.text, end_of_host(&edit.text, number)?, &line)?
         }
         None => {
             let host_name = reference.registry();

@@ -144,8 +144,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
         return context.result(&value, "nothing is missing");
     }
     if !grant.open.is_empty() {
-        let failure = open(&grant.open).lines_for(&place, grant.lines);
-        return Err(failure.or_only(grant.narrower.unwrap_or_default()));
+        return Err(open(&grant.open).lines_for(&place, grant.lines, grant.narrower));
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
@@ -162,10 +161,8 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     made.map_err(|failure| match has_terminal() {
         true => failure,
         // No person was asked: the lines are for the operator to add.
-        false => (failure.lines_for(&place, grant.lines.clone()))
-            .or_only(grant.narrower.clone().unwrap_or_default()),
-    })?;
-    Ok(())
+        false => failure.lines_for(&place, grant.lines, grant.narrower),
+    })
 }
 
 /// The error for lines in which something is not chosen: no file gets them.

@@ -9,8 +9,8 @@ use toolward_signing::publisher::RevokedKey;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, channel};
 
+use super::keys::{self, Passphrase};
 use crate::commands::pack::is_archive;
-use crate::keyfile::{self, Passphrase};
 use crate::prelude::*;
 
 /// Where a new document goes, and who signs it.
@@ -86,7 +86,7 @@ impl Sign {
         let manifest = sealed.manifest().map_err(authored)?;
         let mut signers = Vec::new();
         for path in &self.key {
-            let key = keyfile::read(path, &self.passphrase, context)?;
+            let key = keys::read(path, &self.passphrase, context)?;
             signers.push(sealed.sign(&key).map_err(packed)?);
         }
         let place = self.output.as_ref().unwrap_or(&self.file);
@@ -261,7 +261,7 @@ fn sign(
     context: &Context,
 ) -> Result<Vec<u8>> {
     for path in keys {
-        envelope.sign(&keyfile::read(path, passphrase, context)?);
+        envelope.sign(&keys::read(path, passphrase, context)?);
     }
     envelope.to_bytes().map_err(invalid)
 }

@@ -190,7 +190,7 @@ impl MetricsServer {
                 lost,
             );
             if let Some(recorder) = &recorder {
-                let counts = recorder.counts();
+                let counts = recorder.remote().counts();
                 let bytes = i64::try_from(counts.queued_bytes).unwrap_or(i64::MAX);
                 for (name, help, sample) in [
                     (
