@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use keys::TerminalKeys;
 use toolward_host::{Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, Verdict};
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
 use crate::prelude::*;
-use crate::progress::Bar;
 
 /// How long a person has to fill in a form.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -141,12 +139,12 @@ pub(crate) fn require(
 
 /// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
 /// there is no question.
-pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
-    if !has_terminal() || output.json() {
+pub(crate) fn agrees(text: &str, question: &str, context: &Context) -> bool {
+    if !has_terminal() || context.json() {
         return false;
     }
     if !text.is_empty() {
-        output.say(text);
+        context.say(text);
     }
     let asked = dialoguer::Confirm::new()
         .with_prompt(question)
@@ -178,17 +176,17 @@ pub(crate) fn lasting_change(
     after: &str,
     change: LastingChange,
     changes: &LastingChanges,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
-    let path = edit.path().to_owned();
-    let backup = edit.backup();
+    let path = edit.file.path().to_owned();
+    let backup = edit.file.backup();
     confirm_change("", edit, after, change, changes)?;
     let value = json!({
         "ok": true, "state": "written", "file": path.display().to_string(),
         "backup": backup.map(|backup| backup.display().to_string()),
     });
     let shown = visible_line(&path.display().to_string(), 1000);
-    output.result(&value, format_args!("wrote {shown}"))
+    context.result(&value, format_args!("wrote {shown}"))
 }
 
 /// The same without a result. `why` is shown above the difference.
@@ -199,7 +197,7 @@ pub(crate) fn confirm_change(
     change: LastingChange,
     changes: &LastingChanges,
 ) -> Result {
-    let shown = visible_line(&edit.path().display().to_string(), 1000);
+    let shown = visible_line(&edit.file.path().display().to_string(), 1000);
     let unconfirmed = |why: &str, hint: &str| {
         Failure::denied(Code::ChangeUnconfirmed, format_args!("{shown}: {why}")).hint(hint)
     };
@@ -212,11 +210,11 @@ pub(crate) fn confirm_change(
         let hint = "change the file with an editor";
         return Err(unconfirmed("the difference is too long to be shown", hint));
     }
-    let what = match edit.has_backup() {
+    let what = match edit.file.has_backup() {
         true => "What it held before the first change stays in",
         false => "What it holds now is kept in",
     };
-    let kept = match edit.backup() {
+    let kept = match edit.file.backup() {
         Some(backup) => {
             let backup = visible_line(&backup.display().to_string(), 1000);
             format!("{what} {backup}")

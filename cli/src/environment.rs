@@ -12,7 +12,7 @@ use toolward_author::build::RustSettings;
 use crate::failure::{Code, Failure, Result};
 
 /// The environment, as far as the command cares.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// Where the operator's files are.
     pub(crate) operator: toolward_operator::Environment,

@@ -11,14 +11,14 @@ use toolward_operator::granted::PolicyFiles;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
+use toolward_operator::processes;
 use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecordedConfinement;
 use toolward_operator::trust::Trust;
-use toolward_operator::{Environment, processes};
 
 use crate::environment;
 use crate::failure::Result;
-use crate::output::Output;
+use crate::output::Context;
 
 /// A value of the library that is made from flags.
 pub(crate) trait FromFlags: Sized {
@@ -267,15 +267,11 @@ pub(crate) struct ConfineFlags {
 
 impl ConfineFlags {
     /// What [`ConfineFlags::apply`] will come to, for the record.
-    pub(crate) fn recorded(
-        &self,
-        trust: &Trust,
-        environment: &Environment,
-    ) -> Result<RecordedConfinement> {
+    pub(crate) fn recorded(&self, trust: &Trust, context: &Context) -> Result<RecordedConfinement> {
         if self.no_confine {
             return Ok(RecordedConfinement::Off);
         }
-        let calls = trust.system_calls(environment)?;
+        let calls = trust.system_calls(context)?;
         Ok(RecordedConfinement::Of(outlook_with(calls).state))
     }
 
@@ -285,15 +281,14 @@ impl ConfineFlags {
         confinement: Confinement,
         broker: &Broker,
         trust: &Trust,
-        environment: &Environment,
-        output: &Output,
+        context: &Context,
     ) -> Result {
         if self.no_confine {
-            output.warning(
+            context.warning(
                 "this process is not confined: whoever escapes the sandbox has all your rights",
             );
             return Ok(());
         }
-        processes::confine(confinement, broker, trust, environment, output)
+        processes::confine(confinement, broker, trust, context)
     }
 }

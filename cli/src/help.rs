@@ -131,7 +131,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::arguments::Cli;
+    use crate::commands::Cli;
 
     #[test]
     fn each_command_is_in_one_group() {

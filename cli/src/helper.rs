@@ -10,7 +10,9 @@ use toolward_host::compile::broker::{run_broker, run_worker};
 use toolward_host::{Broker, BrokerCommand, HostBuilder};
 use toolward_operator::doctor::Check;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
+use toolward_operator::trust::changes::TrustRows;
 
+use crate::environment::Environment;
 use crate::logging::LogFormat;
 use crate::output::Look;
 use crate::prelude::*;
@@ -72,7 +74,7 @@ impl Helper {
         };
         match done {
             Ok(()) => Exit::Fine,
-            Err(failure) => Output::new(&Look::default()).failure(&failure),
+            Err(failure) => Context::new(Look::default(), Environment::default()).failure(&failure),
         }
     }
 }
@@ -95,10 +97,10 @@ pub(crate) fn compiler() -> Result<BrokerCommand> {
 }
 
 /// Reports that the next call compiles its driver again, if the cache did not take it.
-pub(crate) fn warn_if_not_kept(broker: &Broker, output: &Output) {
+pub(crate) fn warn_if_not_kept(broker: &Broker, context: &Context) {
     if let Some(problem) = broker.not_kept() {
         let directory = broker.directory().unwrap_or(Path::new("")).display();
-        output.warning(format!(
+        context.warning(format!(
             "{directory}: compiled drivers are not kept: {problem}; make room there, or name another directory with \
              --cache-dir"
         ));
@@ -110,6 +112,15 @@ pub(crate) fn recorder() -> Result<RecorderCommand> {
     Ok(RecorderCommand {
         program: own_program()?,
         arguments: vec!["internal-recorder".into()],
+    })
+}
+
+/// Records decisions about bundles in the ledger.
+pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<TrustRows<'a>> {
+    Ok(TrustRows {
+        command: recorder()?,
+        trust,
+        environment: context,
     })
 }
 
@@ -136,15 +147,15 @@ impl RecorderLog {
 pub(crate) fn start_recorder(
     setup: &HostSetup,
     trust: &Trust,
-    environment: &Environment,
+    context: &Context,
     log: RecorderLog,
 ) -> Result<Option<StartedRecorder>> {
     let mut command = recorder()?;
     let format = log.format.map(LogFormat::flag);
     let brief = log.brief.then(|| "--brief".into());
     command.arguments.extend(format.into_iter().chain(brief));
-    let settings = setup.ledger(trust, environment)?;
-    StartedRecorder::start(&command, &settings, environment, log.stderr)
+    let settings = setup.ledger(trust, context)?;
+    StartedRecorder::start(&command, &settings, context, log.stderr)
 }
 
 /// Has a host's calls recorded, if there is a recorder.
@@ -160,9 +171,11 @@ pub(crate) fn recorded(
 }
 
 /// Reports what may not be recorded, once calls have ended.
-pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, output: &Output) {
+pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context) {
     if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
-        output.warning_of("not all of the call may be recorded", &failure);
+        context
+            .report
+            .warning_of("not all of the call may be recorded", &failure);
     }
 }
 
@@ -187,8 +200,8 @@ pub(crate) struct Programs {
 
 #[cfg(feature = "programs")]
 impl Programs {
-    pub(crate) fn start(granted: &Granted, environment: &Environment, _: &Output) -> Result<Self> {
-        let broker = toolward_operator::programs::start(&Self::command()?, granted, environment)?;
+    pub(crate) fn start(granted: &Granted, context: &Context) -> Result<Self> {
+        let broker = toolward_operator::programs::start(&Self::command()?, granted, context)?;
         Ok(Self { broker })
     }
 
@@ -204,14 +217,11 @@ impl Programs {
     pub(crate) fn checks(
         trust: &Trust,
         files: &PolicyFiles,
-        environment: &Environment,
+        context: &Context,
     ) -> Result<Vec<Check>> {
         let command = Self::command()?;
         Ok(toolward_operator::programs::checks(
-            &command,
-            trust,
-            files,
-            environment,
+            &command, trust, files, context,
         ))
     }
 
@@ -230,9 +240,9 @@ impl Programs {
     const WITHOUT_EFFECT: &str =
         "this build runs no programs: `[[exec]]` of the policy has no effect";
 
-    pub(crate) fn start(granted: &Granted, _: &Environment, output: &Output) -> Result<Self> {
+    pub(crate) fn start(granted: &Granted, context: &Context) -> Result<Self> {
         if !granted.policy.tables().execs.is_empty() {
-            output.warning(Self::WITHOUT_EFFECT);
+            context.warning(Self::WITHOUT_EFFECT);
         }
         Ok(Self::default())
     }
@@ -245,14 +255,14 @@ impl Programs {
     pub(crate) fn checks(
         trust: &Trust,
         files: &PolicyFiles,
-        environment: &Environment,
+        context: &Context,
     ) -> Result<Vec<Check>> {
         use toolward_operator::doctor::CheckState;
 
         // The check of the policy reports one that can't be read.
-        let granted = Granted::read(trust, files, environment).ok();
+        let granted = Granted::read(trust, files, context).ok();
         let has_programs = granted.is_some_and(|one| !one.policy.tables().execs.is_empty());
-        let check = || Check::new("exec", CheckState::Warning, Self::WITHOUT_EFFECT);
+        let check = || Check::new(CheckState::Warning, Self::WITHOUT_EFFECT).named("exec");
         Ok(has_programs.then(check).into_iter().collect())
     }
 }

@@ -18,8 +18,6 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::environment::Environment;
-use crate::output::Output;
 use crate::stderr;
 
 /// Longest event that is shown, in characters.
@@ -45,9 +43,9 @@ impl LogFormat {
 /// Has events shown from now on: warnings and errors, but what a client can cause
 /// at will; or the level of `TOOLWARD_LOG`,
 /// or else `RUST_LOG`. Where a format is asked for, the line of each call is shown, too.
-pub(crate) fn start(environment: &Environment, format: Option<LogFormat>, output: &Output) {
-    let mut shown = filter(environment, output);
-    let named = environment.log.as_ref();
+pub(crate) fn start(context: &crate::output::Context, format: Option<LogFormat>) {
+    let mut shown = filter(context);
+    let named = context.log.as_ref();
     if format.is_some() && !named.is_some_and(|(_, wanted)| wanted.contains(CALL_LOG)) {
         shown = shown.with_target(CALL_LOG, LevelFilter::INFO);
     }
@@ -90,12 +88,12 @@ fn fields_of(
     }
 }
 
-fn filter(environment: &Environment, output: &Output) -> Targets {
+fn filter(context: &crate::output::Context) -> Targets {
     // It reports each error that a client is answered, and each client that is gone.
     let usual = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("rmcp", LevelFilter::OFF);
-    let Some((name, wanted)) = &environment.log else {
+    let Some((name, wanted)) = &context.log else {
         return usual;
     };
     match wanted.parse::<Targets>() {
@@ -106,7 +104,7 @@ fn filter(environment: &Environment, output: &Output) -> Targets {
         }
         Ok(filter) => filter,
         Err(error) => {
-            output.warning(format!(
+            context.warning(format!(
                 "{name} is not taken: {error}; write a level, such as `debug`, or levels of \
                  targets, such as `warn,toolward_mcp=debug`"
             ));

@@ -8,15 +8,12 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod approve;
-mod arguments;
-mod codes;
 mod commands;
 mod environment;
 mod failure;
 mod flags;
 mod help;
 mod helper;
-mod keyfile;
 mod logging;
 mod output;
 mod prelude;
@@ -27,11 +24,11 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use crate::arguments::Cli;
-use crate::environment::Environment;
+use crate::commands::{Cli, Style};
+use crate::environment::{Colours, Environment};
 use crate::failure::Exit;
 use crate::helper::Helper;
-use crate::output::{Look, Output};
+use crate::output::{Context, Look};
 
 fn main() -> ExitCode {
     // Where the system refuses, such a write ends the process, as in any program.
@@ -54,13 +51,18 @@ fn command() -> Exit {
     let cli = Cli::of_process();
     let environment = Environment::read();
     let colour = cli.style.color.unwrap_or_default();
-    let mut output = Output::new(&Look {
-        json: cli.style.json,
-        quiet: cli.style.quiet,
-        colours: environment.colours.wanted(colour),
-    });
-    match commands::run(cli.command, &environment, &mut output) {
+    let colours = environment.colours.wanted(colour);
+    let Style { json, quiet, .. } = cli.style;
+    // Output for a program has no colours.
+    let colours = if json { Colours::default() } else { colours };
+    let look = Look {
+        json,
+        quiet,
+        colours,
+    };
+    let context = Context::new(look, environment);
+    match commands::run(cli.command, &context) {
         Ok(exit) => exit,
-        Err(failure) => output.failure(&failure),
+        Err(failure) => context.failure(&failure),
     }
 }

@@ -1,19 +1,20 @@
 //! Where words go: results to standard output, everything else to standard
 //! error. Other people's text passes the sanitiser on its way.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
+use std::ops::Deref;
 #[cfg(feature = "adapters")]
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use toolward_bundle::text;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_operator::{Progress, Report};
 
-use crate::environment::Colours;
+use crate::environment::{Colours, Environment};
 use crate::failure::{Code, Exit, Failure, Result};
 use crate::progress::Bar;
 use crate::stderr;
@@ -35,72 +36,77 @@ pub(crate) struct Look {
     pub(crate) colours: Colours,
 }
 
-#[derive(Debug)]
-pub(crate) struct Output {
-    json: bool,
-    quiet: bool,
-    colours: Colours,
-    /// What was warned of already: a key may be met several times.
-    warned: RefCell<BTreeSet<String>>,
+impl Look {
+    fn tells(self) -> bool {
+        !self.json && !self.quiet
+    }
 }
 
-impl Output {
-    pub(crate) fn new(look: &Look) -> Self {
-        let none = Colours::default();
-        Self {
-            json: look.json,
-            quiet: look.quiet,
-            colours: if look.json { none } else { look.colours },
-            warned: RefCell::default(),
-        }
+/// What a command works with: its environment, and where its words go.
+#[derive(Debug)]
+pub(crate) struct Context {
+    environment: Environment,
+    look: Look,
+}
+
+impl Deref for Context {
+    type Target = Environment;
+
+    fn deref(&self) -> &Environment {
+        &self.environment
+    }
+}
+
+impl Context {
+    pub(crate) fn new(look: Look, mut environment: Environment) -> Self {
+        environment.operator.report = Arc::new(Notes::new(look));
+        Self { environment, look }
     }
 
     /// Whether `--json` was given.
     pub(crate) fn json(&self) -> bool {
-        self.json
+        self.look.json
     }
 
     /// Whether people are told what is going on.
     pub(crate) fn tells(&self) -> bool {
-        !self.json && !self.quiet
+        self.look.tells()
     }
 
     /// Writes a result to standard output: as JSON, or as lines for people.
-    pub(crate) fn result(&mut self, value: &impl Serialize, lines: impl Display) -> Result {
-        match self.json {
+    pub(crate) fn result(&self, value: &impl Serialize, lines: impl Display) -> Result {
+        match self.json() {
             true => self.value(value),
             false => self.line(lines),
         }
     }
 
     /// Writes a line, or lines, to standard output.
-    pub(crate) fn line(&mut self, text: impl Display) -> Result {
+    pub(crate) fn line(&self, text: impl Display) -> Result {
         write_out(&format!("{text}\n"))
     }
 
     /// Writes a value as one line of JSON to standard output.
-    pub(crate) fn value(&mut self, value: &impl Serialize) -> Result {
+    pub(crate) fn value(&self, value: &impl Serialize) -> Result {
         let line = serde_json::to_string(value).map_err(unwritable)?;
         self.line(text::visible_json(&line))
     }
 
     /// Writes a value as indented JSON to standard output.
-    pub(crate) fn pretty(&mut self, value: &impl Serialize) -> Result {
+    pub(crate) fn pretty(&self, value: &impl Serialize) -> Result {
         let lines = serde_json::to_string_pretty(value).map_err(unwritable)?;
         self.line(text::visible_json(&lines))
     }
 
     /// Says something on standard error, for people only.
     pub(crate) fn note(&self, text: impl Display) {
-        if self.tells() {
-            stderr::write(format!("{text}\n"));
-        }
+        self.report.note(&text.to_string());
     }
 
     /// Says on standard error what people need for what comes next, with `--quiet`, too: a
     /// token to connect with, the facts of a question.
     pub(crate) fn say(&self, text: impl Display) {
-        if !self.json {
+        if !self.json() {
             stderr::write(format!("{text}\n"));
         }
     }
@@ -108,41 +114,31 @@ impl Output {
     /// Warns on standard error, whoever reads standard output; once of each
     /// thing.
     pub(crate) fn warning(&self, message: impl Display) {
-        let message = message.to_string();
-        if !self.warned.borrow_mut().insert(message.clone()) {
-            return;
-        }
-        let label = paint("warning:", Severity::Warning, self.colours.stderr);
-        stderr::write(format!("{label} {}\n", block(&message)));
-    }
-
-    /// Warns of what a failure prevents or leaves unknown.
-    pub(crate) fn warning_of(&self, what: &str, failure: &Failure) {
-        self.warning(format!("{what}: {} ({})", failure.message, failure.code));
+        self.report.warning(&message.to_string());
     }
 
     /// A word for standard output in the colour of how bad a thing is.
     pub(crate) fn label(&self, text: &str, severity: Severity) -> String {
-        paint(text, severity, self.colours.stdout)
+        paint(text, severity, self.look.colours.stdout)
     }
 
     /// Writes a diagnostic, for people the way compilers do.
-    pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Result {
-        self.result(diagnostic, shown(diagnostic, self.colours.stdout))
+    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) -> Result {
+        self.result(diagnostic, shown(diagnostic, self.look.colours.stdout))
     }
 
     /// Says why the command failed, and gives its exit code.
-    pub(crate) fn failure(&mut self, failure: &Failure) -> Exit {
-        if self.json {
+    pub(crate) fn failure(&self, failure: &Failure) -> Exit {
+        if self.json() {
             let _ = self.value(&failure.to_json());
             return failure.kind.into();
         }
         for diagnostic in &failure.diagnostics {
-            let shown = shown(diagnostic, self.colours.stderr);
+            let shown = shown(diagnostic, self.look.colours.stderr);
             stderr::write(format!("{shown}\n"));
         }
         let code = format!("error[{}]:", failure.code);
-        let label = paint(&code, Severity::Error, self.colours.stderr);
+        let label = paint(&code, Severity::Error, self.look.colours.stderr);
         let severities = failure.diagnostics.iter().map(|one| one.severity);
         let errors = severities.filter(|one| *one == Severity::Error).count();
         if errors > 0 {
@@ -185,17 +181,38 @@ impl Output {
     }
 }
 
-impl Report for Output {
+/// What people are shown on standard error.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    look: Look,
+    /// What was warned of already: a key may be met several times.
+    warned: Mutex<BTreeSet<String>>,
+}
+
+impl Notes {
+    pub(crate) fn new(look: Look) -> Self {
+        let warned = Mutex::default();
+        Self { look, warned }
+    }
+}
+
+impl Report for Notes {
     fn warning(&self, message: &str) {
-        Self::warning(self, message);
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(message.to_owned()) {
+            let label = paint("warning:", Severity::Warning, self.look.colours.stderr);
+            stderr::write(format!("{label} {}\n", block(message)));
+        }
     }
 
     fn note(&self, message: &str) {
-        Self::note(self, message);
+        if self.look.tells() {
+            stderr::write(format!("{message}\n"));
+        }
     }
 
-    fn begin(&self, what: &str) -> Box<dyn Progress + Send> {
-        Box::new(Bar::new(what, self.tells()))
+    fn begin(&self, what: &str) -> Box<dyn Progress> {
+        Box::new(Bar::new(what, self.look.tells()))
     }
 }
 

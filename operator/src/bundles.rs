@@ -13,23 +13,22 @@ use toolward_contract::tool::Tool;
 use toolward_signing::id::Prefix;
 use toolward_signing::manifest;
 use toolward_signing::trust::Publisher;
-use toolward_store::Store;
+use toolward_store::{InstalledBundle, Store};
 
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Kind, Result, content_error};
-use crate::installed::{self, LoadedBundles, RefusedTool, StoreLocation};
+use crate::installed::{self, LoadedBundles, StoreLocation, examined, next_step};
 use crate::trust::bare_key_rules::BUNDLE_TOML;
 use crate::trust::{OpenedBundles, Trust, TrustContext};
+use crate::{Code, Environment, Error, Kind, Result, content_error};
 
 /// Where tools come from.
 ///
 /// ```no_run
 /// use toolward_operator::bundles::BundleSource;
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let installed = BundleSource::default();
-/// for content in installed.contents(&Environment::of_process(), &Silent)? {
+/// for content in installed.contents(&Environment::of_process())? {
 ///     println!("{} by {}", content.manifest.id, content.origin.publisher());
 /// }
 /// # Ok(())
@@ -77,40 +76,29 @@ impl BundleSource {
     /// # Errors
     /// If there are no bundles, or a named bundle is refused; `dev-clash` if the directory under work has an id of a
     /// named bundle or of its publisher.
-    pub fn contents(&self, environment: &Environment, report: &dyn Report) -> Result<Vec<Content>> {
+    pub fn contents(&self, environment: &Environment) -> Result<Vec<Content>> {
         match self.kind() {
-            SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment, report)?]),
+            SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment)?]),
             SourceKind::Installed => {
                 let store = self.store.existing(environment)?;
-                let (loaded, _) = self.installed(store.as_ref(), environment, report)?;
+                let (loaded, _) = self.installed(store.as_ref(), environment)?;
                 Ok(loaded.contents)
             }
-            SourceKind::Named | SourceKind::Beside(_) => {
-                Ok(self.named(environment, report)?.contents)
-            }
+            SourceKind::Named | SourceKind::Beside(_) => Ok(self.named(environment)?.contents),
         }
     }
 
-    pub(crate) fn dev(
-        &self,
-        directory: &Path,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Content> {
-        dev_content(directory, &self.trust, &self.store, environment, report)
+    pub(crate) fn dev(&self, directory: &Path, environment: &Environment) -> Result<Content> {
+        dev_content(directory, &self.trust, &self.store, environment)
     }
 
     /// Verifies and reads the named bundles, and reads the directory under work, if there is one.
-    pub(crate) fn named(
-        &self,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<OpenedBundles> {
-        let mut opened = self.trust.open_all(&self.named, environment, report)?;
+    pub(crate) fn named(&self, environment: &Environment) -> Result<OpenedBundles> {
+        let mut opened = self.trust.open_all(&self.named, environment)?;
         if let Some(directory) = &self.dev {
             let publishers = opened.bundles.iter().map(|one| Arc::clone(&one.publisher));
             let reserved = ReservedIds::of(&opened.contents, &publishers.collect::<Vec<_>>());
-            let own = self.dev(directory, environment, report)?;
+            let own = self.dev(directory, environment)?;
             reserved.check(&own)?;
             opened.contents.push(own);
         }
@@ -123,7 +111,6 @@ impl BundleSource {
         &self,
         store: Option<&Store>,
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<(LoadedBundles, TrustContext)> {
         let store = match store {
             Some(store) if !store.list()?.is_empty() => store,
@@ -134,8 +121,8 @@ impl BundleSource {
                     .hint("or install a bundle: toolward install SOURCE"));
             }
         };
-        let context = self.trust.context(environment, report)?;
-        let loaded = installed::loaded(store, &context, report)?;
+        let context = self.trust.context(environment)?;
+        let loaded = installed::loaded(store, &context)?;
         Ok((loaded, context))
     }
 
@@ -146,36 +133,54 @@ impl BundleSource {
         tool: &str,
         contents: impl IntoIterator<Item = &'c Content>,
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<Option<Error>> {
         let named = |content: &Content| {
             let tools = content.tools.iter();
             let mut tools = tools.map(|entry| &entry.tool);
             tools.any(|one| one.id.as_str() == tool || one.major_id() == tool)
         };
-        if !matches!(self.kind(), SourceKind::Installed) || contents.into_iter().any(named) {
+        if contents.into_iter().any(named) {
             return Ok(None);
         }
-        let Some(store) = self.store.existing(environment)? else {
-            return Ok(None);
-        };
-        installed::withheld(tool, &store, &self.trust, environment, report)
+        let named = |major_id: &str| major_id == tool || major_id.split('@').next() == Some(tool);
+        let mut refused = self.refused(environment)?.into_iter();
+        let found = refused.find(|(major_id, _, _)| named(major_id));
+        Ok(found.map(|(_, installed, failure)| {
+            let (id, version) = (&installed.id, &installed.version);
+            let message = format!(
+                "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
+                failure.message
+            );
+            failure.saying(message).hint(next_step(id))
+        }))
     }
 
-    /// The tools of installed bundles that were left out.
-    pub fn refused(
-        &self,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Vec<RefusedTool>> {
-        match (self.kind(), self.store.existing(environment)?) {
-            (SourceKind::Installed, Some(store)) => {
-                installed::refused_tools(&store, &self.trust, environment, report)
-            }
-            _ => Ok(Vec::new()),
+    /// The tools of installed bundles that are not loaded now, by bundle and id.
+    pub fn refused(&self, environment: &Environment) -> Result<Vec<RefusedTool>> {
+        let store = match self.kind() {
+            SourceKind::Installed => self.store.existing(environment)?,
+            _ => None,
+        };
+        let mut refused = Vec::new();
+        let Some(store) = store else {
+            return Ok(refused);
+        };
+        let tools = store.tools()?;
+        for one in examined(&store, &self.trust, environment)? {
+            let Some(failure) = one.refusal() else {
+                continue;
+            };
+            let (bundle, own) = (&one.installed, tools.iter());
+            let own = own.filter(|tool| tool.bundle == bundle.id);
+            refused
+                .extend(own.map(|tool| (tool.major_id.clone(), bundle.clone(), failure.clone())));
         }
+        Ok(refused)
     }
 }
+
+/// A tool of an installed bundle that is not loaded, with the reason.
+pub type RefusedTool = (String, InstalledBundle, Error);
 
 impl Trust {
     /// Opens, verifies and reads a bundle. Its action libraries are the bundles that are installed and verify.
@@ -184,14 +189,13 @@ impl Trust {
         path: &Path,
         store: &StoreLocation,
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<Content> {
-        let bundle = self.open(path, environment, report)?;
+        let bundle = self.open(path, environment)?;
         let refused = |error| content_error(error, Kind::Refused);
         if !Reading::new(bundle.clone()).is_open() {
             return Content::from_verified(bundle).map_err(refused);
         }
-        let shelf = installed_libraries(self, store, environment, report)?;
+        let shelf = installed_libraries(self, store, environment)?;
         Content::from_verified_with(bundle, &shelf).map_err(refused)
     }
 }
@@ -210,12 +214,11 @@ pub fn under_work(
     trust: &Trust,
     store: &StoreLocation,
     environment: &Environment,
-    report: &dyn Report,
 ) -> Result<Content> {
     let failed = |error| content_error(error, Kind::Failed);
     match Content::from_dev(directory) {
         Err(error) if error.lacks_action() => {
-            let shelf = installed_libraries(trust, store, environment, report)?;
+            let shelf = installed_libraries(trust, store, environment)?;
             Content::from_dev_with(directory, &shelf).map_err(failed)
         }
         content => content.map_err(failed),
@@ -228,10 +231,9 @@ pub fn dev_content(
     trust: &Trust,
     store: &StoreLocation,
     environment: &Environment,
-    report: &dyn Report,
 ) -> Result<Content> {
-    let content = under_work(directory, trust, store, environment, report)?;
-    report.note(&format!(
+    let content = under_work(directory, trust, store, environment)?;
+    environment.report.note(&format!(
         "{}: unsigned, under work; policies know it as {}",
         directory.display(),
         visible_line(&content.origin.publisher(), 500)
@@ -244,12 +246,11 @@ fn installed_libraries(
     trust: &Trust,
     store: &StoreLocation,
     environment: &Environment,
-    report: &dyn Report,
 ) -> Result<Shelf> {
     let Some(store) = store.existing(environment)? else {
         return Ok(Shelf::default());
     };
-    let context = trust.context_or_empty(environment, report)?;
+    let context = trust.context_or_empty(environment)?;
     installed::libraries(&store, &context, None)
 }
 

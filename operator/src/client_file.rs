@@ -8,12 +8,11 @@ use std::ops::Range;
 use serde_json::{Value, json};
 use toolward_signing::Digest;
 
-use crate::error::{Code, Error, Result};
 use crate::lasting_changes::{appended, newline, replaced};
+use crate::{Code, Error, Result};
 
 /// The form of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ClientFileForm {
     /// JSON.
     Json,

@@ -10,12 +10,11 @@ use toolward_host::confine::SystemCalls;
 use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
-use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
 use crate::settings;
+use crate::{Environment, Error, Kind, Result};
 
 /// The file in the configuration directory.
 pub(crate) const CONFIG_FILE: &str = "toolward.toml";

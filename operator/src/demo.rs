@@ -21,19 +21,17 @@ use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
 use crate::bundles::BundleSource;
-use crate::environment::{Environment, Report};
-use crate::error::Result;
 use crate::file;
 use crate::host_setup::HostSetup;
 use crate::installed::StoreLocation;
 use crate::network::Network;
-use crate::operator::Operator;
 use crate::policy_review::PolicyReview;
 use crate::processes::CompileCache;
 use crate::releases::{Installer, ReleasePlace};
 use crate::trust::Trust;
+use crate::{Environment, Operator, Result};
 
-use directory::{CACHE, DemoDirectory, NOTES, STATE, STORE};
+use directory::{CACHE, DemoDirectory, STATE, STORE};
 
 pub use directory::{DemoRemoval, PUBLISHER, remove};
 pub use thief::{TheftAttempt, TheftOutcome, Thief};
@@ -46,7 +44,7 @@ const VALID_SECONDS: i64 = 7 * 24 * 3600;
 /// ```no_run
 /// use toolward_host::BrokerCommand;
 /// use toolward_operator::demo::Demo;
-/// use toolward_operator::{Environment, Silent, runtime};
+/// use toolward_operator::{Environment, runtime};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let command = BrokerCommand {
@@ -54,10 +52,10 @@ const VALID_SECONDS: i64 = 7 * 24 * 3600;
 ///     broker: vec!["broker".into()],
 ///     worker: vec!["worker".into()],
 /// };
-/// let demo = Demo::make(&Environment::of_process(), &command, &Silent)?;
-/// let thief = demo.thief(&Silent)?;
+/// let demo = Demo::make(&Environment::of_process(), &command)?;
+/// let thief = demo.thief()?;
 /// let runtime = runtime()?;
-/// for attempt in thief.attempts() {
+/// for attempt in &thief.attempts {
 ///     let outcome = runtime.block_on(thief.run(attempt))?;
 ///     println!("{}: {}", attempt.title, outcome.stopped_by.unwrap_or_default());
 /// }
@@ -65,7 +63,6 @@ const VALID_SECONDS: i64 = 7 * 24 * 3600;
 /// # }
 /// ```
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Demo {
     /// Its bundles, trust and directories.
     pub operator: Operator,
@@ -84,13 +81,9 @@ impl Demo {
     ///
     /// # Errors
     /// `demo-exists` if there is one already; if the directory can't be written.
-    pub fn make(
-        environment: &Environment,
-        command: &BrokerCommand,
-        report: &dyn Report,
-    ) -> Result<Self> {
+    pub fn make(environment: &Environment, command: &BrokerCommand) -> Result<Self> {
         let directory = DemoDirectory::make(environment)?;
-        let made = Self::fill(directory, environment, command, report);
+        let made = Self::fill(directory, environment, command);
         made.map_err(|error| error.hint("remove what was made: toolward demo --remove"))
     }
 
@@ -98,36 +91,33 @@ impl Demo {
         directory: DemoDirectory,
         environment: &Environment,
         command: &BrokerCommand,
-        report: &dyn Report,
     ) -> Result<Self> {
         directory.fill()?;
         let signed = sign(SystemTime::now())?;
         directory.configure(&signed.public_key)?;
         let operator = operator(&directory, environment);
-        let broker = operator.broker(command, report)?;
+        let broker = operator.broker(command)?;
         broker.start()?;
         let store = operator.source.store.open(environment)?;
-        let context = operator.source.trust.context(environment, report)?;
+        let context = operator.source.trust.context(environment)?;
         let installer = Installer {
             channel: None,
             accept: None,
             allow_rollback: None,
             move_source: None,
-            network: &Network::default().fetcher(&operator.source.trust, environment)?,
-            store: &store,
-            context: &context,
-            environment,
+            network: Network::default().fetcher(&operator.source.trust, environment)?,
+            store,
+            context,
             // A thread would keep the process from confining itself.
             compiler: None,
             rows: None,
-            report,
         };
         for (name, archive) in &signed.archives {
             let path = directory.write_bundle(name, archive)?;
             installer.install(&ReleasePlace::parse(&path)?, None)?;
         }
         let policies = &operator.setup.policies;
-        let review = PolicyReview::read(&operator.source, policies, environment, report)?;
+        let review = PolicyReview::read(&operator.source, policies, environment)?;
         let suggestion = review.suggest(None, None)?.unwrap_or_default();
         directory.grant(&suggestion.lines)?;
         Ok(Self {
@@ -143,11 +133,6 @@ impl Demo {
     /// The one directory of the demo.
     pub fn directory(&self) -> &Path {
         &self.directory.path
-    }
-
-    /// The folder that `demo.note` writes to.
-    pub fn notes(&self) -> PathBuf {
-        self.directory.join(NOTES)
     }
 
     /// The flags of `toolward serve` and `toolward call` for these bundles.

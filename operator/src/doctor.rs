@@ -12,11 +12,10 @@ use toolward_host::{Cache, EngineProfile, Host, Limits, memory};
 use toolward_ledger::Reader;
 
 use crate::config::{ConfigFile, default_config, is_missing};
-use crate::environment::{Environment, Report};
-use crate::error::{Error, Result};
 use crate::installed::{self, StoreLocation, next_step};
 use crate::lasting_changes::LastingChanges;
 use crate::trust::Trust;
+use crate::{Environment, Error, Result};
 
 pub use policy::{policy, policy_warnings, unused_rule_warnings, unused_rules};
 
@@ -37,16 +36,17 @@ pub enum CheckState {
 /// One check and its outcome.
 ///
 /// ```no_run
+/// use toolward_operator::Environment;
 /// use toolward_operator::doctor::{self, CheckState};
+/// use toolward_operator::trust::Trust;
 ///
-/// for check in [doctor::engine(), doctor::memory_reset(), doctor::confinement()] {
+/// for check in doctor::machine(&Trust::default(), None, &Environment::of_process()) {
 ///     if check.state != CheckState::Ok {
 ///         println!("{}: {}", check.name, check.message);
 ///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct Check {
     /// What was checked, such as `confinement`.
     pub name: &'static str,
@@ -60,30 +60,36 @@ pub struct Check {
 }
 
 impl Check {
-    pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, CheckState::Ok, message)
+    pub(crate) fn ok(message: impl Into<String>) -> Self {
+        Self::new(CheckState::Ok, message)
     }
 
-    fn note(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, CheckState::Note, message)
+    fn note(message: impl Into<String>) -> Self {
+        Self::new(CheckState::Note, message)
     }
 
-    pub(crate) fn warning(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, CheckState::Warning, message)
+    pub(crate) fn warning(message: impl Into<String>) -> Self {
+        Self::new(CheckState::Warning, message)
     }
 
-    pub(crate) fn error(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, CheckState::Error, message)
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Self::new(CheckState::Error, message)
     }
 
     /// A check with this outcome.
-    pub fn new(name: &'static str, state: CheckState, message: impl Into<String>) -> Self {
+    pub fn new(state: CheckState, message: impl Into<String>) -> Self {
         Self {
-            name,
+            name: "",
             state,
             message: message.into(),
             hint: None,
         }
+    }
+
+    /// The same check, named.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     /// Adds the next step.
@@ -100,10 +106,10 @@ impl Check {
     }
 
     /// The outcome of a check, or that it failed with this error.
-    pub(crate) fn of(name: &'static str, checked: Result<Self>) -> Self {
+    pub(crate) fn of(checked: Result<Self>) -> Self {
         checked.unwrap_or_else(|error| {
             let hint = error.hints.into_iter().next();
-            Self::error(name, error.message).maybe_hint(hint)
+            Self::error(error.message).maybe_hint(hint)
         })
     }
 }
@@ -119,115 +125,116 @@ fn mode(path: &Path) -> String {
     permissions(path).map_or_else(|| "unknown".to_owned(), |mode| format!("{mode:04o}"))
 }
 
+/// The checks of this machine and of the configuration (`config`, or the user's own).
+pub fn machine(trust: &Trust, config: Option<&Path>, environment: &Environment) -> Vec<Check> {
+    vec![
+        engine().named("engine"),
+        memory_reset().named("memory-reset"),
+        confinement().named("confinement"),
+        system_calls(trust, environment).named("system-calls"),
+        cache(environment).named("cache"),
+        configuration(config, environment).named("configuration"),
+        publishers(trust, environment).named("publishers"),
+        ledger(trust, environment).named("ledger"),
+    ]
+}
+
 /// How many lasting changes are shown, the newest.
 const MAX_CHANGES: usize = 10;
 
 /// One note for each of the newest lasting changes; none without a state directory. A person other than the one who
 /// confirmed them sees them here.
 pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
-    const NAME: &str = "changes";
     let Ok(changes) = LastingChanges::of(environment) else {
         return Vec::new();
     };
     match changes.all() {
         Ok(all) => {
             let newest = all.iter().skip(all.len().saturating_sub(MAX_CHANGES));
-            newest
-                .map(|one| Check::note(NAME, one.to_string()))
-                .collect()
+            let notes = newest.map(|one| Check::note(one.to_string()).named("changes"));
+            notes.collect()
         }
-        Err(error) => vec![Check::of(NAME, Err(error))],
+        Err(error) => vec![Check::of(Err(error)).named("changes")],
     }
 }
 
 /// Checks whether calls are recorded, and whether the ledger can be read. `ledger verify` checks its contents.
-pub fn ledger(trust: &Trust, environment: &Environment) -> Check {
-    const NAME: &str = "ledger";
+fn ledger(trust: &Trust, environment: &Environment) -> Check {
     let check = || {
         let settings = trust.ledger(environment)?;
         if settings.off {
             let off = "calls are not recorded: `[ledger]` says `off = true`";
-            return Ok(Check::note(NAME, off));
+            return Ok(Check::note(off));
         }
         let directory = settings.directory(environment)?;
         let shown = directory.display();
         if !directory.join("records.sqlite").exists() {
-            return Ok(Check::ok(
-                NAME,
-                format!("calls will be recorded in {shown}"),
-            ));
+            return Ok(Check::ok(format!("calls will be recorded in {shown}")));
         }
         Reader::open(&directory, None)?;
-        Ok(Check::ok(NAME, format!("calls are recorded in {shown}")))
+        Ok(Check::ok(format!("calls are recorded in {shown}")))
     };
-    Check::of(NAME, check())
+    Check::of(check())
 }
 
 /// One check of the store, and one for each bundle that is not loaded.
-pub fn installed(
-    store: &StoreLocation,
-    trust: &Trust,
-    environment: &Environment,
-    report: &dyn Report,
-) -> Vec<Check> {
-    const NAME: &str = "installed";
+pub fn installed(store: &StoreLocation, trust: &Trust, environment: &Environment) -> Vec<Check> {
     let check = || {
         let Some(store) = store.existing(environment)? else {
-            return Ok(vec![Check::ok(NAME, "nothing is installed")]);
+            return Ok(vec![Check::ok("nothing is installed")]);
         };
-        let examined = installed::examined(&store, trust, environment, report)?;
+        let examined = installed::examined(&store, trust, environment)?;
         let sound = examined
             .iter()
             .filter(|one| one.content().is_some())
             .count();
         let message = format!("{sound} of {} installed bundles verify", examined.len());
-        let mut checks = vec![Check::ok(NAME, message)];
+        let mut checks = vec![Check::ok(message)];
         checks.extend(examined.iter().filter_map(|one| {
             let (id, failure) = (&one.installed.id, one.refusal()?);
             let message = format!("{id} is not loaded: {} ({})", failure.message, failure.code);
-            Some(Check::warning(NAME, message).hint(next_step(id)))
+            Some(Check::warning(message).hint(next_step(id)))
         }));
         Ok(checks)
     };
-    check().unwrap_or_else(|failure: Error| {
+    let checks = check().unwrap_or_else(|failure: Error| {
         let message = format!("{} ({})", failure.message, failure.code);
         let hint = failure.hints.into_iter().next();
-        vec![Check::error(NAME, message).maybe_hint(hint)]
-    })
+        vec![Check::error(message).maybe_hint(hint)]
+    });
+    let checks = checks.into_iter();
+    checks.map(|one| one.named("installed")).collect()
 }
 
 /// Checks that the engine starts, with a pool of memories, which a limit on address space
 /// prevents.
-pub fn engine() -> Check {
-    const NAME: &str = "engine";
+fn engine() -> Check {
     let starts = "the WebAssembly engine starts";
     let Err(without_pool) = EngineProfile::for_limits(&Limits::default()).engine() else {
-        return Check::ok(NAME, starts);
+        return Check::ok(starts);
     };
     match Host::builder().build() {
         Ok(_) => {
             let slower = "but without a pool of memories, so that calls are slower";
-            Check::note(NAME, format!("{starts}, {slower}: {without_pool}"))
+            Check::note(format!("{starts}, {slower}: {without_pool}"))
                 .maybe_hint(without_pool.hint())
         }
-        Err(error) => Check::error(NAME, error.to_string()).maybe_hint(error.hint()),
+        Err(error) => Check::error(error.to_string()).maybe_hint(error.hint()),
     }
 }
 
 /// Checks that the kernel can report which pages of a memory were written.
-pub fn memory_reset() -> Check {
-    const NAME: &str = "memory-reset";
+fn memory_reset() -> Check {
     if memory::finds_written_pages() {
         let known = "the kernel has PAGEMAP_SCAN: only the pages that a call wrote are reset";
-        return Check::ok(NAME, known);
+        return Check::ok(known);
     }
     let slow = "no PAGEMAP_SCAN: resetting memory between calls is slower";
-    Check::note(NAME, slow).hint("Linux 6.7 or newer has it")
+    Check::note(slow).hint("Linux 6.7 or newer has it")
 }
 
 /// Checks which confinement this machine supports.
-pub fn confinement() -> Check {
-    const NAME: &str = "confinement";
+fn confinement() -> Check {
     let outlook = confine::outlook();
     let parts = |held: bool| {
         let parts = outlook.parts.iter().filter(|part| part.held == held);
@@ -237,34 +244,32 @@ pub fn confinement() -> Check {
     match outlook.state {
         confine::State::Full => {
             match is_refused(Confinement::builder(), || std::fs::read_dir("/").is_err()) {
-                true => Check::ok(NAME, format!("{gives_up}: {}", parts(true))),
-                false => Check::error(NAME, "a confined thread could still read a directory")
+                true => Check::ok(format!("{gives_up}: {}", parts(true))),
+                false => Check::error("a confined thread could still read a directory")
                     .hint("see whether a container or a security module stands in the way"),
             }
         }
         confine::State::Partial => {
             let found = format!("{gives_up}: {}; but not: {}", parts(true), parts(false));
-            Check::warning(NAME, found).hint(format!("missing: {}", outlook.missing()))
+            Check::warning(found).hint(format!("missing: {}", outlook.missing()))
         }
         confine::State::Unavailable => {
             let none =
                 "this kernel can't confine a process: whoever escapes the sandbox has your rights";
-            Check::warning(NAME, none).hint(format!("missing: {}", outlook.missing()))
+            Check::warning(none).hint(format!("missing: {}", outlook.missing()))
         }
     }
 }
 
 /// Checks which list of system calls applies to a process that runs drivers, and that
 /// it is enforced.
-pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
-    const NAME: &str = "system-calls";
+fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     let calls = match trust.system_calls(environment) {
         Ok(calls) => calls,
-        Err(failure) => return Check::of(NAME, Err(failure)),
+        Err(failure) => return Check::of(Err(failure)),
     };
     if confine::outlook_with(calls).system_calls.is_none() {
         return Check::warning(
-            NAME,
             "this kernel can't refuse system calls, or none are known for this machine",
         )
         .hint("a kernel with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or 64-bit RISC-V");
@@ -274,20 +279,18 @@ pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     let refused = is_refused(confinement, || rustix::process::getsid(None).is_err());
     match (calls, refused) {
         (SystemCalls::AllowList, true) => Check::ok(
-            NAME,
             "allow-list: a process that runs drivers makes the system calls that it needs, and \
              no others",
         ),
         (SystemCalls::DenyList, false) => Check::warning(
-            NAME,
             "deny-list: a process that runs drivers makes every system call that is not known to \
              do harm",
         )
         .hint("take `system_calls` out of `[confine]` where the allow-list works"),
-        (list, _) => Check::error(
-            NAME,
-            format!("a confined thread is not under the {}", list.as_str()),
-        )
+        (list, _) => Check::error(format!(
+            "a confined thread is not under the {}",
+            list.as_str()
+        ))
         .hint("see whether a container or a security module stands in the way"),
     }
 }
@@ -300,19 +303,17 @@ fn is_refused(confinement: Confinement, refused: fn() -> bool) -> bool {
 }
 
 /// Checks that compiled drivers can be cached.
-pub fn cache(environment: &Environment) -> Check {
-    const NAME: &str = "cache";
+fn cache(environment: &Environment) -> Check {
     let later = "not there yet, the first call makes it";
     let cache = ("cache", environment.cache_directory.as_deref());
-    directory(NAME, cache, later, |path| match Cache::open(path) {
-        Ok(_) => Check::ok(NAME, format!("{} (mode {})", path.display(), mode(path))),
-        Err(error) => Check::error(NAME, error.to_string()).maybe_hint(error.hint()),
+    directory(cache, later, |path| match Cache::open(path) {
+        Ok(_) => Check::ok(format!("{} (mode {})", path.display(), mode(path))),
+        Err(error) => Check::error(error.to_string()).maybe_hint(error.hint()),
     })
 }
 
 /// The check of one of the user's directories, which an operation makes `later` if it is missing.
 fn directory(
-    name: &'static str,
     (what, path): (&str, Option<&Path>),
     later: &str,
     check: impl FnOnce(&Path) -> Check,
@@ -320,61 +321,56 @@ fn directory(
     match path {
         None => {
             let variable = format!("XDG_{}_HOME", what.to_uppercase());
-            Check::warning(name, format!("there is no {what} directory"))
+            Check::warning(format!("there is no {what} directory"))
                 .hint(format!("set HOME or {variable} to an absolute path"))
         }
-        Some(path) if !path.exists() => Check::ok(name, format!("{}: {later}", path.display())),
+        Some(path) if !path.exists() => Check::ok(format!("{}: {later}", path.display())),
         Some(path) => check(path),
     }
 }
 
 /// Checks that the configuration can be read, and that others can't change it.
-pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
-    const NAME: &str = "configuration";
+fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     let path = named.map(Path::to_owned);
     let Some(path) = path.or_else(|| default_config(environment)) else {
-        return Check::warning(NAME, "there is no configuration directory")
+        return Check::warning("there is no configuration directory")
             .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
     };
     if named.is_none() && is_missing(&path) {
-        return Check::note(
-            NAME,
-            format!("{}: not there; bundles need --trust-key", path.display()),
-        );
+        return Check::note(format!(
+            "{}: not there; bundles need --trust-key",
+            path.display()
+        ));
     }
     if others_write(&path) || path.parent().is_some_and(others_write) {
-        return Check::error(
-            NAME,
-            format!("{}: others can change whom you trust", path.display()),
-        )
+        return Check::error(format!(
+            "{}: others can change whom you trust",
+            path.display()
+        ))
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
     // A trust store never accepts the example key, so naming it is an error here.
     let store = ConfigFile::read(&path).and_then(|file| file.trust_store());
     let check = store.map(|store| match store.warnings().first() {
-        Some(warning) => Check::warning(NAME, warning.as_str()),
-        None => Check::ok(
-            NAME,
-            match store.publishers().count() {
-                1 => format!("{} (1 publisher)", path.display()),
-                count => format!("{} ({count} publishers)", path.display()),
-            },
-        ),
+        Some(warning) => Check::warning(warning.as_str()),
+        None => Check::ok(match store.publishers().count() {
+            1 => format!("{} (1 publisher)", path.display()),
+            count => format!("{} ({count} publishers)", path.display()),
+        }),
     });
-    Check::of(NAME, check)
+    Check::of(check)
 }
 
 /// Checks that the publishers of `toolward trust` can be read.
-pub fn publishers(trust: &Trust, environment: &Environment) -> Check {
-    const NAME: &str = "publishers";
+fn publishers(trust: &Trust, environment: &Environment) -> Check {
     let check = trust.trusted(environment).map(|trusted| {
         let mut known = format!("{} trusted by their documents", trusted.known.len());
         if !trusted.keys.is_empty() {
             known.push_str(&format!(", {} by bare keys", trusted.keys.len()));
         }
-        Check::ok(NAME, known)
+        Check::ok(known)
     });
-    Check::of(NAME, check)
+    Check::of(check)
 }
 
 /// Whether group or others may write to a path.

@@ -1,14 +1,16 @@
 //! What surrounds an operation: the operator's directories and the process's variables, and the receiver of warnings,
 //! notes and progress.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_signing::verify::VerifyProgress;
 
+use crate::error::Error;
+
 /// The directories and variables that locate the operator's files.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Environment {
     /// The configuration: `$XDG_CONFIG_HOME/toolward`.
     pub config_directory: Option<PathBuf>,
@@ -25,6 +27,8 @@ pub struct Environment {
     pub certificates: Vec<PathBuf>,
     /// Looks up a variable that the operator's policy names.
     pub variable: fn(&str) -> Option<String>,
+    /// Receives warnings, notes and progress.
+    pub report: Arc<dyn Report>,
 }
 
 impl Default for Environment {
@@ -39,6 +43,7 @@ impl Default for Environment {
             toolchain_directory: None,
             certificates: Vec::new(),
             variable: |_| None,
+            report: Arc::new(Silent),
         }
     }
 }
@@ -73,6 +78,16 @@ impl Environment {
                 .filter(|path| path.exists())
                 .collect(),
             variable: |name| std::env::var(name).ok(),
+            report: Arc::new(Silent),
+        }
+    }
+
+    /// The same, with another receiver of warnings, notes and progress.
+    #[must_use]
+    pub fn reporting(&self, report: impl Report + 'static) -> Self {
+        Self {
+            report: Arc::new(report),
+            ..self.clone()
         }
     }
 
@@ -111,6 +126,7 @@ fn absolute(variable: &str) -> Option<PathBuf> {
 /// ```
 /// use toolward_operator::{Progress, Report, Silent};
 ///
+/// #[derive(Debug)]
 /// struct Logged;
 ///
 /// impl Report for Logged {
@@ -122,13 +138,13 @@ fn absolute(variable: &str) -> Option<PathBuf> {
 ///         eprintln!("{message}");
 ///     }
 ///
-///     fn begin(&self, what: &str) -> Box<dyn Progress + Send> {
+///     fn begin(&self, what: &str) -> Box<dyn Progress> {
 ///         eprintln!("{what}");
 ///         Box::new(Silent)
 ///     }
 /// }
 /// ```
-pub trait Report {
+pub trait Report: Debug + Send + Sync {
     /// A problem that does not stop the work. May contain untrusted text.
     fn warning(&self, message: &str);
 
@@ -137,11 +153,16 @@ pub trait Report {
 
     /// Starts an operation that may take long, such as `verifying`. It ends when the
     /// value is dropped.
-    fn begin(&self, what: &str) -> Box<dyn Progress + Send>;
+    fn begin(&self, what: &str) -> Box<dyn Progress>;
+
+    /// A warning of what a failure prevents or leaves unknown.
+    fn warning_of(&self, what: &str, failure: &Error) {
+        self.warning(&format!("{what}: {} ({})", failure.message, failure.code));
+    }
 }
 
 /// Receives the progress of an operation.
-pub trait Progress {
+pub trait Progress: Send + Sync {
     /// `done` of `total` bytes; a total of 0 means unknown.
     fn set(&self, done: u64, total: u64);
 }
@@ -155,7 +176,7 @@ impl Report for Silent {
 
     fn note(&self, _message: &str) {}
 
-    fn begin(&self, _what: &str) -> Box<dyn Progress + Send> {
+    fn begin(&self, _what: &str) -> Box<dyn Progress> {
         Box::new(Self)
     }
 }
@@ -165,23 +186,25 @@ impl Progress for Silent {
 }
 
 /// Reports the sum of what several threads have verified.
-pub(crate) struct JointProgress(Mutex<(Vec<VerifyProgress>, Box<dyn Progress + Send>)>);
+pub(crate) struct JointProgress {
+    each: Mutex<Vec<VerifyProgress>>,
+    whole: Box<dyn Progress>,
+}
 
 impl JointProgress {
-    pub(crate) fn of(count: usize, whole: Box<dyn Progress + Send>) -> Self {
-        let none = VerifyProgress { done: 0, total: 0 };
-        Self(Mutex::new((vec![none; count], whole)))
+    pub(crate) fn of(count: usize, whole: Box<dyn Progress>) -> Self {
+        let each = Mutex::new(vec![VerifyProgress { done: 0, total: 0 }; count]);
+        Self { each, whole }
     }
 
     /// Sets the progress of one. Its total counts once it has started.
     pub(crate) fn set(&self, number: usize, progress: VerifyProgress) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (each, whole) = &mut *state;
+        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = each.get_mut(number) {
             *one = progress;
         }
         let sum = |part: fn(&VerifyProgress) -> u64| each.iter().map(part).sum();
-        whole.set(sum(|one| one.done), sum(|one| one.total));
+        self.whole.set(sum(|one| one.done), sum(|one| one.total));
     }
 }
 

@@ -37,7 +37,6 @@ const NARROWER: &str = "narrower_lines";
 /// assert_eq!(error.to_json()["error"]["hint"], "give a number from 1 to 90");
 /// ```
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Error {
     /// The kind of failure.
     pub kind: Kind,
@@ -129,16 +128,17 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks. If all of them are comments, which explain why no line helps, their
-    /// text becomes a hint.
+    /// Adds the lines that a policy file lacks, and `narrower` ones, which grant less, unless they are empty. If all of the
+    /// lines are comments, which explain why no line helps, their text becomes a hint.
     #[must_use]
-    pub fn lines_for(mut self, file: &Path, lines: String) -> Self {
+    pub fn lines_for(mut self, file: &Path, lines: String, narrower: Option<String>) -> Self {
         let file = file.display();
-        if lines
-            .lines()
-            .any(|line| !line.is_empty() && !line.starts_with('#'))
-        {
+        let is_comment = |line: &str| line.is_empty() || line.starts_with('#');
+        if !lines.lines().all(is_comment) {
             self.lines = Some(lines);
+            if let Some(narrower) = narrower.filter(|lines| !lines.is_empty()) {
+                self.details.insert(NARROWER.to_owned(), json!(narrower));
+            }
             return self.hint(format!(
                 "as far as you agree with them, add these lines to {file}"
             ));
@@ -153,16 +153,7 @@ impl Error {
         }
     }
 
-    /// Adds fewer lines, which grant less than the lines of [`Error::lines_for`]; none if they are empty.
-    #[must_use]
-    pub fn or_only(mut self, lines: String) -> Self {
-        if !lines.is_empty() && self.lines.is_some() {
-            self.details.insert(NARROWER.to_owned(), json!(lines));
-        }
-        self
-    }
-
-    /// The lines of [`Error::or_only`].
+    /// The narrower lines of [`Error::lines_for`].
     pub fn narrower(&self) -> Option<&str> {
         self.details.get(NARROWER)?.as_str()
     }

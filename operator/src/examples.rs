@@ -18,7 +18,7 @@ use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request
 use toolward_policy::{Policy, PolicyError, PolicyParts, Publisher, Rule, ToolPattern, Workspace};
 use toolward_state::Store;
 
-use crate::error::{Error, Kind, Result};
+use crate::{Error, Kind, Result};
 
 pub use tool_probe::{MissingTool, ToolProbe};
 
@@ -41,7 +41,6 @@ pub use tool_probe::{MissingTool, ToolProbe};
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ExampleCase {
     /// The tool's id, with its major version.
     pub tool: String,

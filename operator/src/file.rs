@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use toolward_support::files::{Folder, Links, Lock, Problem, Protection};
 
-use crate::error::{Code, Error, Result};
+use crate::{Code, Error, Result};
 
 /// The mode of files that others may read, before the umask.
 const PUBLIC_MODE: u32 = 0o644;

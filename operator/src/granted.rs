@@ -13,10 +13,9 @@ use toolward_signing::Digest;
 
 use crate::bundles::{declares, is_named};
 use crate::config::{CONFIG_FILE, ConfigFile, default_config};
-use crate::environment::Environment;
-use crate::error::{Code, Error, Kind, Result};
 use crate::settings;
 use crate::trust::Trust;
+use crate::{Code, Environment, Error, Kind, Result};
 
 /// How errors and records name these lines.
 const SOURCE: &str = "--grant";

@@ -17,12 +17,11 @@ use toolward_support::files::{Folder, Protection};
 use crate::bundles::declares;
 use crate::config::read_text;
 use crate::demo::directory;
-use crate::environment::Environment;
-use crate::error::{Code, Error, Kind, Result};
 use crate::file::StateFile;
 use crate::granted::{Granted, PolicyFiles};
 use crate::ledger::LedgerSettings;
 use crate::trust::{Trust, publishers};
+use crate::{Code, Environment, Error, Kind, Result};
 
 /// The resources behind grants.
 #[derive(Debug, Default, Clone)]

@@ -12,10 +12,9 @@ use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::trust::{Trust, TrustContext};
+use crate::{Code, Environment, Error, Kind, Result, content_error};
 
 use loaded::{read_all, withheld_tools};
 
@@ -26,12 +25,12 @@ pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces}
 /// ```no_run
 /// use toolward_operator::installed::{StoreLocation, examined};
 /// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let environment = Environment::of_process();
 /// if let Some(store) = StoreLocation::default().existing(&environment)? {
-///     for one in examined(&store, &Trust::default(), &environment, &Silent)? {
+///     for one in examined(&store, &Trust::default(), &environment)? {
 ///         println!("{}: {}", one.installed.id, one.word());
 ///     }
 /// }
@@ -106,12 +105,12 @@ impl StoreLocation {
 
     /// [`StoreLocation::existing`] for display: warns if the latest changes can't be
     /// read.
-    pub fn shown(&self, environment: &Environment, report: &dyn Report) -> Result<Option<Store>> {
+    pub fn shown(&self, environment: &Environment) -> Result<Option<Store>> {
         let store = self.to_read(environment)?;
         if store.as_ref().is_some_and(Store::log_unread) {
             let unread = toolward_store::Error::LogUnreadable;
             let code = unread.code();
-            report.warning(&format!(
+            environment.report.warning(&format!(
                 "what is shown may be out of date: {unread} ({code})"
             ));
         }
@@ -221,18 +220,18 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>> {
 
 /// The installed bundles that verify now. A refused bundle, for example after a
 /// revocation, is left out with a warning.
-pub fn loaded(store: &Store, context: &TrustContext, report: &dyn Report) -> Result<LoadedBundles> {
-    let verify = |file: &mut File| context.archive_file(file);
+pub fn loaded(store: &Store, context: &TrustContext) -> Result<LoadedBundles> {
+    let (report, verify) = (&context.environment.report, |file: &mut File| {
+        context.archive_file(file)
+    });
     let (mut contents, mut refused) = (Vec::new(), Vec::new());
     let loaded = store.load_all_as(&verify, &Reading::new, context.now)?;
     for (installed, content) in read_all(loaded, context) {
         match content {
             Ok(content) => contents.push(content),
             Err(failure) => {
-                report.warning(&format!(
-                    "{} is installed and not loaded: {} ({})",
-                    installed.id, failure.message, failure.code
-                ));
+                let what = format!("{} is installed and not loaded", installed.id);
+                report.warning_of(&what, &failure);
                 refused.push((installed.release.id, reason(&failure)));
             }
         }
@@ -246,17 +245,18 @@ pub fn loaded(store: &Store, context: &TrustContext, report: &dyn Report) -> Res
             entry.arrival = arrivals.get(&tool).copied();
         }
     }
-    unrecorded(store, report);
+    unrecorded(store, &context.environment);
     Ok(LoadedBundles {
         contents,
-        withheld: withheld_tools(store, &refused, report),
+        withheld: withheld_tools(store, &refused, &**report),
     })
 }
 
 /// Warns if decisions could not be recorded.
-pub fn unrecorded(store: &Store, report: &dyn Report) {
+pub fn unrecorded(store: &Store, environment: &Environment) {
     if let Some(code) = store.unrecorded() {
-        report.warning(&format!("what was decided here is not recorded ({code})"));
+        let message = format!("what was decided here is not recorded ({code})");
+        environment.report.warning(&message);
     }
 }
 
@@ -296,9 +296,8 @@ pub fn examined(
     store: &Store,
     trust: &Trust,
     environment: &Environment,
-    report: &dyn Report,
 ) -> Result<Vec<ExaminedBundle>> {
-    let all: Vec<_> = match trust.context_or_empty(environment, report) {
+    let all: Vec<_> = match trust.context_or_empty(environment) {
         Ok(context) => {
             let verify = |file: &mut File| context.archive_file(file);
             let loaded = read_all(store.examine(&verify, &Reading::new)?, &context);
@@ -306,65 +305,14 @@ pub fn examined(
             known.collect()
         }
         Err(failure) => {
-            report.warning(&format!(
-                "whether the installed bundles may run is not known: {} ({})",
-                failure.message, failure.code
-            ));
+            let what = "whether the installed bundles may run is not known";
+            environment.report.warning_of(what, &failure);
             store.list()?.into_iter().map(|one| (one, None)).collect()
         }
     };
     let examined = all.into_iter();
     let examined = examined.map(|(installed, read)| ExaminedBundle { installed, read });
     Ok(examined.collect())
-}
-
-/// A tool of an installed bundle that is not loaded, with the reason.
-pub type RefusedTool = (String, InstalledBundle, Error);
-
-/// The tools of installed bundles that are not loaded now, by bundle and id.
-pub fn refused_tools(
-    store: &Store,
-    trust: &Trust,
-    environment: &Environment,
-    report: &dyn Report,
-) -> Result<Vec<RefusedTool>> {
-    let tools = store.tools()?;
-    let mut refused = Vec::new();
-    for one in examined(store, trust, environment, report)? {
-        let Some(failure) = one.refusal() else {
-            continue;
-        };
-        let own = tools.iter().filter(|tool| tool.bundle == one.installed.id);
-        refused.extend(own.map(|tool| {
-            (
-                tool.major_id.clone(),
-                one.installed.clone(),
-                failure.clone(),
-            )
-        }));
-    }
-    Ok(refused)
-}
-
-/// Why a tool is missing, if it belongs to an installed bundle that is not loaded.
-pub fn withheld(
-    tool: &str,
-    store: &Store,
-    trust: &Trust,
-    environment: &Environment,
-    report: &dyn Report,
-) -> Result<Option<Error>> {
-    let named = |major_id: &str| major_id == tool || major_id.split('@').next() == Some(tool);
-    let mut refused = refused_tools(store, trust, environment, report)?.into_iter();
-    let found = refused.find(|(major_id, _, _)| named(major_id));
-    Ok(found.map(|(_, installed, failure)| {
-        let (id, version) = (&installed.id, &installed.version);
-        let message = format!(
-            "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
-            failure.message
-        );
-        failure.saying(message).hint(next_step(id))
-    }))
 }
 
 /// The next step for an installed bundle that is not loaded.

@@ -10,9 +10,8 @@ use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 use toolward_support::files::{EditedFile, Problem};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
 use crate::file::StateFile;
+use crate::{Code, Environment, Error, Result};
 
 /// The file in the state directory.
 const FILE: &str = "changes.jsonl";
@@ -196,8 +195,10 @@ const MAX_EDITED_BYTES: u64 = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct TextEdit {
-    file: EditedFile,
-    text: String,
+    /// The file, and the backup of its earlier text.
+    pub file: EditedFile,
+    /// Its text.
+    pub text: String,
 }
 
 impl TextEdit {
@@ -231,26 +232,6 @@ impl TextEdit {
     /// Its text with lines appended, with the line ends that it has.
     pub fn appended(&self, lines: &str) -> String {
         appended(&self.text, lines)
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    /// Its text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The path of the backup of its earlier text.
-    pub fn backup(&self) -> Option<PathBuf> {
-        self.file.backup()
-    }
-
-    /// Whether the backup, which is made at the first change, exists already. It is kept.
-    pub fn has_backup(&self) -> bool {
-        self.file.has_backup()
     }
 
     /// The lines that differ from `after`: removed lines after `-`, added lines after `+`. May contain untrusted text.

@@ -9,9 +9,8 @@ use toolward_ledger::LedgerOptions;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 use toolward_support::fields::{Field, Fields, Span};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Kind, Result};
 use crate::settings::{self, SettingError, no_others, word};
+use crate::{Code, Environment, Error, Kind, Result};
 
 const MIB: u64 = 1 << 20;
 /// At most ten years: no payload is kept for ever because someone forgets to erase it.
@@ -62,7 +61,6 @@ pub fn keep_word(keep: Keep) -> &'static str {
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LedgerSettings {
     /// Whether nothing is recorded.
     pub off: bool,

@@ -39,6 +39,7 @@ pub mod settings;
 pub mod trust;
 
 pub use environment::{Environment, Progress, Report, Silent};
+pub(crate) use error::Result;
 pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;

@@ -6,13 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::runtime::Handle;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
-use crate::environment::{Report, Silent};
-use crate::error::{Error, Result};
 use crate::granted::Granted;
 use crate::host_setup::opens_buckets;
 use crate::installed::LoadedBundles;
-use crate::operator::Operator;
-use crate::reload::{BundleWatch, Control, ReloadTarget, Reports, WatchThread, prepare};
+use crate::reload::{BundleWatch, Control, ReloadTarget, WatchThread, prepare};
+use crate::{Error, Operator, Progress, Report, Result, Silent};
 
 /// Adds the application's settings to each host.
 type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
@@ -90,9 +88,13 @@ impl LiveHost {
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
     ) -> Result<(Self, WatchThread)> {
         let runtime = Handle::try_current().map_err(Error::runtime)?;
-        let operator = Arc::new(operator);
+        let environment = operator.environment.reporting(Logged);
+        let operator = Arc::new(Operator {
+            environment: environment.clone(),
+            ..operator
+        });
         let shared_state = operator.setup.shared_state(&operator.environment, None);
-        let watch = BundleWatch::load(Arc::clone(&operator), &Logged)?;
+        let watch = BundleWatch::load(Arc::clone(&operator))?;
         let (loaded, granted) = (watch.loaded(), watch.granted());
         let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;
         let current = Arc::new(RwLock::new(host.clone()));
@@ -103,13 +105,13 @@ impl LiveHost {
             current: Arc::clone(&current),
         };
         let control = Control::default();
-        let reports: Reports = Box::new(|| Box::new(Logged));
+        let rounds = Box::new(move || environment.clone());
         let preparing = runtime.spawn(prepare(host));
         let following = watch.follow(
             target,
             shared_state,
             control.clone(),
-            reports,
+            rounds,
             &runtime,
             preparing,
         )?;
@@ -219,6 +221,7 @@ impl ReloadTarget for CurrentHost {
 }
 
 /// Reports to `tracing`.
+#[derive(Debug)]
 struct Logged;
 
 impl Report for Logged {
@@ -230,7 +233,7 @@ impl Report for Logged {
         tracing::info!("{message}");
     }
 
-    fn begin(&self, what: &str) -> Box<dyn crate::environment::Progress + Send> {
+    fn begin(&self, what: &str) -> Box<dyn Progress> {
         Silent.begin(what)
     }
 }

@@ -8,7 +8,7 @@ mod asking;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
@@ -19,12 +19,10 @@ use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
-use crate::environment::{Environment, Progress, Report};
-use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::registries::Registries;
-use crate::runtime::runtime;
 use crate::trust::{Trust, TrustContext};
+use crate::{Code, Environment, Error, Kind, Progress, Result, runtime};
 
 use asking::HostQuestions;
 pub(crate) use asking::MAX_QUESTIONS;
@@ -32,8 +30,6 @@ pub use asking::{AskHost, DownloadHost, RealmChange};
 
 /// How long a credential helper may take.
 const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often progress is reported.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
@@ -99,14 +95,14 @@ fn proxy(environment: &Environment) -> Result<Option<Proxy>> {
 /// ```no_run
 /// use toolward_operator::network::Network;
 /// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (trust, environment) = (Trust::default(), Environment::of_process());
-/// let context = trust.context(&environment, &Silent)?;
+/// let context = trust.context(&environment)?;
 /// let fetcher = Network::default().fetcher(&trust, &environment)?;
 /// let source = toolward_registry::Source::parse("oci://registry.example/acme/notes:1.2.0")?;
-/// let bundle = fetcher.bundle(&source, None, &context, &Silent)?;
+/// let bundle = fetcher.bundle(&source, None, &context)?;
 /// println!("{} {}", bundle.manifest.id, bundle.manifest.version);
 /// # Ok(())
 /// # }
@@ -182,7 +178,6 @@ impl Fetcher {
         source: &Source,
         expected: Option<&str>,
         context: &TrustContext,
-        report: &dyn Report,
     ) -> Result<Verified<Bundle>> {
         let is_expected = |id: &str| match expected {
             Some(expected) if expected != id => Err(Refusal::new(ErrorKind::WrongBundle)
@@ -191,6 +186,7 @@ impl Fetcher {
                 .found(id)),
             _ => Ok(()),
         };
+        let report = &self.environment.report;
         let begin = || report.begin(&format!("fetching {source}"));
         let options = context.options(None);
         let announced = |envelope: &[u8]| {
@@ -209,10 +205,9 @@ impl Fetcher {
             Source::Registry(reference) => {
                 let downloads = downloads(&self.environment)?;
                 let archive = self.with_client(source, |client| {
-                    let bar = begin();
-                    let (track, latest) = track_progress();
+                    let track = track(begin());
                     let pull = PullOptions::new(&downloads).progress(&track);
-                    let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
+                    let pulled = runtime()?.block_on(client.pull(reference, &pull, announced))?;
                     if let Some(missing) = &pulled.missing_signatures {
                         report.warning(&format!(
                             "co-signatures of {source} could not be looked up: {missing}"
@@ -225,10 +220,9 @@ impl Fetcher {
             Source::Web(url) => {
                 let downloads = downloads(&self.environment)?;
                 let client = self.client(source)?;
-                let bar = begin();
-                let (track, latest) = track_progress();
+                let track = track(begin());
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
-                let mut archive = run(&*bar, &latest, work)??.archive;
+                let mut archive = runtime()?.block_on(work)?.archive;
                 let mut bytes = Vec::new();
                 let read = archive.read_to_end(&mut bytes);
                 read.map_err(|error| Error::unreadable(&downloads, error))?;
@@ -306,40 +300,9 @@ pub fn recorded(source: &Source, text: &str) -> Result<String> {
     }
 }
 
-/// The latest progress of a transfer.
-pub type LatestProgress = Arc<Mutex<Option<TransferProgress>>>;
-
-/// A callback that records progress, and the record.
-pub fn track_progress() -> (impl Fn(TransferProgress) + Send + Sync, LatestProgress) {
-    let latest = LatestProgress::default();
-    let recorded = latest.clone();
-    let track = move |progress| {
-        *recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
-    };
-    (track, latest)
-}
-
-/// Runs a transfer on this thread and reports its progress.
-///
-/// # Errors
-/// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the
-/// result.
-pub fn run<T>(
-    bar: &dyn Progress,
-    latest: &LatestProgress,
-    work: impl Future<Output = T>,
-) -> Result<T> {
-    Ok(runtime()?.block_on(async {
-        let mut work = std::pin::pin!(work);
-        loop {
-            if let Ok(done) = tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
-                return done;
-            }
-            if let Some(now) = *latest.lock().unwrap_or_else(PoisonError::into_inner) {
-                bar.set(now.done, now.total.unwrap_or_default());
-            }
-        }
-    }))
+/// Sets the progress of a transfer.
+pub fn track(bar: Box<dyn Progress>) -> impl Fn(TransferProgress) + Send + Sync {
+    move |now| bar.set(now.done, now.total.unwrap_or_default())
 }
 
 /// The user's directory of partial downloads, which a later run resumes.

@@ -4,11 +4,10 @@ use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
 use crate::bundles::BundleSource;
-use crate::environment::{Environment, Report};
-use crate::error::Result;
 use crate::granted::Granted;
 use crate::host_setup::HostSetup;
 use crate::processes::CompileCache;
+use crate::{Environment, Result};
 
 /// The operator's settings. By default the bundles that are installed for the user of
 /// this [`Environment`], under that user's configuration.
@@ -63,11 +62,11 @@ impl Operator {
     /// buckets.
     ///
     /// ```no_run
-    /// use toolward_operator::{Operator, Silent};
+    /// use toolward_operator::Operator;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let operator = Operator::of_process();
-    /// let contents = operator.source.contents(&operator.environment, &Silent)?;
+    /// let contents = operator.source.contents(&operator.environment)?;
     /// let host = operator.host_builder(contents, &operator.granted()?, true)?.build()?;
     /// # Ok(())
     /// # }
@@ -91,7 +90,7 @@ impl Operator {
     ///
     /// ```no_run
     /// use toolward_host::{BrokerCommand, Host};
-    /// use toolward_operator::{Operator, Silent};
+    /// use toolward_operator::Operator;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let operator = Operator::of_process();
@@ -100,7 +99,7 @@ impl Operator {
     ///     broker: vec!["broker".into()],
     ///     worker: vec!["worker".into()],
     /// };
-    /// let broker = operator.broker(&command, &Silent)?;
+    /// let broker = operator.broker(&command)?;
     /// broker.start()?;
     /// let host = operator.build(Host::builder(), &broker)?;
     /// # Ok(())
@@ -109,8 +108,8 @@ impl Operator {
     ///
     /// # Errors
     /// If the given directory can't be used.
-    pub fn broker(&self, command: &BrokerCommand, report: &dyn Report) -> Result<Broker> {
-        self.cache.broker(command, &self.environment, report)
+    pub fn broker(&self, command: &BrokerCommand) -> Result<Broker> {
+        self.cache.broker(command, &self.environment)
     }
 
     /// Builds the host, with its drivers compiled by this broker.

@@ -19,11 +19,10 @@ use toolward_policy::{
 };
 
 use crate::bundles::{BundleSource, is_named};
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Result};
 use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::trust::Trust;
+use crate::{Code, Environment, Error, Result};
 
 pub use status::{
     DriverCandidate, RejectedDriver, RejectionReason, ToolCandidates, ToolRow, ToolStatus,
@@ -34,11 +33,11 @@ pub use suggest::Suggestion;
 ///
 /// ```no_run
 /// use toolward_operator::policy_review::PolicyReview;
-/// use toolward_operator::{Operator, Silent};
+/// use toolward_operator::Operator;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let Operator { source, setup, environment, .. } = Operator::of_process();
-/// let review = PolicyReview::read(&source, &setup.policies, &environment, &Silent)?;
+/// let review = PolicyReview::read(&source, &setup.policies, &environment)?;
 /// for row in review.rows()? {
 ///     println!("{} {}: {}", row.state, row.tool, row.reasons.join("; "));
 /// }
@@ -70,11 +69,10 @@ impl PolicyReview {
         source: &BundleSource,
         policies: &PolicyFiles,
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<Self> {
         // A policy that can't be read is the first thing to report, also if no bundle is found.
         Granted::read(&source.trust, policies, environment)?;
-        let contents = source.contents(environment, report)?;
+        let contents = source.contents(environment)?;
         Self::of(contents, &source.trust, policies, environment)
     }
 
@@ -233,7 +231,6 @@ fn duplicate_error(
 
 /// A `[[grant]]` with `action`.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ActionRule {
     /// The rule, in words.
     pub rule: String,
@@ -255,7 +252,6 @@ const HTTPS_PORT: u16 = 443;
 /// A granted host with an address that is not globally reachable: calls to it are refused until its grant names the
 /// address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct InternalAddress {
     /// The host, as granted.
     pub host: String,

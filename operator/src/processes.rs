@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
-use crate::environment::{Environment, Report};
-use crate::error::{Error, Kind, Result};
 use crate::trust::Trust;
+use crate::{Environment, Error, Kind, Result};
 
 /// Where compiled drivers are kept.
 #[derive(Debug, Default, Clone)]
@@ -24,12 +23,7 @@ impl CompileCache {
     ///
     /// # Errors
     /// If the given directory can't be used.
-    pub fn broker(
-        &self,
-        command: &BrokerCommand,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Broker> {
+    pub fn broker(&self, command: &BrokerCommand, environment: &Environment) -> Result<Broker> {
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.directory, &environment.cache_directory) {
             _ if self.disabled => None,
@@ -40,7 +34,9 @@ impl CompileCache {
         if let Some(directory) = directory {
             match builder().cache(directory).open() {
                 Err(error @ HostError::Cache { .. }) => {
-                    report.warning(&format!("{error}; compiled drivers are not kept"));
+                    environment
+                        .report
+                        .warning(&format!("{error}; compiled drivers are not kept"));
                 }
                 opened => return Ok(opened?),
             }
@@ -67,12 +63,12 @@ impl CompileCache {
 /// ```no_run
 /// use toolward_host::{Broker, Host};
 /// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent, processes};
+/// use toolward_operator::{Environment, processes};
 ///
 /// # fn confined(host: &Host, broker: &Broker) -> Result<(), toolward_operator::Error> {
 /// let (trust, environment) = (Trust::default(), Environment::of_process());
 /// let keep = host.requirements().confinement();
-/// processes::confine(keep, broker, &trust, &environment, &Silent)?;
+/// processes::confine(keep, broker, &trust, &environment)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -84,7 +80,6 @@ pub fn confine(
     broker: &Broker,
     trust: &Trust,
     environment: &Environment,
-    report: &dyn Report,
 ) -> Result<()> {
     let confinement = match broker.artifacts() {
         Some(path) => confinement.read(path),
@@ -92,14 +87,14 @@ pub fn confine(
     };
     let calls = trust.system_calls(environment)?;
     if calls == SystemCalls::DenyList {
-        report.warning(
+        environment.report.warning(
             "`[confine] system_calls = \"deny-list\"`: whoever escapes the sandbox may make every \
              system call that is not known to do harm",
         );
     }
     let confined = confinement.system_calls(calls).apply()?;
     if let Some(warning) = confined.warning() {
-        report.warning(&warning.to_string());
+        environment.report.warning(&warning.to_string());
     }
     Ok(())
 }

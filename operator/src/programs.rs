@@ -6,13 +6,9 @@ use toolward_policy::ExecRule;
 use toolward_programs::{ExecBroker, ExecCommand, ExecProblem};
 
 use crate::doctor::Check;
-use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
 use crate::granted::{Granted, PolicyFiles};
 use crate::trust::Trust;
-
-/// The name of their checks.
-const EXEC: &str = "exec";
+use crate::{Environment, Error, Kind, Result};
 
 /// How long the broker may take for a program. A runner has twenty seconds to become one.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -68,10 +64,11 @@ pub fn checks(
     let broker = match start(command, &granted, environment) {
         Ok(Some(broker)) => broker,
         Ok(None) => return Vec::new(),
-        Err(failure) => return vec![Check::of(EXEC, Err(failure))],
+        Err(failure) => return vec![Check::of(Err(failure)).named("exec")],
     };
     let rules = granted.policy.tables().execs.iter();
-    rules.map(|rule| program(rule, &broker)).collect()
+    let checks = rules.map(|rule| program(rule, &broker).named("exec"));
+    checks.collect()
 }
 
 fn program(rule: &ExecRule, broker: &ExecBroker) -> Check {
@@ -80,15 +77,12 @@ fn program(rule: &ExecRule, broker: &ExecBroker) -> Check {
         rule.tool, rule.publisher, rule.command
     );
     if rule.is_placeholder() {
-        return Check::warning(
-            EXEC,
-            format!("{name}, once somebody has chosen what is marked"),
-        )
-        .hint("write the digest of the file, and the variables of its secrets");
+        return Check::warning(format!("{name}, once somebody has chosen what is marked"))
+            .hint("write the digest of the file, and the variables of its secrets");
     }
     match toolward_programs::check(rule).and_then(|()| try_start(rule, broker)) {
-        Ok(()) => Check::ok(EXEC, name),
-        Err(problem) => Check::error(EXEC, format!("{name}: {problem}"))
+        Ok(()) => Check::ok(name),
+        Err(problem) => Check::error(format!("{name}: {problem}"))
             .hint(problem.hint().unwrap_or_default().into_owned()),
     }
 }

@@ -13,15 +13,14 @@ use toolward_bundle::content::Content;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
-use toolward_ledger::remote::{RecorderConnection, RecorderCounts, Remote, Start};
-use toolward_ledger::{Durability, Entry, LedgerOptions, Pending, Recorder};
+use toolward_ledger::remote::{RecorderConnection, Remote, Start};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder};
 use toolward_support::files::{Folder, Protection};
 use toolward_support::helper::ENDING;
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::ledger::{LedgerSettings, WaitFor};
+use crate::{Code, Environment, Error, Result};
 
 /// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
 #[derive(Debug, Clone)]
@@ -93,7 +92,7 @@ impl StartedRecorder {
     ///
     /// ```no_run
     /// use toolward_operator::recorder::{RecordedConfinement, RecorderCommand, StartedRecorder};
-    /// use toolward_operator::{Operator, Silent};
+    /// use toolward_operator::Operator;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let operator = Operator::of_process();
@@ -105,11 +104,11 @@ impl StartedRecorder {
     /// let settings = operator.setup.ledger(&operator.source.trust, environment)?;
     /// let stderr = std::process::Stdio::inherit();
     /// let started = StartedRecorder::start(&command, &settings, environment, stderr)?;
-    /// let contents = operator.source.contents(environment, &Silent)?;
+    /// let contents = operator.source.contents(environment)?;
     /// let granted = operator.granted()?;
     /// let mut builder = operator.host_builder(contents.clone(), &granted, false)?;
     /// if let Some(started) = started {
-    ///     let recorder = started.begin(&contents, &granted, RecordedConfinement::Off)?;
+    ///     let recorder = started.begin(&contents, Some(&granted), RecordedConfinement::Off)?;
     ///     builder = recorder.records(builder, &granted);
     /// }
     /// let host = builder.build()?;
@@ -146,25 +145,18 @@ impl StartedRecorder {
     }
 
     /// Has it open the ledger and record the start of a session. Does not wait for it: if the ledger can't be used,
-    /// [`CallRecorder::ended`] reports it, and calls that change something end with `toolward:unrecorded`.
+    /// [`Remote::ended`] reports it, and calls that change something end with `toolward:unrecorded`. `granted`: `None`
+    /// for a session without calls.
     ///
     /// # Errors
     /// If the recorder can't be reached.
     pub fn begin(
         self,
         contents: &[Content],
-        granted: &Granted,
+        granted: Option<&Granted>,
         confinement: RecordedConfinement,
     ) -> Result<CallRecorder> {
-        self.open(opened(contents, Some(granted), confinement)?)
-    }
-
-    /// [`StartedRecorder::begin`], for a session without calls.
-    pub(crate) fn begin_without_calls(self) -> Result<CallRecorder> {
-        self.open(opened(&[], None, RecordedConfinement::Off)?)
-    }
-
-    fn open(self, opened: Opened) -> Result<CallRecorder> {
+        let opened = opened(contents, granted, confinement)?;
         let socket = self.process.socket.try_clone();
         let socket =
             socket.map_err(|error| Error::failed(Code::RecorderUnavailable, error.to_string()))?;
@@ -194,8 +186,8 @@ impl CallRecorder {
         }
     }
 
-    /// What entries are appended to.
-    pub(crate) fn remote(&self) -> &Remote {
+    /// What entries are appended to, with its counts and its end.
+    pub fn remote(&self) -> &Remote {
         &self.inner.remote
     }
 
@@ -214,16 +206,6 @@ impl CallRecorder {
         if let Err(error) = recorded {
             tracing::error!(error.code, %error, "a change of what is served is not recorded");
         }
-    }
-
-    /// How the recorder does now.
-    pub fn counts(&self) -> RecorderCounts {
-        self.inner.remote.counts()
-    }
-
-    /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].
-    pub fn ended(&self) -> Pending {
-        self.inner.remote.ended()
     }
 
     /// The origin of the ledger, and its rows about one of the last 32 calls that no tool made: the recorder reports them

@@ -10,10 +10,9 @@ use toolward_registry::secrecy::SecretString;
 use toolward_registry::{ClientOptions, Login, Reference, Source, bare_registry, check_origin};
 use toolward_support::fields::{Content, Field, Fields, Span};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
 use crate::file;
 use crate::settings::{self, SettingError, expected, no_others};
+use crate::{Code, Environment, Error, Result};
 
 /// Most tables, and most origins in one.
 const MAX_TABLES: usize = 100;
@@ -44,7 +43,6 @@ pub struct Registries(pub(crate) Vec<RegistrySettings>);
 
 /// How one registry is reached. Missing keys have the default without a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RegistrySettings {
     /// `host[:port]`, as references have it.
     pub host: String,

@@ -19,11 +19,9 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{Digest, ErrorKind, Refusal};
 use toolward_store::{InstalledBundle, Store, rollback};
 
-use crate::environment::Report;
-use crate::error::{Code, Error, Kind, Result};
 use crate::network::{self, Fetcher, check_there, recorded};
-use crate::runtime::runtime;
 use crate::trust::TrustContext;
+use crate::{Code, Error, Kind, Report, Result, runtime};
 
 pub use install::{ConfirmMove, Installer, SourceMove};
 
@@ -68,20 +66,20 @@ struct CurrentReleases<'a> {
     context: &'a TrustContext,
 }
 
-impl<'a> Installer<'a> {
+impl Installer<'_> {
     /// Fetches the index of the channel for `source`: the named channel, or the channel that
     /// the operator set for this publisher, or, for a remote source, the only channel.
     ///
     /// # Errors
     /// If no such channel is configured, several are possible, or the index is refused.
-    fn current(&self, source: &Source, publisher: &str) -> Result<CurrentReleases<'a>> {
-        let context = self.context;
+    fn current(&self, source: &Source, publisher: &str) -> Result<CurrentReleases<'_>> {
+        let context = &self.context;
         let index = match channel_for(source, publisher, self.channel, context)? {
-            Some(channel) => Some(fetch_index(channel, self.network, self.store, context)?),
+            Some(channel) => Some(fetch_index(channel, &self.network, &self.store, context)?),
             None => None,
         };
         for warning in index.iter().flat_map(|index| &index.warnings) {
-            self.report.warning(warning);
+            self.report().warning(warning);
         }
         let origin = match source.is_remote() {
             true => ReleaseSource::Remote,
@@ -178,7 +176,10 @@ impl Installer<'_> {
     /// failure is reported as a warning, and again by the call that needs the driver; the release stays installed.
     fn compile_ahead(&self, bundle: Verified<Bundle>) {
         // Without a cache the result would be lost.
-        let caching = self.compiler.filter(|broker| broker.directory().is_some());
+        let caching = self
+            .compiler
+            .as_ref()
+            .filter(|broker| broker.directory().is_some());
         let Some(broker) = caching else { return };
         let Ok(content) = Content::from_verified(bundle) else {
             return;
@@ -189,7 +190,7 @@ impl Installer<'_> {
         });
         let components: BTreeMap<_, _> = components.collect();
         if let Err(error) = broker.start() {
-            self.report.warning(&error.to_string());
+            self.report().warning(&error.to_string());
             return;
         }
         let mut left = BUNDLE_BUDGET;
@@ -197,7 +198,7 @@ impl Installer<'_> {
         compile_each(
             components.map(|(id, component)| (*id, &*component.bytes)),
             |wasm| broker.compile_within(wasm, &mut left),
-            self.report,
+            self.report(),
         );
     }
 }
@@ -257,7 +258,7 @@ impl Installer<'_> {
         };
         let current = self.current(&place.source, &installed.publisher)?;
         let listed = current.listed(&installed.id);
-        let context = self.context;
+        let context = &self.context;
         let options = context.options(None);
         let verify = |envelope: &[u8]| {
             let announced = verify::envelope(envelope, &context.store, &options)?;
@@ -278,7 +279,7 @@ impl Installer<'_> {
         let look = || {
             self.network.with_client(&place.source, |client| {
                 let what = format!("looking for releases of {}", installed.id);
-                let _progress = self.report.begin(&what);
+                let _progress = self.report().begin(&what);
                 Ok(runtime()?.block_on(client.releases(repository, &pattern, verify))?)
             })
         };
@@ -299,7 +300,7 @@ impl Installer<'_> {
             }
         }
         if releases.left_out > 0 {
-            self.report.warning(&format!(
+            self.report().warning(&format!(
                 "{} has {} more tags of versions than are looked at; those with the highest versions were",
                 repository.without_version(),
                 releases.left_out
@@ -315,7 +316,7 @@ impl Installer<'_> {
             });
         };
         let passed_over = releases.found.iter().take(at);
-        warn_of_passed_over(passed_over, repository, self.report);
+        warn_of_passed_over(passed_over, repository, self.report());
         let tagged = repository.with_tag(&release.tag)?;
         let recorded = tagged.to_string();
         let pinned = match release.digest {

@@ -14,18 +14,16 @@ use toolward_host::confine::Confinement;
 use toolward_host::{Host, SharedState};
 
 use crate::bundles::SourceKind;
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::installed::LoadedBundles;
-use crate::operator::Operator;
 use crate::trust::TrustContext;
+use crate::{Code, Error, Operator, Report, Result};
 
 use scanner::{Configuration, FileScan, Scanner};
 use serving::{LEASE, Serving, ServingLease, guarded};
 use verifier::{BundleVerifier, ServedBundle, VerifiedBundles, served_bundles};
 
-pub use serving::{Control, ReloadRequest, ReloadTarget, Reports, WatchThread};
+pub use serving::{Control, ReloadRequest, ReloadTarget, Rounds, WatchThread};
 
 /// The interval between verifications without a change.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
@@ -58,26 +56,26 @@ impl BundleWatch {
     ///
     /// # Errors
     /// If either can't be read.
-    pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self> {
+    pub fn load(operator: Arc<Operator>) -> Result<Self> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
         // Scan before reading, so that the next scan sees later changes.
         let scanner = Scanner::new(Arc::clone(&operator))?;
-        let seen = scanner.look(&FileScan::default(), report);
+        let seen = scanner.look(&FileScan::default(), &operator.environment);
         let (source, environment) = (&operator.source, &operator.environment);
         let (named, loaded, context) = match source.kind() {
             SourceKind::Named | SourceKind::Beside(_) => {
-                let opened = source.named(environment, report)?;
+                let opened = source.named(environment)?;
                 let loaded = LoadedBundles::all_of(opened.contents);
                 (opened.bundles, loaded, Some(opened.context))
             }
             SourceKind::Installed => {
                 let store = scanner.store();
-                let (loaded, context) = source.installed(store, environment, report)?;
+                let (loaded, context) = source.installed(store, environment)?;
                 (Vec::new(), loaded, Some(context))
             }
             SourceKind::Dev(directory) => {
-                let content = source.dev(directory, environment, report)?;
+                let content = source.dev(directory, environment)?;
                 (Vec::new(), LoadedBundles::all_of(vec![content]), None)
             }
         };
@@ -129,14 +127,14 @@ impl BundleWatch {
         target: T,
         shared_state: SharedState,
         control: Control,
-        reports: Reports,
+        rounds: Rounds,
         runtime: &Handle,
         preparing: JoinHandle<()>,
     ) -> Result<WatchThread> {
         let serving = Arc::new(Serving {
             target,
             shared_state,
-            reports,
+            rounds,
             runtime: runtime.clone(),
             control,
             lease: ServingLease::new(self.verified, LEASE),
@@ -201,33 +199,33 @@ impl BundleWatch {
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
         // One report while nothing changes, so that each warning is given once.
-        let mut report = (serving.reports)();
+        let mut round = (serving.rounds)();
         while pause() {
             if serving.control.reload.take()
                 && let Some(host) = self.reload(serving)
             {
                 serving.prepare_next(&mut preparing, host);
             }
-            let now = self.scanner.look(&self.seen, &*report);
+            let now = self.scanner.look(&self.seen, &round);
             let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
             if now == self.seen && Instant::now() < next && ended.is_none() {
                 continue;
             }
             if now != self.seen {
-                report = (serving.reports)();
+                round = (serving.rounds)();
             }
             self.seen = now;
             let tried = Instant::now();
-            let held = self.verifier.again(&self.scanner, &*report);
+            let held = self.verifier.again(&self.scanner, &round);
             match held.map(|held| (held, lease.renew(tried))) {
                 Ok((held, Some(all_withdrawn))) => {
                     if all_withdrawn {
                         self.loaded.contents.clear();
                     }
                     if std::mem::take(&mut failing) {
-                        report = (serving.reports)();
+                        round = (serving.rounds)();
                     }
-                    let served = self.serve(held, serving, &*report);
+                    let served = self.serve(held, serving, &*round.report);
                     next = match served {
                         ChangeOutcome::Partly => after(tried, RETRY_INTERVAL),
                         _ => after(tried, VERIFY_INTERVAL),
@@ -239,7 +237,7 @@ impl BundleWatch {
                 Ok((_, None)) => {
                     failing = true;
                     next = after(Instant::now(), RETRY_INTERVAL);
-                    report.warning(
+                    round.report.warning(
                         "verifying the bundles again took more than six minutes, and none is served",
                     );
                 }
@@ -252,7 +250,7 @@ impl BundleWatch {
                     };
                     let (Error { message, code, .. }, hint) =
                         (&failure, self.verifier.hint(&failure));
-                    report.warning(&format!(
+                    round.report.warning(&format!(
                         "the bundles can't be verified again, and {served}: {message} ({code}){hint}"
                     ));
                 }
@@ -263,7 +261,7 @@ impl BundleWatch {
     /// Reads the configuration again and reports the outcome. Returns the new host if
     /// it grants no more than before.
     fn reload<T: ReloadTarget>(&mut self, serving: &Serving<T>) -> Option<Host> {
-        let report = (serving.reports)();
+        let report = (serving.rounds)().report;
         let made = self.configuration.again().and_then(|granted| {
             let Some(granted) = granted.map(Arc::new) else {
                 return Ok(None);
@@ -340,10 +338,7 @@ impl BundleWatch {
             self.loaded.withheld = loaded.withheld;
             self.leave_out(&now, serving, report);
         }
-        report.warning(&format!(
-            "what changed is not served: {} ({})",
-            failure.message, failure.code
-        ));
+        report.warning_of("what changed is not served", &failure);
         ChangeOutcome::Partly
     }
 

@@ -2,21 +2,20 @@
 //! Cassettes for a server: read, checked against the ledger that they come from, and each call given to its principal.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use toolward_host::{LOCAL, Tape};
 use toolward_ledger::cassette::{Cassette, CassetteCall, MAX_CASSETTE_BYTES};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::record::{Code as RecordCode, Outcome, Person};
+use toolward_ledger::record::Person;
 use toolward_ledger::{EndRow, MissingPayload, Reader, RecordedCall};
 use toolward_store::Store;
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::ledger::{LedgerSettings, keep_word};
+use crate::{Code, Environment, Error, Kind, Result};
 
 /// Reads results of recorded calls.
 #[derive(Debug)]
@@ -36,47 +35,14 @@ pub struct ReplayedCall {
     pub call: RecordedCall,
     /// The principal that it was made for; `None` if the name was erased.
     pub principal: Option<String>,
-    /// The result.
-    pub result: RecordedResult,
-    /// Whether the tool is installed now.
-    pub tool: ToolNow,
     /// Whether a checkpoint covers its rows, and holds.
     pub signed: bool,
-}
-
-/// A recorded result.
-#[derive(Debug)]
-pub enum RecordedResult {
-    /// An output: `value`, and `content` if it had any.
-    Output(Value),
-    /// An error. Its message, cause and hint are `detail`.
-    Error {
-        /// How the call ended.
-        outcome: Box<Outcome>,
-        /// The code in the outcome.
-        code: RecordCode,
-        /// The details, or why they are missing.
-        detail: Result<Value, MissingPayload>,
-    },
-    /// There was an output, and it is missing.
-    Missing(MissingPayload),
-    /// The call has no result: its process ended before it did.
-    Abandoned,
-    /// The call has no result yet, or its row is missing.
-    Unfinished,
-}
-
-/// Whether a recorded tool is installed now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolNow {
-    /// By the same bundle.
-    Same,
-    /// By another release of the bundle: this version of it.
-    Other(String),
-    /// No installed bundle has it.
-    Missing,
-    /// The record names no tool.
-    Unnamed,
+    /// Whether there is a result, and all of it.
+    pub is_whole: bool,
+    /// The JSON form.
+    pub value: Value,
+    /// The result and whether the tool is installed now, for people. May contain untrusted text.
+    pub lines: Vec<String>,
 }
 
 impl<'r> Replay<'r> {
@@ -120,59 +86,102 @@ impl<'r> Replay<'r> {
     pub fn of(&self, call: RecordedCall) -> Result<ReplayedCall> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let principal = person.map(|person| self.reader.name(&person)).transpose()?;
-        let result = match &call.end {
-            EndRow::Abandoned(_) => RecordedResult::Abandoned,
-            EndRow::Unknown => RecordedResult::Unfinished,
-            EndRow::Ended(_, outcome)
-            | EndRow::Refused(_, outcome)
-            | EndRow::Replayed(_, outcome) => match &outcome.code {
-                Some(code) => RecordedResult::Error {
-                    outcome: Box::new(outcome.clone()),
-                    code: code.clone(),
-                    detail: self.payload(&call, PayloadKind::Detail)?,
-                },
-                None => match self.payload(&call, PayloadKind::Output)? {
-                    Ok(output) => RecordedResult::Output(output),
-                    Err(missing) => RecordedResult::Missing(missing),
-                },
-            },
-        };
+        let principal = principal.flatten();
+        let (result, mut lines, is_whole) = self.result(&call)?;
+        let (installed, remark) = self.installed(&call);
+        lines.extend(remark);
+        let signed = call.rows().all(|row| row < self.signed);
+        let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
+        let mut value = json!({
+            "invocation": call.invocation,
+            "rows": call.rows().collect::<Vec<_>>(),
+            "at": call.at,
+            "tool": tool.map(|tool| &tool.id),
+            "principal": principal,
+            "signed": signed,
+            "installed": installed,
+        });
+        if let (Value::Object(fields), Value::Object(result)) = (&mut value, result) {
+            fields.extend(result);
+        }
         Ok(ReplayedCall {
-            tool: self.tool(&call),
-            signed: call.rows().all(|row| row < self.signed),
-            principal: principal.flatten(),
-            result,
             call,
+            principal,
+            signed,
+            is_whole,
+            value,
+            lines,
         })
     }
 
-    /// A payload of a call, or why it is missing.
-    ///
-    /// # Errors
-    /// The errors of the ledger.
-    pub fn payload(
-        &self,
-        call: &RecordedCall,
-        kind: PayloadKind,
-    ) -> Result<Result<Value, MissingPayload>> {
-        payload(self.reader, call, kind, self.settings)
+    /// The result for programs, for people, and whether it is whole.
+    fn result(&self, call: &RecordedCall) -> Result<(Value, Vec<String>, bool)> {
+        let payload = |kind| payload(self.reader, call, kind, self.settings);
+        let missing = |why| missing_json(why, self.settings);
+        let explain = |why| explain(why, self.settings);
+        let outcome = match &call.end {
+            EndRow::Abandoned(_) => {
+                let line = "no result: its process ended before it did".to_owned();
+                let value = json!({ "ok": null, "end": "abandoned" });
+                return Ok((value, vec![line], false));
+            }
+            EndRow::Unknown => {
+                let value = json!({ "ok": null, "end": "unfinished" });
+                return Ok((value, vec!["no result yet".to_owned()], false));
+            }
+            EndRow::Ended(_, outcome)
+            | EndRow::Refused(_, outcome)
+            | EndRow::Replayed(_, outcome) => outcome,
+        };
+        let Some(code) = &outcome.code else {
+            return Ok(match payload(PayloadKind::Output)? {
+                Ok(output) => {
+                    let line = output.to_string();
+                    (json!({ "ok": true, "output": output }), vec![line], true)
+                }
+                Err(why) => {
+                    let value = json!({ "ok": true, "missing": { "output": missing(why) } });
+                    let line = format!("output missing: {}", explain(why));
+                    (value, vec![line], false)
+                }
+            });
+        };
+        let detail = payload(PayloadKind::Detail)?;
+        let mut error = match &detail {
+            Ok(Value::Object(detail)) => detail.clone(),
+            _ => Map::new(),
+        };
+        error.insert("code".to_owned(), json!(code));
+        error.insert("class".to_owned(), json!(outcome.class));
+        error.insert("origin".to_owned(), json!(outcome.origin));
+        Ok(match detail {
+            Ok(detail) => {
+                let line = format!("error {code}: {detail}");
+                (json!({ "ok": false, "error": error }), vec![line], true)
+            }
+            Err(why) => {
+                let missing = json!({ "detail": missing(why) });
+                let value = json!({ "ok": false, "error": error, "missing": missing });
+                let line = format!("message missing: {}", explain(why));
+                (value, vec![format!("error {code}"), line], false)
+            }
+        })
     }
 
-    fn tool(&self, call: &RecordedCall) -> ToolNow {
+    /// Whether the recorded tool is installed now, and a remark for people.
+    fn installed(&self, call: &RecordedCall) -> (&'static str, Option<String>) {
         let recorded = call.call.as_ref().and_then(|call| call.tool.as_ref());
         let Some(recorded) = recorded else {
-            return ToolNow::Unnamed;
+            return ("unnamed", None);
         };
         match self.tools.get(&major_id(recorded.id.as_str())) {
-            None => ToolNow::Missing,
-            Some((digest, _)) if *digest == recorded.bundle.to_string() => ToolNow::Same,
-            Some((_, version)) => ToolNow::Other(version.clone()),
+            None => ("missing", Some("the tool is not installed".to_owned())),
+            Some((digest, _)) if *digest == recorded.bundle.to_string() => ("same", None),
+            Some((_, version)) => {
+                let remark = format!("the tool is installed in another release: {version}");
+                ("other-release", Some(remark))
+            }
         }
-    }
-
-    /// Why a payload is missing, and how to keep later ones.
-    pub fn explain(&self, missing: MissingPayload) -> String {
-        explain(missing, self.settings)
     }
 }
 
@@ -218,56 +227,6 @@ pub fn missing_json(missing: MissingPayload, settings: &LedgerSettings) -> Value
     json!({ "why": missing.as_str(), "message": explain(missing, settings) })
 }
 
-impl Replay<'_> {
-    /// The JSON form.
-    pub fn to_json(&self, replayed: &ReplayedCall) -> Value {
-        let call = &replayed.call;
-        let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
-        let mut fields = json!({
-            "invocation": call.invocation,
-            "rows": call.rows().collect::<Vec<_>>(),
-            "at": call.at,
-            "tool": tool.map(|tool| &tool.id),
-            "principal": replayed.principal,
-            "signed": replayed.signed,
-            "installed": replayed.tool.as_str(),
-        });
-        let missing = |missing: &MissingPayload| missing_json(*missing, self.settings);
-        let result = match &replayed.result {
-            RecordedResult::Output(output) => json!({ "ok": true, "output": output }),
-            RecordedResult::Error {
-                outcome,
-                code,
-                detail,
-            } => {
-                let mut error = match detail {
-                    Ok(Value::Object(detail)) => detail.clone(),
-                    _ => Map::new(),
-                };
-                error.insert("code".to_owned(), json!(code));
-                error.insert("class".to_owned(), json!(outcome.class));
-                error.insert("origin".to_owned(), json!(outcome.origin));
-                match detail {
-                    Ok(_) => json!({ "ok": false, "error": error }),
-                    Err(why) => {
-                        let missing = json!({ "detail": missing(why) });
-                        json!({ "ok": false, "error": error, "missing": missing })
-                    }
-                }
-            }
-            RecordedResult::Missing(why) => {
-                json!({ "ok": true, "missing": { "output": missing(why) } })
-            }
-            RecordedResult::Abandoned => json!({ "ok": null, "end": "abandoned" }),
-            RecordedResult::Unfinished => json!({ "ok": null, "end": "unfinished" }),
-        };
-        if let (Value::Object(fields), Value::Object(result)) = (&mut fields, result) {
-            fields.extend(result);
-        }
-        fields
-    }
-}
-
 /// `id@major` of a tool's `id@version`.
 fn major_id(tool: &str) -> String {
     match tool.split_once('@') {
@@ -277,39 +236,6 @@ fn major_id(tool: &str) -> String {
         }
         None => tool.to_owned(),
     }
-}
-
-impl ReplayedCall {
-    /// Whether there is a result, and all of it.
-    pub fn is_whole(&self) -> bool {
-        matches!(
-            &self.result,
-            RecordedResult::Output(_) | RecordedResult::Error { detail: Ok(_), .. }
-        )
-    }
-}
-
-impl ToolNow {
-    /// In one word, for programs.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Other(_) => "other-release",
-            Self::Missing => "missing",
-            Self::Unnamed => "unnamed",
-        }
-    }
-}
-
-/// A cassette to answer calls from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CassetteFile {
-    /// The file.
-    pub path: PathBuf,
-    /// The ledger that must have signed it.
-    pub from: CassetteSource,
-    /// Whether a call with another input is answered, too.
-    pub loose: bool,
 }
 
 /// The ledger that a cassette must come from.
@@ -323,59 +249,49 @@ pub enum CassetteSource {
     Unverified,
 }
 
-/// The callers of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServedCallers {
-    /// The user who started it.
-    Local,
-    /// Principals by name: each is answered from the calls that this installation's ledger recorded for the principal.
-    Named,
-}
-
-impl CassetteFile {
-    /// Reads it.
-    ///
-    /// Over HTTP a principal is answered from the recorded calls of this principal alone; the names are only in the
-    /// ledger. The local user is answered from a cassette of any one principal.
-    ///
-    /// # Errors
-    /// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if it has no call of
-    /// the callers; `ledger-…` if this installation's key or names are needed and missing.
-    pub fn tape(
-        &self,
-        callers: ServedCallers,
-        settings: &LedgerSettings,
-        environment: &Environment,
-    ) -> Result<Tape> {
-        let bytes = file::read(&self.path, MAX_CASSETTE_BYTES)?;
-        let own = || Ok::<_, Error>(Reader::open(&settings.directory(environment)?, None)?);
-        let key = match &self.from {
-            CassetteSource::Own => Some(own()?.verifier().clone()),
-            CassetteSource::Key(key) => Some((**key).clone()),
-            CassetteSource::Unverified => None,
-        };
-        let cassette = Cassette::read(&bytes, key.as_ref())
-            .map_err(|error| Error::of(Kind::Refused, error).in_file(&self.path))?;
-        let persons: Vec<Option<Person>> = persons(&cassette.calls);
-        let tape = match (callers, persons.as_slice()) {
-            (ServedCallers::Local, [] | [_]) => Tape::new(cassette, |_| Some(LOCAL.to_owned())),
-            _ => {
-                let names = names(&own()?, &persons)?;
-                Tape::new(cassette, |person| names.get(person?).cloned())
-            }
-        };
-        let has_own = match callers {
-            ServedCallers::Local => tape.answers(LOCAL),
-            ServedCallers::Named => tape.left() > 0,
-        };
-        if !has_own && !persons.is_empty() {
-            let path = self.path.display();
-            let message = format!("{path}: no recorded call is of a principal who is served here");
-            return Err(Error::usage(Code::CassettePrincipals, message)
-                .hint("export one principal's calls: `toolward ledger export --cassette FILE --principal NAME`"));
+/// Reads the cassette at this path, whose ledger must be `from`.
+///
+/// For principals by name (`named`, over HTTP) a principal is answered from the recorded calls of this principal alone; the
+/// names are only in the ledger. The local user is answered from a cassette of any one principal.
+///
+/// # Errors
+/// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if it has no call of
+/// the callers; `ledger-…` if this installation's key or names are needed and missing.
+pub fn tape(
+    path: &Path,
+    from: &CassetteSource,
+    named: bool,
+    settings: &LedgerSettings,
+    environment: &Environment,
+) -> Result<Tape> {
+    let bytes = file::read(path, MAX_CASSETTE_BYTES)?;
+    let own = || Ok::<_, Error>(Reader::open(&settings.directory(environment)?, None)?);
+    let key = match from {
+        CassetteSource::Own => Some(own()?.verifier().clone()),
+        CassetteSource::Key(key) => Some((**key).clone()),
+        CassetteSource::Unverified => None,
+    };
+    let cassette = Cassette::read(&bytes, key.as_ref())
+        .map_err(|error| Error::of(Kind::Refused, error).in_file(path))?;
+    let persons: Vec<Option<Person>> = persons(&cassette.calls);
+    let tape = match (named, persons.as_slice()) {
+        (false, [] | [_]) => Tape::new(cassette, |_| Some(LOCAL.to_owned())),
+        _ => {
+            let names = names(&own()?, &persons)?;
+            Tape::new(cassette, |person| names.get(person?).cloned())
         }
-        Ok(if self.loose { tape.loose() } else { tape })
+    };
+    let has_own = match named {
+        true => tape.left() > 0,
+        false => tape.answers(LOCAL),
+    };
+    if !has_own && !persons.is_empty() {
+        let path = path.display();
+        let message = format!("{path}: no recorded call is of a principal who is served here");
+        return Err(Error::usage(Code::CassettePrincipals, message)
+            .hint("export one principal's calls: `toolward ledger export --cassette FILE --principal NAME`"));
     }
+    Ok(tape)
 }
 
 /// The persons of the calls, each once.

@@ -9,8 +9,8 @@ use toolward_support::fields::{
     Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml,
 };
 
-use crate::error::{Code, Error, Result};
 use crate::lasting_changes::{appended, inserted, replaced};
+use crate::{Code, Error, Result};
 
 /// A table that only the configuration may have.
 pub(crate) struct SettingsTable {

@@ -17,10 +17,9 @@ use toolward_signing::key::PublicKey;
 use toolward_signing::trust::TrustStore;
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Kind, Result};
 use crate::ledger::LedgerSettings;
 use crate::registries::Registries;
+use crate::{Code, Environment, Error, Kind, Result};
 
 use publishers::{Publishers, TrustedPublishers};
 
@@ -32,13 +31,13 @@ pub use context::TrustContext;
 /// ```no_run
 /// use toolward_operator::installed::StoreLocation;
 /// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let trust = Trust::new(vec!["acme.pub.pem".into()], None);
 /// let path = "notes.toolbundle".as_ref();
 /// let store = StoreLocation::default();
-/// let content = trust.content(path, &store, &Environment::of_process(), &Silent)?;
+/// let content = trust.content(path, &store, &Environment::of_process())?;
 /// assert!(content.tool("notes.append").is_some());
 /// # Ok(())
 /// # }
@@ -161,21 +160,17 @@ impl Trust {
     ///
     /// # Errors
     /// `nobody-trusted`; if the configuration or a record can't be read.
-    pub fn context(&self, environment: &Environment, report: &dyn Report) -> Result<TrustContext> {
+    pub fn context(&self, environment: &Environment) -> Result<TrustContext> {
         let trusted = self.trusted(environment)?;
         if self.keys.is_empty() && self.file(environment)?.is_none() && trusted.is_empty() {
             return Err(none_trusted(environment));
         }
-        self.context_of(&trusted, environment, report)
+        self.context_of(&trusted, environment)
     }
 
     /// [`Trust::context`], for commands that need no trusted publisher.
-    pub fn context_or_empty(
-        &self,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<TrustContext> {
-        self.context_of(&self.trusted(environment)?, environment, report)
+    pub fn context_or_empty(&self, environment: &Environment) -> Result<TrustContext> {
+        self.context_of(&self.trusted(environment)?, environment)
     }
 
     /// [`Trust::context_or_empty`], with publishers that were read before.
@@ -183,7 +178,6 @@ impl Trust {
         &self,
         trusted: &TrustedPublishers,
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<TrustContext> {
         let settings = self.setting(environment, ConfigFile::trust_settings)?;
         let mut revocations = settings.denied.clone();
@@ -201,7 +195,7 @@ impl Trust {
             }
         }
         for warning in store.warnings().into_iter().chain(settings.warnings()) {
-            report.warning(&warning.to_string());
+            environment.report.warning(&warning.to_string());
         }
         Ok(TrustContext {
             store,
@@ -209,6 +203,7 @@ impl Trust {
             revocations,
             channels: trusted.channels(),
             now: SystemTime::now(),
+            environment: environment.clone(),
         })
     }
 

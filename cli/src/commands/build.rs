@@ -6,7 +6,6 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use tokio::runtime::Runtime;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildOptions, BuildProgress, BuildTools, Built, Plan};
 use toolward_bundle::{codes, files, text};
@@ -61,49 +60,49 @@ pub(crate) struct Arguments {
 }
 
 /// Where the tools of other languages come from.
-pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> BuildTools {
-    let own = || Some(environment.data_directory.as_ref()?.join("toolchain"));
+pub(crate) fn tools(named: Option<&PathBuf>, context: &Context) -> BuildTools {
+    let own = || Some(context.data_directory.as_ref()?.join("toolchain"));
     let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));
     BuildTools {
         directory: named
-            .or_else(|| environment.toolchain_directory.clone())
+            .or_else(|| context.toolchain_directory.clone())
             .or_else(own),
         path: search_path(),
-        home: environment.home.clone(),
-        rust: environment.rust.clone(),
+        home: context.home.clone(),
+        rust: context.rust.clone(),
     }
 }
 
 /// The guest toolchain's Cargo.
-pub(crate) fn guest_cargo(named: Option<&OsString>, environment: &Environment) -> OsString {
-    let cargo = named.or(environment.guest_cargo.as_ref()).cloned();
+pub(crate) fn guest_cargo(named: Option<&OsString>, context: &Context) -> OsString {
+    let cargo = named.or(context.guest_cargo.as_ref()).cloned();
     cargo.unwrap_or_else(|| OsString::from("cargo"))
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let options = BuildOptions {
-        cargo: guest_cargo(arguments.guest_cargo.as_ref(), environment),
+        cargo: guest_cargo(arguments.guest_cargo.as_ref(), context),
         locked: arguments.locked,
         offline: arguments.offline,
         confine: !arguments.no_confine,
-        tools: tools(arguments.toolchain.as_ref(), environment),
+        tools: tools(arguments.toolchain.as_ref(), context),
     };
     let directory = &arguments.directory;
     let plan = Plan::read(directory).map_err(failed)?;
     let confined = options.confine && build::can_confine();
-    confirm(&plan, arguments.allow_build, confined, environment, output)?;
+    confirm(&plan, arguments.allow_build, confined, context)?;
     let mut log = Vec::new();
     let mut progress = |progress: BuildProgress<'_>| match progress {
         BuildProgress::Unconfined => {
-            output.note("note: this kernel can't confine builds: the tools reach all that you do");
+            context.note("note: this kernel can't confine builds: the tools reach all that you do");
         }
         BuildProgress::Started { from, number, of } => {
-            output.note(format!("building {from} ({number} of {of})"));
+            context.note(format!("building {from} ({number} of {of})"));
         }
         BuildProgress::Line(line) => {
             let line = text::visible(line, 2000);
-            output.note(format!("  {line}"));
-            if output.json() && log.len() < MAX_LOG_LINES {
+            context.note(format!("  {line}"));
+            if context.json() && log.len() < MAX_LOG_LINES {
                 log.push(line);
             }
         }
@@ -111,22 +110,22 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     };
     let built = build::build(&plan, &options, &mut progress).map_err(|error| {
         let mut failure = failed(error);
-        if output.json() {
+        if context.json() {
             failure.details.insert("log".to_owned(), json!(log));
         }
         failure
     })?;
-    served(directory, environment, output)?;
-    report(&built, directory, confined, output)
+    served(directory, context)?;
+    report(&built, directory, confined, context)
 }
 
 /// Fails where a component does not serve a tool that its driver implements.
-fn served(directory: &Path, environment: &Environment, output: &Output) -> Result {
-    let missing = match missing_tools(directory, environment, output) {
+fn served(directory: &Path, context: &Context) -> Result {
+    let missing = match missing_tools(directory, context) {
         Ok(missing) => missing,
         Err(failure) => {
             let (message, code) = (failure.message, failure.code);
-            output.note(format!(
+            context.note(format!(
                 "the components were not asked which tools they serve: {message} ({code})"
             ));
             return Ok(());
@@ -143,7 +142,7 @@ fn served(directory: &Path, environment: &Environment, output: &Output) -> Resul
 }
 
 /// Says what was built.
-fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output) -> Result {
+fn report(built: &[Built], directory: &Path, confined: bool, context: &Context) -> Result {
     let (mut values, mut lines) = (Vec::new(), Vec::new());
     for one in built {
         let (entry, surface) = (&one.entry, &one.surface);
@@ -168,32 +167,26 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
     let compilers = toolward_author::compilers(built);
     let compiler = (!compilers.is_empty()).then_some(&compilers);
     if let Some(compiler) = compiler {
-        output.note(format!("compiled by {compiler}"));
+        context.note(format!("compiled by {compiler}"));
     }
     let value = json!({
         "ok": true, "confined": confined, "built": values, "compiler": compiler,
     });
-    output.result(&value, lines.join("\n"))
+    context.result(&value, lines.join("\n"))
 }
 
 /// Asks for the consent to build a directory, unless it was given before or a flag (`allowed`) gives it, and remembers
 /// it: a build starts programs on its sources, which may come from others.
-fn confirm(
-    plan: &Plan,
-    allowed: bool,
-    confined: bool,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result {
+fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Result {
     let programs = plan.programs();
     // Whoever let it run with all rights has also let it run with few.
     let is_known =
-        |confined| consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file());
+        |confined| consent_mark(plan, confined, context).is_some_and(|mark| mark.is_file());
     if programs.is_empty() || is_known(false) || is_known(confined) {
         return Ok(());
     }
     if allowed {
-        remember_consent(plan, confined, environment);
+        remember_consent(plan, confined, context);
         return Ok(());
     }
     let place = visible_line(&plan.directory().display().to_string(), 1000);
@@ -206,19 +199,19 @@ fn confirm(
         false => "They run with your rights, and can read what you can read.",
     };
     // Output for a program has no notes, so that a person would be asked about nothing.
-    if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", output) {
+    if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", context) {
         let message = format!("{starts}: not confirmed");
         let failure = Failure::denied(Code::BuildUnconfirmed, message);
         return Err(failure.hint("if you trust its sources: --allow-build"));
     }
-    remember_consent(plan, confined, environment);
+    remember_consent(plan, confined, context);
     Ok(())
 }
 
 /// Remembers that these programs may build this directory, only confined or in any case.
 /// Where it can't, the next build asks again.
-pub(crate) fn remember_consent(plan: &Plan, confined: bool, environment: &Environment) {
-    let Some(mark) = consent_mark(plan, confined, environment) else {
+pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
+    let Some(mark) = consent_mark(plan, confined, context) else {
         return;
     };
     let Some(folder) = mark.parent() else { return };
@@ -230,7 +223,7 @@ pub(crate) fn remember_consent(plan: &Plan, confined: bool, environment: &Enviro
 
 /// The file whose presence means that the directory may be built: this directory, not
 /// another that takes its place, and by these programs.
-fn consent_mark(plan: &Plan, confined: bool, environment: &Environment) -> Option<PathBuf> {
+fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBuf> {
     let directory = plan.directory();
     let found: Metadata = directory.metadata().ok()?;
     let (device, inode, programs) = (found.dev(), found.ino(), plan.programs().join(","));
@@ -241,56 +234,39 @@ fn consent_mark(plan: &Plan, confined: bool, environment: &Environment) -> Optio
     }
     key.push(0);
     key.extend_from_slice(directory.as_os_str().as_bytes());
-    let state = environment.state_directory.as_ref()?;
+    let state = context.state_directory.as_ref()?;
     Some(state.join("builds").join(Digest::of(&key).to_string()))
 }
 
-/// The questions, and a host without grants that passes them on.
-pub(super) struct Probe {
-    probe: ToolProbe,
-    host: Host,
-}
-
-impl Probe {
-    /// The questions to these components, if there are any.
-    pub(super) fn of(
-        content: &Content,
-        cache: &CompileCache,
-        broker: &Broker,
-    ) -> Result<Option<Self>> {
-        let Some(probe) = ToolProbe::of(content) else {
-            return Ok(None);
-        };
+/// The questions to these components, if there are any, and a host without grants that passes them on.
+pub(super) fn probe(
+    content: &Content,
+    cache: &CompileCache,
+    broker: &Broker,
+) -> Result<Option<(ToolProbe, Host)>> {
+    let probe = ToolProbe::of(content).map(|probe| {
         let host = cache.host(probe.host(), broker)?;
-        Ok(Some(Self { probe, host }))
-    }
-
-    /// Asks.
-    pub(super) fn ask(&self, runtime: &Runtime) -> Vec<MissingTool> {
-        runtime.block_on(self.probe.ask(&self.host))
-    }
+        Ok::<_, Failure>((probe, host))
+    });
+    probe.transpose()
 }
 
 /// Asks the components of a directory under work, in this process, which is confined from then on. A bundle whose
 /// documents have errors is not asked: `check` lists them.
-fn missing_tools(
-    directory: &Path,
-    environment: &Environment,
-    output: &Output,
-) -> Result<Vec<MissingTool>> {
+fn missing_tools(directory: &Path, context: &Context) -> Result<Vec<MissingTool>> {
     let Ok(content) = Content::from_dev(directory) else {
         return Ok(Vec::new());
     };
     let cache = CompileCache::default();
-    let broker = cache.broker(&helper::compiler()?, environment, output)?;
-    let Some(probe) = Probe::of(&content, &cache, &broker)? else {
+    let broker = cache.broker(&helper::compiler()?, context)?;
+    let Some((probe, host)) = probe(&content, &cache, &broker)? else {
         return Ok(Vec::new());
     };
     broker.start()?;
-    let confinement = probe.host.requirements().confinement();
-    processes::confine(confinement, &broker, &Trust::default(), environment, output)?;
+    let confinement = host.requirements().confinement();
+    processes::confine(confinement, &broker, &Trust::default(), context)?;
     let runtime = runtime()?;
-    let missing = probe.ask(&runtime);
+    let missing = runtime.block_on(probe.ask(&host));
     runtime.shutdown_background();
     Ok(missing)
 }

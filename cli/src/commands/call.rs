@@ -17,7 +17,6 @@ use toolward_host::{
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
-use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed;
 use toolward_operator::policy_review::InternalAddress;
 use toolward_operator::recorder::StartedRecorder;
@@ -27,8 +26,7 @@ use super::{reply, show};
 use crate::approve::Terminal;
 use crate::helper::{self, Programs, RecorderLog};
 use crate::prelude::*;
-use crate::progress::{Bar, SHOW_DELAY};
-use request::Early;
+use crate::progress::SHOW_DELAY;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -106,28 +104,23 @@ enum Format {
 }
 
 impl Arguments {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         if let Some(stray) = self.stray.first() {
             return Err(request::not_a_flag(&self.tool, stray));
         }
         let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
         // It starts up while bundles are read.
-        let started = helper::start_recorder(means, trust, environment, RecorderLog::none())?;
-        let contents = source.contents(environment, output)?;
-        let early = Early {
-            arguments: self,
-            contents: &contents,
-            environment,
-            output,
-        };
-        if let Some(failure) = source.withheld(&self.tool, &contents, environment, output)? {
+        let started = helper::start_recorder(means, trust, context, RecorderLog::none())?;
+        let contents = source.contents(context)?;
+        if let Some(failure) = source.withheld(&self.tool, &contents, context)? {
             let code = match installed::reason(&failure) {
                 WithheldReason::Held => ErrorCode::HELD,
                 _ => ErrorCode::WITHDRAWN,
             };
-            return Err(early.ends(started, code, ErrorClass::PolicyBlocked, failure));
+            let refused = (code, ErrorClass::PolicyBlocked);
+            return Err(self.ends(&contents, started, refused, failure, context));
         }
-        let mut granted = Granted::read(trust, &means.policies, environment)?;
+        let mut granted = Granted::read(trust, &means.policies, context)?;
         if !self.grant.is_empty() {
             let here = std::env::current_dir();
             let here = here.map_err(|error| Failure::unreadable(".".as_ref(), error))?;
@@ -135,48 +128,47 @@ impl Arguments {
         }
         if self.lacks_input(&contents) {
             let policies = &means.policies;
-            let about = show::about(&self.tool, &contents, source, policies, environment)?;
-            output.note(about.unwrap_or_default());
+            let about = show::about(&self.tool, &contents, source, policies, context)?;
+            context.note(about.unwrap_or_default());
         }
         #[cfg_attr(
             not(feature = "adapters"),
             expect(unused_variables, reason = "for records")
         )]
-        let (request, input) = match self.request(&contents, output) {
+        let (request, input) = match self.request(&contents, context) {
             Ok(request) => request,
             Err(failure) => {
-                let (code, class) = (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments);
-                return Err(early.ends(started, code, class, failure));
+                let invalid = (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments);
+                return Err(self.ends(&contents, started, invalid, failure, context));
             }
         };
-        let confinement = self.confine.recorded(trust, environment)?;
-        let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
+        let confinement = self.confine.recorded(trust, context)?;
+        let begin =
+            |started: StartedRecorder| started.begin(&contents, Some(&granted), confinement);
         let recorder = started.map(begin).transpose()?;
         // What is refused above leaves its row behind, and no cache.
-        let broker = self
-            .cache
-            .broker(&helper::compiler()?, environment, output)?;
+        let broker = self.cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
-        let programs = Programs::start(&granted, environment, output)?;
-        let bar = Arc::new(Bar::new(format!("calling {}", self.tool), output.tells()));
+        let programs = Programs::start(&granted, context)?;
+        let bar = Arc::new(Bar::new(format!("calling {}", self.tool), context.tells()));
         let buckets = opens_buckets(&contents, &granted.policy);
-        let builder = means.host(contents, &granted, trust, environment, buckets)?;
+        let builder = means.host(contents, &granted, trust, context, buckets)?;
         let terminal = Terminal::new(&bar);
         #[cfg(feature = "adapters")]
         let records = Recorder::new();
         #[cfg(feature = "adapters")]
         let terminal = records.approver(terminal);
         let builder = builder.approver(terminal);
-        let builder = source.store.protect(builder, environment);
+        let builder = source.store.protect(builder, context);
         let builder = programs.attach(builder);
         let mut builder = helper::recorded(builder, recorder.as_ref(), &granted);
         if self.id.is_some() {
-            builder = builder.shared_state(&means.shared_state(environment, None));
+            builder = builder.shared_state(&means.shared_state(context, None));
         }
         let host = self.cache.host(builder, &broker)?;
-        let confinement = means.kept(&host, &granted, environment)?;
-        (self.confine).apply(confinement, &broker, trust, environment, output)?;
-        self.warn_of_cost(&host, output);
+        let confinement = means.kept(&host, &granted, context)?;
+        (self.confine).apply(confinement, &broker, trust, context)?;
+        self.warn_of_cost(&host, context);
         let request = request.answerable(Terminal::answerable());
         let request = request.observer(Arc::new(Watch {
             bar: Arc::clone(&bar),
@@ -201,8 +193,8 @@ impl Arguments {
         runtime.shutdown_background();
         // The host has it, too, for its questions.
         bar.clear();
-        helper::warn_if_not_kept(&broker, output);
-        helper::close_recorder(recorder.as_ref(), output);
+        helper::warn_if_not_kept(&broker, context);
+        helper::close_recorder(recorder.as_ref(), context);
         let tool = host.tool(&self.tool);
         #[cfg(feature = "adapters")]
         if let Some(format) = self.format {
@@ -222,13 +214,13 @@ impl Arguments {
                     amplifier_result(&reply, outputs)
                 }
             };
-            return reply::formatted(&reply, &form, self.verbose, output);
+            return reply::formatted(&reply, &form, self.verbose, context);
         }
-        show(&reply, tool, self, &granted, output)
+        show(&reply, tool, self, &granted, context)
     }
 
     /// Warns of an expensive call, if no person is asked about it.
-    fn warn_of_cost(&self, host: &Host, output: &Output) {
+    fn warn_of_cost(&self, host: &Host, context: &Context) {
         let Some(tool) = host.tool(&self.tool) else {
             return;
         };
@@ -241,7 +233,7 @@ impl Arguments {
         {
             let (tool, driver) = (visible_line(&self.tool, 200), visible_line(&first.id, 200));
             let cost = &first.cost;
-            output.warning(format!(
+            context.warning(format!(
                 "a call of {tool} by {driver} is expensive, as its publisher says ({cost})"
             ));
         }
@@ -254,16 +246,15 @@ fn show(
     tool: Option<&ToolFacts>,
     arguments: &Arguments,
     granted: &Granted,
-    output: &mut Output,
+    context: &Context,
 ) -> Result<Exit> {
-    reply::show(reply, arguments.verbose, output).map_err(|failure| {
+    reply::show(reply, arguments.verbose, context).map_err(|failure| {
         let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
         let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
         match tool.and_then(|tool| tool.lines_to_add(reply)) {
             Some(lines) => {
                 let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
-                let failure = failure.lines_for(&granted.place, lines);
-                failure.or_only(narrower.unwrap_or_default())
+                failure.lines_for(&granted.place, lines, narrower)
             }
             None => failure,
         }

@@ -6,8 +6,7 @@ use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with
 use toolward_support::fields::nearest;
 use toolward_support::report::Code as Row;
 
-use crate::codes::rows;
-use crate::failure::packed;
+use crate::failure::rows;
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
@@ -29,19 +28,19 @@ pub(crate) struct Arguments {
     explain: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
     if let Some(code) = &arguments.explain {
-        return explain(code, output).map(|()| Exit::Fine);
+        return explain(code, context).map(|()| Exit::Fine);
     }
     let report = match &arguments.against {
         Some(old) => against(&arguments.path, old)?,
         None => check_with(&arguments.path, &options(None)),
     };
     for diagnostic in &report.diagnostics {
-        output.diagnostic(diagnostic)?;
+        context.diagnostic(diagnostic)?;
     }
     let (errors, warnings) = (report.errors(), report.warnings());
-    output.note(format!(
+    context.note(format!(
         "{}: {} checked, {}, {}",
         arguments.path.display(),
         counted(report.documents, "document"),
@@ -83,7 +82,7 @@ fn row(code: &str) -> Option<&'static Row> {
     rows().find(|row| row.code == code && !row.meaning.is_empty())
 }
 
-fn explain(code: &str, output: &mut Output) -> Result {
+fn explain(code: &str, context: &Context) -> Result {
     let Some(row) = row(code) else {
         let hint = match nearest(code, rows().map(|row| row.code)) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -94,8 +93,8 @@ fn explain(code: &str, output: &mut Output) -> Result {
         let message = format!("no explanation has the code {code}");
         return Err(Failure::usage(Code::NotExplained, message).hint(hint));
     };
-    if output.json() {
-        return output.value(&json!({
+    if context.json() {
+        return context.value(&json!({
             "ok": true,
             "code": row.code,
             "severity": row.severity,
@@ -108,7 +107,7 @@ fn explain(code: &str, output: &mut Output) -> Result {
         "" => String::new(),
         advice => format!("\n\n{advice}"),
     };
-    output.line(format_args!(
+    context.line(format_args!(
         "{}[{}]: {meaning}{advice}",
         row.severity, row.code
     ))
@@ -117,7 +116,7 @@ fn explain(code: &str, output: &mut Output) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codes::TABLES;
+    use crate::failure::TABLES;
 
     /// The codes in the first column of a page's tables.
     fn listed(page: &str) -> Vec<String> {

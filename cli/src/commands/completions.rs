@@ -7,7 +7,6 @@ use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 use toolward_operator::names;
 
-use crate::output::{raw, unwritable};
 use crate::prelude::*;
 
 /// The commands whose first argument is an id or a name that only the installation knows.
@@ -109,13 +108,13 @@ pub(crate) struct Names {
 
 impl Names {
     /// Writes one name a line. Errors are not reported: the person who completes a word sees the names that could be read.
-    pub(crate) fn run(&self, environment: &Environment) -> Result {
-        let store = &self.store;
+    pub(crate) fn run(&self, context: &Context) -> Result {
+        let installed = |which| names::installed(&self.store, which, context);
         let names = match self.kind {
-            Completed::Tools => names::tools(store, environment),
-            Completed::Bundles => names::bundles(store, environment),
-            Completed::Installed => names::installed(store, environment),
-            Completed::Publishers => names::publishers(&self.trust, environment),
+            Completed::Tools => installed((true, false)),
+            Completed::Bundles => installed((false, true)),
+            Completed::Installed => installed((true, true)),
+            Completed::Publishers => names::publishers(&self.trust, context),
         };
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
         raw(lines.as_bytes())
@@ -170,39 +169,7 @@ fn switches(command: &Command) -> BTreeSet<String> {
 }
 
 /// If the line names a store or a configuration, the names are read there.
-const BASH: &str = r#"
-_toolward_names() {
-    local cur="$2" word line path="" kind="" value="" place=()
-    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-        case "$word" in
-            =) value="${value:-=}" ;;
-            SWITCHES) value="" ;;
-            --store-dir=* | --config=*) place+=("$word") value="" ;;
-            -*=*) value="" ;;
-            -*) value="$word" ;;
-            *)
-                case "$value" in
-                    "") path+=" $word" ;;
-                    --store-dir | --config) place+=("$value" "${word/#\~\//$HOME/}") ;;
-                esac
-                value=""
-                ;;
-        esac
-    done
-    case "$path" in
-CASES
-    esac
-    if [[ -z "$kind" || -n "$value" || "$cur" == [-=]* ]]; then
-        _toolward "$@"
-        return
-    fi
-    COMPREPLY=()
-    while IFS= read -r line; do
-        [[ "$line" == "$cur"* ]] && COMPREPLY+=("$line")
-    done < <(command toolward internal-names "$kind" "${place[@]}" 2>/dev/null </dev/null)
-}
-complete -F _toolward_names -o bashdefault -o default toolward
-"#;
+const BASH: &str = include_str!("completions/names.bash");
 
 /// For fish: a line for each command whose argument is a name, behind the generated ones.
 fn fish_names() -> String {
@@ -261,19 +228,14 @@ fn zsh_names(script: &str) -> String {
 
 const ZSH_LAST: &str = "if [ \"$funcstack[1]\" = \"_toolward\" ]; then";
 
-const ZSH: &str = r#"_toolward_names() {
-    local -a names
-    names=("${(@f)$(command toolward internal-names "$1" 2>/dev/null </dev/null)}")
-    compadd -a names
-}
-"#;
+const ZSH: &str = include_str!("completions/names.zsh");
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::arguments::Cli;
+    use crate::commands::Cli;
 
     #[test]
     fn each_completed_command_takes_an_argument() {

@@ -5,7 +5,6 @@ use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
 use super::mcp::McpClient;
 use crate::helper;
 use crate::prelude::*;
-use crate::wrap::wrapped;
 
 /// What clients call the server of the demo.
 const SERVER: &str = "toolward-demo";
@@ -25,41 +24,40 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         match self.remove {
-            true => remove(environment, output).map(|()| Exit::Fine),
-            false => make(self, environment, output),
+            true => remove(context).map(|()| Exit::Fine),
+            false => make(self, context),
         }
     }
 }
 
-fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
-    let demo = Demo::make(environment, &helper::compiler()?, output)?;
+fn make(arguments: &Arguments, context: &Context) -> Result<Exit> {
+    let demo = Demo::make(context, &helper::compiler()?)?;
     let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
     let directory = demo.directory().display();
-    output.note(format!(
+    context.note(format!(
         "Made a publisher, whose private key signed two bundles and was deleted, in\n  {directory}\ntrusted it \
          until {}, and granted what the bundles declare:\n",
         demo.expires
     ));
-    output.note(indented(demo.policy_lines.trim()));
-    let thief = demo.thief(output)?;
+    context.note(indented(demo.policy_lines.trim()));
+    let thief = demo.thief()?;
     arguments.confine.apply(
-        thief.confinement(),
+        thief.confinement.clone(),
         &demo.broker,
         &demo.operator.source.trust,
-        environment,
-        output,
+        context,
     )?;
-    output.note(
+    context.note(
         "\nThe tool demo.thief may read the folder /inbox and ask the host weather.example.\nIt tries to:\n",
     );
     let runtime = runtime()?;
     let mut tried = Vec::new();
-    for attempt in thief.attempts() {
+    for attempt in &thief.attempts {
         let outcome = runtime.block_on(thief.run(attempt))?;
-        if !output.json() {
-            output.line(shown(attempt, &outcome))?;
+        if !context.json() {
+            context.line(shown(attempt, &outcome))?;
         }
         tried.push((attempt, outcome));
     }
@@ -67,7 +65,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
     let stopped = tried
         .iter()
         .all(|(_, outcome)| outcome.stopped_by.is_some());
-    if output.json() {
+    if context.json() {
         let attempts = tried.iter();
         let attempts = attempts.map(|(attempt, outcome)| {
             json!({
@@ -78,7 +76,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
                 "milliseconds": outcome.milliseconds,
             })
         });
-        output.value(&json!({
+        context.value(&json!({
             "ok": stopped,
             "directory": demo.directory().display().to_string(),
             "expires": demo.expires.to_string(),
@@ -87,13 +85,13 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
             "block": block,
         }))?;
     } else {
-        output.note(
+        context.note(
             "\nTo give an agent demo.words, demo.note (which asks you each time) and the thief,\nput this \
              block into",
         );
-        output.note(format!("  {place}\n"));
-        output.line(block)?;
-        output.note("\nTo remove all of it: toolward demo --remove");
+        context.note(format!("  {place}\n"));
+        context.line(block)?;
+        context.note("\nTo remove all of it: toolward demo --remove");
     }
     Ok(if stopped { Exit::Fine } else { Exit::Failed })
 }
@@ -120,27 +118,27 @@ fn indented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn remove(environment: &Environment, output: &mut Output) -> Result {
-    let Some(removed) = demo::remove(environment)? else {
-        return output.result(&json!({"ok": true, "state": "absent"}), "there is no demo");
+fn remove(context: &Context) -> Result {
+    let Some(removed) = demo::remove(context)? else {
+        return context.result(&json!({"ok": true, "state": "absent"}), "there is no demo");
     };
     let directory = removed.directory.display();
     for name in &removed.kept {
-        output.warning(format!(
+        context.warning(format!(
             "{directory}: {name} stays: the demo did not make it"
         ));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let files = McpClient::files(environment.home.as_deref(), &project);
+    let files = McpClient::files(context.home.as_deref(), &project);
     let clients = demo::mentioning(&removed.directory, &files);
     for file in &clients {
-        output.warning(format!(
+        context.warning(format!(
             "{} still has the demo's entry, `{SERVER}`: remove it there",
             file.display()
         ));
     }
     let clients = clients.iter().map(|file| file.display().to_string());
-    output.result(
+    context.result(
         &json!({
             "ok": true,
             "state": "removed",

@@ -12,7 +12,7 @@ use toolward_operator::doctor::{self, Check, CheckState};
 use super::build::{guest_cargo, tools};
 use crate::helper::Programs;
 use crate::prelude::*;
-use crate::wrap::{wrapped, wrapped_around_code};
+use crate::wrap::wrapped_around_code;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -77,62 +77,53 @@ fn languages(word: &str) -> std::result::Result<Vec<BuildKind>, String> {
 type LanguageTools = (BuildKind, std::result::Result<String, BuildError>);
 
 impl Arguments {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let failed = match self.language.is_empty() {
-            true => self.check(environment, output)?,
-            false => self.check_languages(environment, output)?,
+            true => self.check(context)?,
+            false => self.check_languages(context)?,
         };
         Ok(if failed { Exit::Failed } else { Exit::Fine })
     }
 
     /// Whether a check fails.
-    fn check(&self, environment: &Environment, output: &mut Output) -> Result<bool> {
+    fn check(&self, context: &Context) -> Result<bool> {
         let (policies, config) = (&self.policies, self.config.as_deref());
         let trust = Trust::of_config(self.config.clone());
-        let mut checks = vec![
-            Check::new("version", CheckState::Ok, version()),
-            doctor::engine(),
-            doctor::memory_reset(),
-            doctor::confinement(),
-            doctor::system_calls(&trust, environment),
-            doctor::cache(environment),
-            doctor::configuration(config, environment),
-            doctor::publishers(&trust, environment),
-            doctor::ledger(&trust, environment),
-        ];
-        let found = self.language_tools(environment).into_iter();
-        checks.extend(found.map(|one| self.language_check(one, environment)));
-        checks.extend(doctor::installed(&self.store, &trust, environment, output));
-        checks.extend(doctor::lasting_changes(environment));
-        checks.extend(doctor::policy(&trust, policies, environment));
-        checks.extend(Programs::checks(&trust, policies, environment)?);
+        let mut checks = vec![Check::new(CheckState::Ok, version()).named("version")];
+        checks.extend(doctor::machine(&trust, config, context));
+        let found = self.language_tools(context).into_iter();
+        checks.extend(found.map(|one| self.language_check(one, context)));
+        checks.extend(doctor::installed(&self.store, &trust, context));
+        checks.extend(doctor::lasting_changes(context));
+        checks.extend(doctor::policy(&trust, policies, context));
+        checks.extend(Programs::checks(&trust, policies, context)?);
         let source = BundleSource {
             trust,
             store: self.store.clone(),
             ..BundleSource::default()
         };
-        checks.extend(doctor::unused_rules(&source, policies, environment));
+        checks.extend(doctor::unused_rules(&source, policies, context));
         let failed = checks.iter().any(|check| check.state == CheckState::Error);
-        if output.json() {
-            output.value(&json!({ "ok": !failed, "checks": checks }))?;
+        if context.json() {
+            context.value(&json!({ "ok": !failed, "checks": checks }))?;
             return Ok(failed);
         }
         for check in &checks {
-            output.line(shown(check, output))?;
+            context.line(shown(check, context))?;
         }
         Ok(failed)
     }
 
     /// Whether a language's tools are missing.
-    fn check_languages(&self, environment: &Environment, output: &mut Output) -> Result<bool> {
-        let found = self.language_tools(environment);
+    fn check_languages(&self, context: &Context) -> Result<bool> {
+        let found = self.language_tools(context);
         let failed = found.iter().any(|(_, tools)| tools.is_err());
-        if output.json() {
+        if context.json() {
             let languages: Vec<Value> = found.iter().map(language_json).collect();
-            let directory = tools(self.toolchain.as_ref(), environment).directory;
+            let directory = tools(self.toolchain.as_ref(), context).directory;
             let directory = directory.map(|directory| directory.display().to_string());
             let value = json!({ "ok": !failed, "directory": directory, "languages": languages });
-            output.value(&value)?;
+            context.value(&value)?;
             return Ok(failed);
         }
         for (kind, tools) in &found {
@@ -141,22 +132,22 @@ impl Arguments {
                 Err(error) => ("missing", error.to_string()),
             };
             let text = visible_line(&text, 1000);
-            output.line(format!("{state}  {:<6}  {text}", kind.word()))?;
+            context.line(format!("{state}  {:<6}  {text}", kind.word()))?;
             if let Some(hint) = tools.as_ref().err().and_then(BuildError::hint) {
-                output.line(format!("         hint: {}", visible_line(&hint, 1000)))?;
+                context.line(format!("         hint: {}", visible_line(&hint, 1000)))?;
             }
         }
         Ok(failed)
     }
 
     /// The tools of these languages, or of all if none is named.
-    fn language_tools(&self, environment: &Environment) -> Vec<LanguageTools> {
+    fn language_tools(&self, context: &Context) -> Vec<LanguageTools> {
         let options = BuildOptions {
-            cargo: guest_cargo(self.guest_cargo.as_ref(), environment),
+            cargo: guest_cargo(self.guest_cargo.as_ref(), context),
             locked: false,
             offline: true,
             confine: true,
-            tools: tools(self.toolchain.as_ref(), environment),
+            tools: tools(self.toolchain.as_ref(), context),
         };
         let mut asked: Vec<BuildKind> = Language::all().map(|one| one.kind).collect();
         asked.dedup();
@@ -166,17 +157,17 @@ impl Arguments {
     }
 
     /// Only authors build, and in few languages, so that a missing one is a note.
-    fn language_check(&self, (kind, tools): LanguageTools, environment: &Environment) -> Check {
+    fn language_check(&self, (kind, tools): LanguageTools, context: &Context) -> Check {
         let name = match kind {
             BuildKind::Rust => "guest-toolchain",
             BuildKind::Js => "javascript",
             other => other.word(),
         };
         let error = match tools {
-            Ok(tools) => return Check::new(name, CheckState::Ok, tools),
+            Ok(tools) => return Check::new(CheckState::Ok, tools).named(name),
             Err(error) => error,
         };
-        let cargo = guest_cargo(self.guest_cargo.as_ref(), environment);
+        let cargo = guest_cargo(self.guest_cargo.as_ref(), context);
         let message = match kind {
             BuildKind::Rust => format!(
                 "{} makes no components, so that `build` won't work: {error}",
@@ -184,7 +175,8 @@ impl Arguments {
             ),
             _ => error.to_string(),
         };
-        Check::new(name, CheckState::Note, message).maybe_hint(error.hint())
+        let check = Check::new(CheckState::Note, message).named(name);
+        check.maybe_hint(error.hint())
     }
 }
 
@@ -200,12 +192,12 @@ fn language_json((kind, tools): &LanguageTools) -> Value {
 }
 
 /// A check as lines for people. What continues on another line stands below its beginning.
-fn shown(check: &Check, output: &Output) -> String {
+fn shown(check: &Check, context: &Context) -> String {
     let state = match check.state {
         CheckState::Ok => "ok     ".to_owned(),
-        CheckState::Note => output.label("note   ", Severity::Note),
-        CheckState::Warning => output.label("warning", Severity::Warning),
-        CheckState::Error => output.label("ERROR  ", Severity::Error),
+        CheckState::Note => context.label("note   ", Severity::Note),
+        CheckState::Warning => context.label("warning", Severity::Warning),
+        CheckState::Error => context.label("ERROR  ", Severity::Error),
     };
     let message = visible_line(&check.message, 1000);
     let message = wrapped(&message, &format!("\n{:26}", ""));

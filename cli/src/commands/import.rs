@@ -10,7 +10,6 @@ use toolward_bundle::component::Surface;
 use super::inspect::read_component;
 use super::new::places;
 use crate::helper::own_program;
-use crate::output::quoted;
 use crate::prelude::*;
 
 /// How many functions of which no tool was made are named.
@@ -78,34 +77,34 @@ pub(crate) struct DeclaredFlags {
 }
 
 impl Command {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         match self {
             Self::Component { file, declared } => {
-                let options = declared.options(file, environment)?;
+                let options = declared.options(file, context)?;
                 let imported = import::component(&read_component(file)?, &options);
-                declared.write(file, imported, output)
+                declared.write(file, imported, context)
             }
             Self::Amplifier { path, declared } => {
                 let file = &only_component(path)?;
-                let options = declared.options(file, environment)?;
+                let options = declared.options(file, context)?;
                 let wasm = read_component(file)?;
                 let imported = import::amplifier(&wasm, &spec(file, &wasm)?, &options);
-                declared.write(file, imported, output)
+                declared.write(file, imported, context)
             }
-            Self::Aml(arguments) => arguments.run(environment, output),
-            Self::Runloop(arguments) => arguments.run(environment, output),
+            Self::Aml(arguments) => arguments.run(context),
+            Self::Runloop(arguments) => arguments.run(context),
         }
     }
 }
 
 impl DeclaredFlags {
-    fn options(&self, file: &Path, environment: &Environment) -> Result<ImportOptions> {
+    fn options(&self, file: &Path, context: &Context) -> Result<ImportOptions> {
         let name = file.file_name().unwrap_or_default();
         Ok(ImportOptions {
             bundle: NewBundle {
                 id: self.id.clone(),
                 publisher: self.publisher.clone(),
-                created: environment.created()?,
+                created: context.created()?,
             },
             workspaces: self.workspace.clone(),
             network: self.network.clone(),
@@ -119,11 +118,11 @@ impl DeclaredFlags {
         &self,
         file: &Path,
         imported: Result<Imported, ImportError>,
-        output: &mut Output,
+        context: &Context,
     ) -> Result {
         let imported = imported.map_err(|error| failed(error).in_file(file))?;
         let todo = "describe each tool whose TOOL.md says TODO, then";
-        written(&imported, &self.output, &self.id, todo, output)
+        written(&imported, &self.output, &self.id, todo, context)
     }
 }
 
@@ -133,7 +132,7 @@ fn written(
     directory: &Path,
     id: &str,
     todo: &str,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     import::create(directory, imported).map_err(|error| failed(error).in_file(directory))?;
     let names: Vec<&String> = imported.files.iter().map(|(name, _)| name).collect();
@@ -148,35 +147,35 @@ fn written(
         "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
         "remarks": remarks.collect::<Vec<_>>(), "policy": imported.policy,
     });
-    output.result(&value, places(directory, &names))?;
+    context.result(&value, places(directory, &names))?;
     for left in imported.left_out.iter().take(MAX_SHOWN) {
         let (name, reason) = (
             visible_line(&left.name, 200),
             visible_line(&left.message, 1000),
         );
-        output.note(format!("left out: {name}: {reason}"));
+        context.note(format!("left out: {name}: {reason}"));
     }
     let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
     if more > 0 {
-        output.note(format!("left out: {more} more"));
+        context.note(format!("left out: {more} more"));
     }
     for remark in imported.remarks.iter().take(MAX_REMARKS) {
         let message = visible_line(&remark.message, 1000);
-        output.note(format!("note: {}: {message}", remark.name));
+        context.note(format!("note: {}: {message}", remark.name));
     }
     if let Some(more @ 1..) = imported.remarks.len().checked_sub(MAX_REMARKS) {
-        output.note(format!("note: {more} more, which `--json` shows"));
+        context.note(format!("note: {more} more, which `--json` shows"));
     }
     if !imported.policy.is_empty() {
         let policy = visible(&imported.policy, MAX_POLICY);
-        output.note(format!(
+        context.note(format!(
             "\nFor the policy of those who run it, after a look at each line:\n\n{}",
             policy.trim_end()
         ));
     }
     let directory = quoted(directory);
     let tool = imported.tools.first().map_or("", String::as_str);
-    output.note(format!(
+    context.note(format!(
         "\nNext: {todo}\n  toolward check {directory}\n  toolward call {tool} --dev {directory} --set NAME=VALUE\n  toolward pack {directory} -o {id}.toolbundle --key PRIVATE.pem"
     ));
     Ok(())
@@ -259,27 +258,19 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
 /// What the files of one import may have together: all of them are in memory before the first is looked at.
-struct Budget {
-    left: usize,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { left: MAX_TOTAL }
-    }
-}
+struct Budget(usize);
 
 impl Budget {
     /// Reads a file of at most `limit` bytes.
     fn read(&mut self, path: &Path, limit: usize) -> Result<Vec<u8>> {
         let size = path.metadata().map_or(0, |metadata| metadata.len());
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        if size > self.left && size <= limit {
+        if size > self.0 && size <= limit {
             let message = format!("{}: more than {MAX_TOTAL} bytes of files", path.display());
             return Err(Failure::usage(Code::ImportTooMany, message));
         }
-        let bytes = file::read(path, limit.min(self.left))?;
-        self.left = self.left.saturating_sub(bytes.len());
+        let bytes = file::read(path, limit.min(self.0))?;
+        self.0 = self.0.saturating_sub(bytes.len());
         Ok(bytes)
     }
 }
@@ -293,10 +284,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         std::fs::write(&path, "12345678").unwrap();
-        let mut budget = Budget { left: 12 };
+        let mut budget = Budget(12);
         assert_eq!(budget.read(&path, 8).unwrap(), b"12345678");
         let refused = budget.read(&path, 8).unwrap_err();
         assert!(refused.to_string().contains("bytes of files"), "{refused}");
-        assert_eq!(budget.left, 4);
+        assert_eq!(budget.0, 4);
     }
 }

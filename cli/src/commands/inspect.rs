@@ -8,7 +8,6 @@ use toolward_bundle::inspect::{ActionView, DriverView, InputView, Inspection, To
 use toolward_operator::bundles::{is_under_work, under_work};
 use toolward_operator::installed::{bundle_of, examined, next_step};
 
-use crate::failure::packed;
 use crate::prelude::*;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
@@ -32,43 +31,39 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let path = &arguments.path;
     if path.extension().is_some_and(|ending| ending == "wasm") {
-        return component(path, output);
+        return component(path, context);
     }
     let (trust, store) = (&arguments.trust, &arguments.store);
-    let inspection = if let Some(content) = installed(arguments, environment, output)? {
+    let inspection = if let Some(content) = installed(arguments, context)? {
         Inspection::of(&content)
     } else if !trust.is_named() && is_under_work(path) {
-        Inspection::of(&under_work(path, trust, store, environment, output)?)
-    } else if trust.is_given(environment) {
-        Inspection::of(&trust.content(path, store, environment, output)?)
+        Inspection::of(&under_work(path, trust, store, context)?)
+    } else if trust.is_given(context) {
+        Inspection::of(&trust.content(path, store, context)?)
     } else {
         Inspection::unverified(path).map_err(packed)?
     };
-    match output.json() {
-        true => output.value(&inspection),
-        false => show(&inspection, arguments.files, output),
+    match context.json() {
+        true => context.value(&inspection),
+        false => show(&inspection, arguments.files, context),
     }
 }
 
 /// The installed bundle that is meant, where no file has this name.
-fn installed(
-    arguments: &Arguments,
-    environment: &Environment,
-    output: &Output,
-) -> Result<Option<Content>> {
+fn installed(arguments: &Arguments, context: &Context) -> Result<Option<Content>> {
     let (Some(name), false) = (arguments.path.to_str(), arguments.path.exists()) else {
         return Ok(None);
     };
-    let Some(store) = arguments.store.existing(environment)? else {
+    let Some(store) = arguments.store.existing(context)? else {
         return Ok(None);
     };
     let Some(id) = bundle_of(&store, name)? else {
         return Ok(None);
     };
-    let examined = examined(&store, &arguments.trust, environment, output)?;
+    let examined = examined(&store, &arguments.trust, context)?;
     let mut same = examined.into_iter().filter(|one| one.installed.id == id);
     match same.next().and_then(|one| one.read) {
         Some(Ok(content)) => Ok(Some(content)),
@@ -77,7 +72,7 @@ fn installed(
     }
 }
 
-fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
+fn show(inspection: &Inspection, files: bool, context: &Context) -> Result {
     let manifest = &inspection.manifest;
     let (id, version, sequence) = (line(&manifest.id), &manifest.version, manifest.sequence);
     let mut lines = TextLines::new(format_args!("{id} {version} (sequence {sequence})"));
@@ -117,9 +112,9 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
             lines.add(format_args!("  {digest} {size:>10} {role:<9} {path}"));
         }
     }
-    output.line(lines)?;
+    context.line(lines)?;
     for problem in &inspection.problems {
-        output.diagnostic(problem)?;
+        context.diagnostic(problem)?;
     }
     Ok(())
 }
@@ -245,7 +240,7 @@ pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn component(path: &Path, output: &mut Output) -> Result {
+fn component(path: &Path, context: &Context) -> Result {
     let bytes = read_component(path)?;
     let surface = Surface::read(&bytes).map_err(|error| failed(error).in_file(path))?;
     let made_for = MadeFor::of(&surface);
@@ -254,7 +249,7 @@ fn component(path: &Path, output: &mut Output) -> Result {
         Usability::Driver => Functions::default(),
         _ => Functions::read(&bytes, &surface.exports).unwrap_or_default(),
     };
-    if output.json() {
+    if context.json() {
         let exports = surface.exports.iter();
         let exports = exports.map(|one| json!({ "name": one.name, "kind": one.kind }));
         let exports: Vec<_> = exports.collect();
@@ -266,7 +261,7 @@ fn component(path: &Path, output: &mut Output) -> Result {
         let withheld = functions.withheld.iter().map(|(name, reason)| {
             json!({ "name": name, "reason": reason.to_string(), "code": reason.code() })
         });
-        return output.value(&json!({
+        return context.value(&json!({
             "size": surface.size, "imports": surface.imports, "exports": exports,
             "modules": surface.modules, "components": surface.components,
             "world": made_for.word(), "driver": usability == Usability::Driver,
@@ -311,7 +306,7 @@ fn component(path: &Path, output: &mut Output) -> Result {
         Usability::Unusable(reason) => line(&format!("{what}, which can't serve here: {reason}")),
         _ => what.to_owned(),
     });
-    output.line(lines)
+    context.line(lines)
 }
 
 fn line(text: &str) -> String {

@@ -4,16 +4,11 @@
 mod list;
 mod update;
 
-use toolward_host::Broker;
-use toolward_operator::lasting_changes::LastingChanges;
-use toolward_operator::network::{AskHost, DownloadHost, Fetcher, Network, RealmChange};
-use toolward_operator::recorder::RecorderCommand;
+use toolward_operator::network::{AskHost, DownloadHost, Fetcher, RealmChange};
 use toolward_operator::registry::UnknownHost;
 use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
-use toolward_operator::trust::TrustContext;
-use toolward_operator::trust::changes::TrustRows;
-use toolward_signing::{Digest, Refusal};
-use toolward_store::{InstallOutcome, InstalledBundle, Store};
+use toolward_signing::Refusal;
+use toolward_store::{InstallOutcome, InstalledBundle};
 
 use crate::prelude::*;
 use crate::{approve, helper};
@@ -67,76 +62,37 @@ pub(crate) struct Install {
 }
 
 impl Install {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let place = ReleasePlace::parse(&self.source)?;
         place.check_there()?;
-        let session = Session::open(&self.common, environment, output)?;
         let confirm = |moved: &SourceMove| confirm_move(moved);
-        let installer = Installer {
-            move_source: self.move_source.then_some(&confirm as _),
-            ..session.installer(environment, output)
-        };
-        let outcome = installer.install(&place, None)?;
-        show(outcome, output)
+        let mut installer = self.common.installer(context)?;
+        installer.move_source = self.move_source.then_some(&confirm as _);
+        show(installer.install(&place, None)?, context)
     }
 }
 
 impl InstallFlags {
-    fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
-        let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
-        let whom = TerminalHosts(environment.clone());
-        Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
-    }
-}
-
-/// What installing and updating work with. Each helper process is started where it is first needed.
-struct Session<'a> {
-    flags: &'a InstallFlags,
-    accept: Option<Digest>,
-    store: Store,
-    context: TrustContext,
-    network: Fetcher,
-    /// Compiles the drivers of an installed release.
-    compiler: Broker,
-    /// Records what was decided.
-    recorder: RecorderCommand,
-}
-
-impl<'a> Session<'a> {
-    fn open(flags: &'a InstallFlags, environment: &Environment, output: &Output) -> Result<Self> {
-        let context = flags.trust.context(environment, output)?;
-        let store = flags.store.open(environment)?;
-        let accept = flags.accept.as_deref().map(str::parse).transpose();
-        Ok(Self {
-            flags,
+    /// Each helper process is started where it is first needed.
+    fn installer<'a>(&'a self, context: &'a Context) -> Result<Installer<'a>> {
+        let accept = self.accept.as_deref().map(str::parse).transpose();
+        Ok(Installer {
+            channel: self.channel.as_deref(),
+            context: self.trust.context(context)?,
+            store: self.store.open(context)?,
             accept: accept.map_err(|refusal: Refusal| Failure::usage(refusal.kind(), &refusal))?,
-            store,
-            context,
-            compiler: (flags.cache).broker(&helper::compiler()?, environment, output)?,
-            recorder: helper::recorder()?,
-            network: flags.fetcher(environment)?,
+            allow_rollback: self.allow_rollback.as_deref(),
+            move_source: None,
+            compiler: Some((self.cache).broker(&helper::compiler()?, context)?),
+            rows: Some(helper::trust_rows(&self.trust, context)?),
+            network: self.fetcher(context)?,
         })
     }
 
-    fn installer<'b>(&'b self, environment: &'b Environment, report: &'b Output) -> Installer<'b> {
-        Installer {
-            channel: self.flags.channel.as_deref(),
-            accept: self.accept,
-            allow_rollback: self.flags.allow_rollback.as_deref(),
-            move_source: None,
-            network: &self.network,
-            store: &self.store,
-            context: &self.context,
-            environment,
-            compiler: Some(&self.compiler),
-            rows: Some(TrustRows {
-                command: &self.recorder,
-                trust: &self.flags.trust,
-                environment,
-                report,
-            }),
-            report,
-        }
+    fn fetcher(&self, context: &Context) -> Result<Fetcher> {
+        let fetcher = self.network.clone().fetcher(&self.trust, context)?;
+        let whom = TerminalHosts(context.operator.clone());
+        Ok(fetcher.asking(Box::new(whom), self.store.record_folder(context)?))
     }
 }
 
@@ -164,14 +120,14 @@ fn confirm_move(moved: &SourceMove) -> Result {
 }
 
 /// Says what became of a release.
-fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
+fn show(outcome: InstallOutcome, context: &Context) -> Result<Exit> {
     match outcome {
-        InstallOutcome::Installed { installed, .. } => print("installed", &installed, output)?,
-        InstallOutcome::Unchanged(installed) => print("unchanged", &installed, output)?,
+        InstallOutcome::Installed { installed, .. } => print("installed", &installed, context)?,
+        InstallOutcome::Unchanged(installed) => print("unchanged", &installed, context)?,
         InstallOutcome::Held {
             held, difference, ..
         } => {
-            update::show_held(&held, &difference, output)?;
+            update::show_held(&held, &difference, context)?;
             return Ok(Exit::Denied);
         }
         _ => {
@@ -185,13 +141,13 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Result {
+fn print(state: &str, installed: &InstalledBundle, context: &Context) -> Result {
     let (id, sequence) = (&installed.id, installed.sequence);
     let version = installed.version.to_string();
     let value = json!({
         "ok": true, "state": state, "id": id, "version": version, "sequence": sequence,
     });
-    output.result(
+    context.result(
         &value,
         format_args!("{id} {version} (sequence {sequence}): {state}"),
     )
@@ -199,7 +155,7 @@ fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Resul
 
 /// The person at the terminal.
 #[derive(Debug)]
-struct TerminalHosts(Environment);
+struct TerminalHosts(toolward_operator::Environment);
 
 impl AskHost for TerminalHosts {
     fn downloads(&self, asked: &DownloadHost) -> Result<bool> {

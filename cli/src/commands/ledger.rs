@@ -1,7 +1,6 @@
 //! `ledger`: looks at the record of calls, proves what it holds, and deletes what shall not stay. Records have times in
 //! microseconds since 1970.
 
-mod change;
 mod export;
 mod list;
 mod show;
@@ -29,30 +28,30 @@ pub(crate) enum Command {
     /// Write all rows as lines of JSON, or a copy for other people's programs
     Export(export::Arguments),
     /// Sign the current ledger, and write the signed note
-    Checkpoint(change::CheckpointFlags),
+    Checkpoint(Which),
     /// Write a proof that a row is in the ledger (tlog-proof)
     Prove(show::Prove),
     /// Delete the records of old rows; checkpoints and proofs still hold
-    Prune(change::Prune),
+    Prune(verify::Prune),
     /// Delete payloads and a principal's name
-    Erase(change::EraseFlags),
+    Erase(verify::EraseFlags),
     /// Show where the ledger is, how large, and what it keeps
-    Info(verify::Info),
+    Info(Which),
 }
 
 impl Command {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         match self {
-            Self::Verify(arguments) => return arguments.run(environment, output),
-            Self::Replay(arguments) => return arguments.run(environment, output),
-            Self::List(arguments) => arguments.run(environment, output),
-            Self::Show(arguments) => arguments.run(environment, output),
-            Self::Export(arguments) => arguments.run(environment, output),
-            Self::Checkpoint(arguments) => arguments.run(environment, output),
-            Self::Prove(arguments) => arguments.run(environment, output),
-            Self::Prune(arguments) => arguments.run(environment, output),
-            Self::Erase(arguments) => arguments.run(environment, output),
-            Self::Info(arguments) => arguments.run(environment, output),
+            Self::Verify(arguments) => return arguments.run(context),
+            Self::Replay(arguments) => return arguments.run(context),
+            Self::List(arguments) => arguments.run(context),
+            Self::Show(arguments) => arguments.run(context),
+            Self::Export(arguments) => arguments.run(context),
+            Self::Checkpoint(which) => verify::checkpoint(which, context),
+            Self::Prove(arguments) => arguments.run(context),
+            Self::Prune(arguments) => arguments.run(context),
+            Self::Erase(arguments) => arguments.run(context),
+            Self::Info(which) => verify::info(which, context),
         }
         .map(|()| Exit::Fine)
     }
@@ -60,7 +59,7 @@ impl Command {
 
 /// Which ledger.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(crate) struct Which {
     /// Read from this file which ledger is meant
     ///
     /// [default: toolward.toml in the user's configuration directory]
@@ -84,17 +83,17 @@ impl Which {
         Trust::of_config(self.config.clone())
     }
 
-    pub(super) fn find(&self, environment: &Environment) -> Result<Found> {
-        let mut settings = self.trust().ledger(environment)?;
+    pub(super) fn find(&self, context: &Context) -> Result<Found> {
+        let mut settings = self.trust().ledger(context)?;
         if let Some(directory) = &self.directory {
             // The operator's checkpoints are of the operator's ledger only.
-            let own = settings.directory(environment).ok();
+            let own = settings.directory(context).ok();
             if own.as_ref() != Some(directory) {
                 settings.checkpoints = None;
             }
             settings.directory = Some(directory.clone());
         }
-        let directory = settings.directory(environment)?;
+        let directory = settings.directory(context)?;
         if !directory.join("records.sqlite").exists() {
             let why = match settings.off {
                 true => "`[ledger]` of the configuration says `off = true`",
@@ -112,10 +111,10 @@ impl Which {
 }
 
 impl Found {
-    pub(super) fn reader(&self, output: &Output) -> Result<Reader> {
+    pub(super) fn reader(&self, context: &Context) -> Result<Reader> {
         let reader = Reader::open(&self.directory, None)?;
         if reader.log_unread() {
-            output.warning(
+            context.warning(
                 "the newest rows could not be read: the ledger's disk or directory is read-only",
             );
         }

@@ -46,9 +46,9 @@ const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
     /// The publisher. Reports it if none was chosen: operators trust a publisher by its name.
-    fn publisher(&self, output: &Output) -> String {
+    fn publisher(&self, context: &Context) -> String {
         self.publisher.clone().unwrap_or_else(|| {
-            output.note(format!(
+            context.note(format!(
                 "the publisher is `{NO_PUBLISHER}`: before you sign, write your name as `publisher` into bundle.toml, or give \
                  --publisher NAME"
             ));
@@ -57,10 +57,10 @@ impl Arguments {
     }
 
     /// Reports the files that were made.
-    fn report(&self, id: &str, files: &[String], output: &mut Output) -> Result {
+    fn report(&self, id: &str, files: &[String], context: &Context) -> Result {
         let directory = self.directory.display().to_string();
         let value = json!({ "ok": true, "directory": directory, "id": id, "files": files });
-        output.result(&value, places(&self.directory, files))
+        context.result(&value, places(&self.directory, files))
     }
 }
 
@@ -84,30 +84,30 @@ fn language(word: &str) -> std::result::Result<Language, String> {
     Language::named(word).ok_or_else(|| format!("expected one of {}", words().join(", ")))
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let directory = &arguments.directory;
     let name = || directory.file_name().unwrap_or_default();
     let id = arguments.id.clone();
     let id = id.unwrap_or_else(|| name().to_string_lossy().to_ascii_lowercase());
     #[cfg(feature = "adapters")]
     match arguments.format {
-        Format::Runloop => return runloop::run(arguments, id, environment, output),
+        Format::Runloop => return runloop::run(arguments, id, context),
         Format::Bundle => arguments.entry.unused()?,
     }
     let options = ScaffoldOptions {
         id,
-        publisher: arguments.publisher(output),
-        created: environment.created()?,
+        publisher: arguments.publisher(context),
+        created: context.created()?,
         language: arguments.language,
     };
     let files = scaffold::create(directory, &options).map_err(failed)?;
-    arguments.report(&options.id, &files, output)?;
+    arguments.report(&options.id, &files, context)?;
     // Its sources come from this command.
     if let Ok(plan) = Plan::read(directory) {
-        build::remember_consent(&plan, false, environment);
+        build::remember_consent(&plan, false, context);
     }
     let directory = directory.display();
-    output.note(format!(
+    context.note(format!(
         "\nNext:\n  toolward check {directory}\n  toolward build {directory}\n  toolward test --dev {directory}"
     ));
     Ok(())

@@ -3,8 +3,7 @@
 use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
 
-use crate::failure::authored;
-use crate::keyfile::{self, Passphrase};
+use super::publisher::keys::{self, Passphrase};
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
@@ -34,7 +33,7 @@ pub(crate) struct Arguments {
     passphrase: Passphrase,
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let named = arguments.output.as_deref();
     let archive = named.is_none_or(is_archive);
     if archive && arguments.key.is_empty() {
@@ -44,12 +43,12 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             .hint("or pack into a directory, `-o DIR`, and `toolward publisher sign` it later"));
     }
     let options = PackOptions {
-        source_date_epoch: environment.source_date_epoch()?,
+        source_date_epoch: context.source_date_epoch()?,
         provenance: arguments.provenance.is_some(),
     };
     let packed = toolward_author::pack(&arguments.directory, &options).map_err(authored)?;
     for warning in &packed.warnings {
-        output.warning(warning);
+        context.warning(warning);
     }
     let own = PathBuf::from(format!("{}.{ARCHIVE_EXTENSION}", packed.manifest.id));
     let place = named.unwrap_or(&own);
@@ -57,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let mut signers = Vec::new();
     let mut compiler = arguments.provenance.as_ref();
     for path in &arguments.key {
-        let key = keyfile::read(path, &arguments.passphrase, output)?;
+        let key = keys::read(path, &arguments.passphrase, context)?;
         signers.push(sealed.sign(&key).map_err(authored)?);
         if let Some(compiler) = compiler.take() {
             let provenance = toolward_author::provenance(&arguments.directory, compiler);
@@ -83,12 +82,12 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         "files": files,
         "signers": signers,
     });
-    output.result(&value, place.display())?;
-    output.note(format!(
+    context.result(&value, place.display())?;
+    context.note(format!(
         "{id} {version} (sequence {sequence}), {files} files, manifest {digest}"
     ));
     if signers.is_empty() {
-        output.note(format!(
+        context.note(format!(
             "not signed yet: toolward publisher sign {} --key PRIVATE.pem",
             place.display()
         ));

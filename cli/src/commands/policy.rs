@@ -1,13 +1,16 @@
 //! `policy`: what the operator grants, looked at from the tools' side, and a policy file for itself. Only `grant`
 //! changes a file.
 
-pub(super) mod list;
 mod suggest;
 
+use std::fmt::Write as _;
+
+use toolward_mcp::documents::{DocumentVerdict, verdicts};
+use toolward_operator::bundles::SourceKind;
 use toolward_operator::config::{ConfigFile, default_config};
 use toolward_operator::doctor::{policy_warnings, unused_rule_warnings};
 use toolward_operator::host_setup;
-use toolward_operator::policy_review::PolicyReview;
+use toolward_operator::policy_review::{PolicyReview, ToolRow};
 
 use crate::prelude::*;
 
@@ -15,7 +18,7 @@ use crate::prelude::*;
 pub(crate) enum Command {
     /// List a bundle's tools: allowed, asking a person, or blocked; and its
     /// prompts and resources: served or hidden
-    List(list::Arguments),
+    List(Subject),
     /// Write the smallest policy that lets a bundle's tools run, and its prompts
     /// and resources be seen
     Suggest(suggest::Suggest),
@@ -30,12 +33,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::List(arguments) => list::run(arguments, environment, output),
-            Self::Suggest(arguments) => suggest::suggest(arguments, environment, output),
-            Self::Grant(arguments) => suggest::grant(arguments, environment, output),
-            Self::Check { file } => check(file.as_ref(), environment, output),
+            Self::List(subject) => list(subject, context),
+            Self::Suggest(arguments) => suggest::suggest(arguments, context),
+            Self::Grant(arguments) => suggest::grant(arguments, context),
+            Self::Check { file } => check(file.as_ref(), context),
         }
     }
 }
@@ -51,12 +54,8 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn review(
-        &self,
-        environment: &Environment,
-        output: &Output,
-    ) -> Result<PolicyReview> {
-        PolicyReview::read(&self.source, &self.policies, environment, output)
+    pub(crate) fn review(&self, context: &Context) -> Result<PolicyReview> {
+        PolicyReview::read(&self.source, &self.policies, context)
     }
 
     /// The failure of a tool that is installed and left out, where the name is one's.
@@ -64,19 +63,18 @@ impl Subject {
         &self,
         review: &PolicyReview,
         name: &str,
-        environment: &Environment,
-        output: &Output,
+        context: &Context,
     ) -> Result<Option<Failure>> {
         let contents = review.bundles.iter().map(|(content, _)| content);
-        self.source.withheld(name, contents, environment, output)
+        self.source.withheld(name, contents, context)
     }
 }
 
 /// Checks a policy file. Whether it is the right one for a bundle is what `policy list` and `show --policy` show.
-fn check(file: Option<&PathBuf>, environment: &Environment, output: &mut Output) -> Result {
+fn check(file: Option<&PathBuf>, context: &Context) -> Result {
     let path = match file {
         Some(path) => path.clone(),
-        None => default_config(environment).ok_or_else(|| {
+        None => default_config(context).ok_or_else(|| {
             Failure::usage(Code::PolicyMissing, "there is no configuration directory")
                 .hint("name the file to check")
         })?,
@@ -96,7 +94,7 @@ fn check(file: Option<&PathBuf>, environment: &Environment, output: &mut Output)
         ..BundleSource::default()
     };
     let none = PolicyFiles::default();
-    warnings.extend(unused_rule_warnings(&source, &none, environment));
+    warnings.extend(unused_rule_warnings(&source, &none, context));
     let count = [
         ("grant", policy.grants().count()),
         ("deny rule", policy.denies().count()),
@@ -106,9 +104,9 @@ fn check(file: Option<&PathBuf>, environment: &Environment, output: &mut Output)
         ("share", policy.tables().shares.len()),
         ("document rule", policy.tables().documents.len()),
     ];
-    if output.json() {
+    if context.json() {
         let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));
-        return output.value(&json!({
+        return context.value(&json!({
             "ok": true,
             "file": path.display().to_string(),
             "counts": serde_json::Map::from_iter(counts),
@@ -116,7 +114,7 @@ fn check(file: Option<&PathBuf>, environment: &Environment, output: &mut Output)
         }));
     }
     for warning in &warnings {
-        output.warning(warning);
+        context.warning(warning);
     }
     let found = count.iter().filter(|(_, number)| *number > 0);
     let found = found.map(|(name, number)| counted(*number, name));
@@ -128,5 +126,125 @@ fn check(file: Option<&PathBuf>, environment: &Environment, output: &mut Output)
         true => "fine",
         false => "valid",
     };
-    output.line(format!("{}: {verdict} ({found})", path.display()))
+    context.line(format!("{}: {verdict} ({found})", path.display()))
+}
+
+/// Longest name or reasons, in characters.
+const MAX_SHOWN_CHARS: usize = 1000;
+/// Longest name of a publisher, in characters.
+const MAX_PUBLISHER_CHARS: usize = 200;
+
+fn list(subject: &Subject, context: &Context) -> Result {
+    let review = subject.review(context)?;
+    let rows = review.rows()?;
+    let documents = documents(&review);
+    let refused = subject.source.refused(context)?;
+    if rows.is_empty() && documents.is_empty() && refused.is_empty() {
+        return Err(review.missing(None));
+    }
+    for row in &rows {
+        context.result(row, tool_line(row))?;
+    }
+    for (tool, one, failure) in &refused {
+        let (id, publisher) = (&one.id, &one.publisher);
+        let reason = format!("{} ({})", failure.message, failure.code);
+        let value = json!({
+            "tool": tool,
+            "driver": null,
+            "publisher": publisher,
+            "state": "refused",
+            "bundle": id,
+            "code": failure.code,
+            "reasons": [reason],
+        });
+        let reason = shown(&reason);
+        context.result(&value, format_args!("REFUSED  {tool} of {id}: {reason}"))?;
+    }
+    // A grant may be about other bundles than the named ones.
+    if subject.source.kind() == SourceKind::Installed && refused.is_empty() {
+        for unused in review.unused_rules() {
+            context.warning(shown(&unused));
+        }
+    }
+    for rule in review.action_rules() {
+        let tools = match rule.tools.as_slice() {
+            [] => "no tool".to_owned(),
+            tools => shown(&tools.join(", ")),
+        };
+        context.result(&rule, format_args!("{} covers {tools}", shown(&rule.rule)))?;
+    }
+    for document in &documents {
+        context.result(&document_json(document), document_line(document))?;
+    }
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    visible_line(text, MAX_SHOWN_CHARS)
+}
+
+fn tool_line(row: &ToolRow) -> String {
+    let word = match row.state {
+        "blocked" => "BLOCKED",
+        other => other,
+    };
+    let mut line = format!("{word:<7}  {}", row.tool);
+    if let (Some(id), Some(publisher)) = (&row.driver, &row.driver_publisher) {
+        line.push_str(&format!(" with {id}"));
+        if *publisher != row.publisher {
+            let publisher = visible_line(publisher, MAX_PUBLISHER_CHARS);
+            line.push_str(&format!(" by ANOTHER publisher, {publisher}"));
+        }
+    }
+    if !row.reasons.is_empty() {
+        line.push_str(&format!(": {}", shown(&row.reasons.join("; "))));
+    }
+    if !row.without.is_empty() {
+        line.push_str(&format!(" (without {})", shown(&row.without.join(", "))));
+    }
+    line
+}
+
+/// Which prompts and resources MCP clients get to see, and why not the others. The server decides by the same verdicts.
+pub(super) fn documents(review: &PolicyReview) -> Vec<DocumentVerdict<'_>> {
+    let bundles = review.bundles.iter();
+    let verdicts = bundles.flat_map(|(content, _)| verdicts(content, &review.granted.policy));
+    verdicts.collect()
+}
+
+pub(super) fn document_json(verdict: &DocumentVerdict<'_>) -> Value {
+    json!({
+        "document": verdict.id,
+        "kind": verdict.kind.to_string(),
+        "bundle": verdict.content.manifest.id,
+        "publisher": verdict.content.origin.publisher(),
+        "state": if verdict.hidden.is_none() { "served" } else { "hidden" },
+        "name": verdict.name,
+        "asks_for": verdict.asks,
+        "reasons": verdict.hidden.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// One line, after a word for what becomes of it.
+pub(super) fn document_line(verdict: &DocumentVerdict<'_>) -> String {
+    let word = match verdict.hidden {
+        None => "served ",
+        Some(_) => "HIDDEN ",
+    };
+    let (kind, id) = (verdict.kind, shown(verdict.id));
+    let bundle = shown(verdict.content.manifest.id.as_str());
+    let mut line = format!("{word}  {kind} {id} of {bundle}");
+    match &verdict.hidden {
+        Some(why) => {
+            let _ = write!(line, ": {}", shown(&why.to_string()));
+        }
+        None if verdict.name != verdict.id => {
+            let _ = write!(line, " as {}", shown(&verdict.name));
+        }
+        None => {}
+    }
+    if let Some(asks) = &verdict.asks {
+        let _ = write!(line, "; it asks to go by {}", shown(asks));
+    }
+    line
 }

@@ -2,14 +2,13 @@
 //! revokes, the index of a channel.
 
 mod documents;
-mod keys;
+pub(super) mod keys;
 mod signing;
 
-use toolward_operator::network::{Network, run, track_progress};
+use toolward_operator::network::track;
 use toolward_registry::{Details, DocumentArtifact, OutgoingBundle, Reference, Source};
 
 use crate::prelude::*;
-use crate::progress::Bar;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -40,17 +39,17 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::Keys(command) => command.run(output),
-            Self::Sign(sign) => sign.run(output),
-            Self::Push(push) => push.run(environment, output),
-            Self::Pull(pull) => pull.run(environment, output),
-            Self::New(new) => new.run(environment, output),
-            Self::Next(next) => next.run(environment, output),
-            Self::Revoke(revoke) => revoke.run(environment, output),
-            Self::Channel(index) => index.run(environment, output),
-            Self::Show { file } => signing::show(file, output),
+            Self::Keys(command) => command.run(context),
+            Self::Sign(sign) => sign.run(context),
+            Self::Push(push) => push.run(context),
+            Self::Pull(pull) => pull.run(context),
+            Self::New(new) => new.run(context),
+            Self::Next(next) => next.run(context),
+            Self::Revoke(revoke) => revoke.run(context),
+            Self::Channel(index) => index.run(context),
+            Self::Show { file } => signing::show(file, context),
         }
     }
 }
@@ -81,18 +80,18 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let reference: Reference = self.reference.parse()?;
-        let network = self.network.clone().fetcher(&self.trust, environment)?;
+        let network = self.network.clone().fetcher(&self.trust, context)?;
         let client = || network.client(&Source::Registry(reference.clone()));
         if let Some((kind, envelope)) = document(&self.bundle)? {
             let client = client()?;
             let work = client.push_document(kind, &envelope, &reference);
             let digest = runtime()?.block_on(work)?;
-            return pushed(&reference.with_digest(digest), output);
+            return pushed(&reference.with_digest(digest), context);
         }
         // A bundle that does not verify is not pushed.
-        let opened = self.trust.open(&self.bundle, environment, output);
+        let opened = self.trust.open(&self.bundle, context);
         let bundle = opened.map_err(|mut failure| {
             // Who pushes is mostly who signed.
             if failure.code == OperatorCode::NobodyTrusted.code() {
@@ -111,7 +110,7 @@ impl Push {
                 client.attach(&fixed, kind, &bundle.envelope_bytes).await
             };
             runtime()?.block_on(work)?;
-            return pushed(&reference, output);
+            return pushed(&reference, context);
         }
         let details = Details {
             description: self.description.clone(),
@@ -119,16 +118,16 @@ impl Push {
         };
         let outgoing = OutgoingBundle::new(&bundle.contents(), &details)?;
         let client = client()?;
-        let bar = Bar::new(format!("pushing {reference}"), output.tells());
-        let (track, latest) = track_progress();
+        let bar = Bar::new(format!("pushing {reference}"), context.tells());
+        let track = track(Box::new(bar));
         let work = client.push(&outgoing, &reference, Some(&track));
-        let pushed = run(&bar, &latest, work)??;
-        drop(bar);
+        let pushed = runtime()?.block_on(work)?;
+        drop(track);
         let value = json!({
             "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
             "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),
         });
-        output.result(&value, pushed.reference)
+        context.result(&value, pushed.reference)
     }
 }
 
@@ -149,14 +148,14 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         if self.output.symlink_metadata().is_ok() {
             return Err(file::exists(&self.output));
         }
         let source = Source::parse(&self.source)?;
-        let standing = self.trust.context(environment, output)?;
-        let network = self.network.clone().fetcher(&self.trust, environment)?;
-        let bundle = network.bundle(&source, None, &standing, output)?;
+        let standing = self.trust.context(context)?;
+        let network = self.network.clone().fetcher(&self.trust, context)?;
+        let bundle = network.bundle(&source, None, &standing)?;
         let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new());
         let bytes = bytes.map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
@@ -165,7 +164,7 @@ impl Pull {
             "version": bundle.manifest.version.to_string(),
             "manifest_digest": bundle.manifest_digest,
         });
-        output.result(&value, self.output.display())
+        context.result(&value, self.output.display())
     }
 }
 
@@ -189,7 +188,7 @@ fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     }
 }
 
-fn pushed(reference: &Reference, output: &mut Output) -> Result {
+fn pushed(reference: &Reference, context: &Context) -> Result {
     let value = json!({ "ok": true, "reference": reference.to_string() });
-    output.result(&value, reference)
+    context.result(&value, reference)
 }

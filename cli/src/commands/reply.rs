@@ -7,16 +7,16 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 use crate::prelude::*;
 
 /// Shows a reply; with all that the driver printed if `verbose`.
-pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
-    if output.json() {
-        return formatted(reply, &reply.envelope(), verbose, output);
+pub(super) fn show(reply: &Reply, verbose: bool, context: &Context) -> Result<Exit> {
+    if context.json() {
+        return formatted(reply, &reply.envelope(), verbose, context);
     }
-    aside(reply, verbose, output);
+    aside(reply, verbose, context);
     match &reply.result {
         Ok(value) => {
-            output.pretty(&value.structured)?;
+            context.pretty(&value.structured)?;
             if let blocks @ 1.. = value.content.len() {
-                output.note(format!("and {blocks} content block(s); --json shows them"));
+                context.note(format!("and {blocks} content block(s); --json shows them"));
             }
             Ok(Exit::Fine)
         }
@@ -29,13 +29,13 @@ pub(super) fn formatted(
     reply: &Reply,
     form: &impl Serialize,
     verbose: bool,
-    output: &mut Output,
+    context: &Context,
 ) -> Result<Exit> {
-    match output.json() {
-        true => output.value(form)?,
+    match context.json() {
+        true => context.value(form)?,
         false => {
-            aside(reply, verbose, output);
-            output.pretty(form)?;
+            aside(reply, verbose, context);
+            context.pretty(form)?;
         }
     }
     let kind = reply.result.as_ref().err().map(kind_of);
@@ -43,18 +43,18 @@ pub(super) fn formatted(
 }
 
 /// What people see besides the result.
-fn aside(reply: &Reply, verbose: bool, output: &Output) {
-    violations(reply, output);
-    tried(reply, output);
-    foreign(reply, output);
+fn aside(reply: &Reply, verbose: bool, context: &Context) {
+    violations(reply, context);
+    tried(reply, context);
+    foreign(reply, context);
     if verbose || reply.result.is_err() {
-        captured(reply, output);
+        captured(reply, context);
     }
     if verbose {
         let (speaker, meta) = (speaker(reply), &reply.metadata);
         let (ms, fuel, memory) = (meta.milliseconds, meta.fuel, meta.peak_memory);
         let attempts = meta.attempts;
-        output.note(format!(
+        context.note(format!(
             "{speaker}: {ms} ms, {fuel} fuel, {memory} bytes of memory, {attempts} attempt(s)"
         ));
     }
@@ -126,25 +126,25 @@ fn kind_of(error: &CallError) -> Kind {
 }
 
 /// Says which drivers failed before the one whose reply it is.
-fn tried(reply: &Reply, output: &Output) {
+fn tried(reply: &Reply, context: &Context) {
     let meta = &reply.metadata;
     let earlier = meta.tried.len().saturating_sub(1);
     for one in meta.tried.iter().take(earlier) {
         let code = one.error.as_ref().map_or("", |code| code.as_str());
         let (driver, code) = (visible_line(&one.driver, 100), visible_line(code, 100));
         let publisher = visible_line(&one.driver_publisher, 200);
-        output.note(format!(
+        context.note(format!(
             "the driver {driver} by {publisher} failed ({code}), and the next one was tried"
         ));
     }
 }
 
 /// Says whose code ran, where it is another publisher's than the tool.
-fn foreign(reply: &Reply, output: &Output) {
+fn foreign(reply: &Reply, context: &Context) {
     let meta = &reply.metadata;
     if meta.attempts > 0 && meta.driver_publisher != meta.publisher {
         let (tool, speaker) = (visible_line(&meta.tool, 200), speaker(reply));
-        output.note(format!(
+        context.note(format!(
             "{tool} was carried out by {speaker}, ANOTHER publisher"
         ));
     }
@@ -163,7 +163,7 @@ fn speaker(reply: &Reply) -> String {
 }
 
 /// What the driver tried beyond its grant.
-fn violations(reply: &Reply, output: &Output) {
+fn violations(reply: &Reply, context: &Context) {
     const MAX_VIOLATIONS: usize = 5;
     let found = &reply.metadata.violations;
     if found.is_empty() {
@@ -175,12 +175,12 @@ fn violations(reply: &Reply, output: &Output) {
     let shown = shown.chain(more).collect::<Vec<_>>().join(", ");
     let times = usize::try_from(reply.metadata.violations_total).unwrap_or(usize::MAX);
     let (speaker, times) = (speaker(reply), counted(times, "time"));
-    output.warning(format!(
+    context.warning(format!(
         "[{speaker}] tried what it was not granted, {times}: {shown}"
     ));
 }
 
-fn captured(reply: &Reply, output: &Output) {
+fn captured(reply: &Reply, context: &Context) {
     let speaker = speaker(reply);
     for record in &reply.captured.logs {
         let fields = match record.fields.is_null() {
@@ -188,12 +188,12 @@ fn captured(reply: &Reply, output: &Output) {
             false => format!(" {}", visible_line(&record.fields.to_string(), 1000)),
         };
         let (level, message) = (record.level, visible_line(&record.message, 2000));
-        output.note(format!("[{speaker}] {level:?}: {message}{fields}"));
+        context.note(format!("[{speaker}] {level:?}: {message}{fields}"));
     }
     let captured = &reply.captured;
     for (name, text) in [("stdout", &captured.stdout), ("stderr", &captured.stderr)] {
         for line in visible(text, 64 * 1024).lines() {
-            output.note(format!("[{speaker}] {name}: {line}"));
+            context.note(format!("[{speaker}] {name}: {line}"));
         }
     }
 }

@@ -14,12 +14,11 @@ use toolward_ledger::Pending;
 use toolward_mcp::Service;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
-use toolward_operator::{Operator, Report, runtime_with};
+use toolward_operator::{Operator, runtime_with};
 
-use crate::environment::Colours;
 use crate::helper::{self, Programs, RecorderLog};
 use crate::logging::LogFormat;
-use crate::output::Look;
+use crate::output::{Look, Notes};
 use crate::prelude::*;
 use crate::{logging, stderr};
 
@@ -111,21 +110,17 @@ pub(crate) struct Arguments {
     confine: ConfineFlags,
 }
 
-pub(crate) fn run(
-    arguments: Arguments,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Exit> {
-    logging::start(environment, arguments.log_format, output);
+pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
+    logging::start(context, arguments.log_format);
     process::raise_file_limit();
     let (address, trust_client) = (arguments.http, arguments.trust_client);
     let operator = Arc::new(Operator {
         source: arguments.source.0,
         setup: arguments.setup.0,
         cache: arguments.cache.0,
-        environment: environment.operator.clone(),
+        environment: context.operator.clone(),
     });
-    let handed_over = environment.listen_fds.as_ref();
+    let handed_over = context.listen_fds.as_ref();
     let handed_over = handed_over.map(|count| http::handed_over(count, address));
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
@@ -137,11 +132,11 @@ pub(crate) fn run(
         // A client that starts this server keeps its log where the client can change it.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
-    let started = helper::start_recorder(&operator.setup, trust, environment, log)?;
-    let watch = BundleWatch::load(Arc::clone(&operator), output)?;
-    let confinement = arguments.confine.recorded(trust, environment)?;
+    let started = helper::start_recorder(&operator.setup, trust, context, log)?;
+    let watch = BundleWatch::load(Arc::clone(&operator))?;
+    let confinement = arguments.confine.recorded(trust, context)?;
     let begin = |started: StartedRecorder| {
-        started.begin(&watch.loaded().contents, watch.granted(), confinement)
+        started.begin(&watch.loaded().contents, Some(watch.granted()), confinement)
     };
     let recorder = started.map(begin).transpose()?;
     #[cfg(feature = "adapters")]
@@ -151,7 +146,7 @@ pub(crate) fn run(
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
     // In a separate folder: a process that keeps it writes next to what is there.
-    let state = operator.setup.state(environment);
+    let state = operator.setup.state(context);
     let denials = state.map(|state| Denials::open(&state.join("denials")));
     let (denials, not_kept) = match denials.transpose() {
         Ok(denials) => (denials, None),
@@ -159,9 +154,9 @@ pub(crate) fn run(
     };
     let denials_directory = denials.as_ref().map(|one| one.directory().to_owned());
     let builder = FeaturesBuilder {
-        broker: operator.broker(&helper::compiler()?, output)?,
+        broker: operator.broker(&helper::compiler()?)?,
         programs: match &replaying {
-            None => Programs::start(watch.granted(), environment, output)?,
+            None => Programs::start(watch.granted(), context)?,
             Some(_) => Programs::default(),
         },
         replaying,
@@ -172,7 +167,7 @@ pub(crate) fn run(
         confinement,
         #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
-        shared_state: operator.setup.shared_state(environment, denials),
+        shared_state: operator.setup.shared_state(context, denials),
         defer_above: arguments.defer_above,
         operator,
     };
@@ -183,17 +178,17 @@ pub(crate) fn run(
     started?;
     let features = features?;
     let transport = Transport::open(address, handed_over, &builder, trust_client)?;
-    output.note(welcome(&features, builder.replaying.as_ref()));
-    warn_of_names(&features, output);
+    context.note(welcome(&features, builder.replaying.as_ref()));
+    warn_of_names(&features, &*context.report);
     if let Some(shortage) = process::file_shortage(transport.connections()) {
-        output.warning(shortage);
+        context.warning(shortage);
     }
-    warn_of_changes(environment, output);
+    warn_of_changes(context);
     let trust = &builder.operator.source.trust;
-    let approving = trust.approving_clients(environment)?;
+    let approving = trust.approving_clients(context)?;
     if let Some(error) = not_kept {
         let what = "what people deny is forgotten when this server ends";
-        output.warning_of(what, &failed(error));
+        context.report.warning_of(what, &failed(error));
     }
     let server = Server {
         host: features.host().clone(),
@@ -210,21 +205,21 @@ pub(crate) fn run(
         #[cfg(feature = "metrics")]
         scraped,
     };
-    let confinement = server.confinement(denials_directory.as_deref(), environment)?;
+    let confinement = server.confinement(denials_directory.as_deref(), context)?;
     let (broker, trust) = (
         &server.builder.broker,
         &server.builder.operator.source.trust,
     );
-    (arguments.confine).apply(confinement, broker, trust, environment, output)?;
+    (arguments.confine).apply(confinement, broker, trust, context)?;
     if let Transport::Http(listener, http) = &server.transport {
-        http.announce(listener, output)?;
+        http.announce(listener, context)?;
     }
     #[cfg(feature = "metrics")]
     if let Some(scraped) = &server.scraped {
-        output.note(scraped.announcement());
+        context.note(scraped.announcement());
     }
     stderr::detach()?;
-    server.run(output.json())
+    server.run(context.json())
 }
 
 /// All that serving needs, opened before the process confines itself.
@@ -246,13 +241,9 @@ struct Server {
 
 impl Server {
     /// What the process has to keep.
-    fn confinement(
-        &self,
-        denials: Option<&Path>,
-        environment: &Environment,
-    ) -> Result<Confinement> {
+    fn confinement(&self, denials: Option<&Path>, context: &Context) -> Result<Confinement> {
         let setup = &self.builder.operator.setup;
-        let confinement = setup.kept(&self.host, self.watch.granted(), environment)?;
+        let confinement = setup.kept(&self.host, self.watch.granted(), context)?;
         let mut confinement = self.watch.kept(confinement)?;
         if let Some(directory) = denials {
             confinement = confinement.read_write(directory);
@@ -299,7 +290,7 @@ impl Server {
         let recorder = self.builder.recorder.clone();
         let (tell, without_recorder) = oneshot::channel();
         if let Some(recorder) = &recorder {
-            let ended = recorder.ended();
+            let ended = recorder.remote().ended();
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();
@@ -314,21 +305,20 @@ impl Server {
         if let Some(scraped) = self.scraped {
             runtime.spawn(scraped.serve(shared_state.clone(), shutdown.clone()));
         }
+        let environment = self.builder.operator.environment.clone();
+        let look = Look {
+            json,
+            ..Look::default()
+        };
+        let rounds = Box::new(move || environment.reporting(Notes::new(look)));
         let target = ServedFeatures {
             builder: self.builder,
             service: self.service.clone(),
             buckets,
         };
-        let reports = Box::new(move || -> Box<dyn Report> {
-            Box::new(Output::new(&Look {
-                json,
-                quiet: false,
-                colours: Colours::default(),
-            }))
-        });
         let (control, handle) = (asked.control.clone(), runtime.handle());
         let watch = self.watch;
-        let following = watch.follow(target, shared_state, control, reports, handle, preparing)?;
+        let following = watch.follow(target, shared_state, control, rounds, handle, preparing)?;
         let served = runtime.block_on(async {
             tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
             let connection = stdio_runtime.as_ref().unwrap_or(&runtime).handle();

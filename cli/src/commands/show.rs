@@ -1,7 +1,6 @@
 //! `show`: one tool, from its inputs to what it may do here, or one section about it. Nothing is called.
 
-mod forms;
-mod policy;
+mod sections;
 
 use toolward_bundle::inspect::InputView;
 use toolward_operator::bundles::SourceKind;
@@ -12,7 +11,6 @@ use toolward_store::InstalledBundle;
 
 use super::policy::Subject;
 use crate::prelude::*;
-use crate::wrap::wrapped;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 1000;
@@ -56,7 +54,7 @@ struct Section {
 
     /// Show it in the form of another specification
     #[arg(long = "as", value_enum, value_name = "FORM")]
-    form: Option<forms::ToolForm>,
+    form: Option<sections::ToolForm>,
 }
 
 /// A section, as JSON and for people.
@@ -73,29 +71,29 @@ impl Shown {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     let (subject, section, name) = (&arguments.subject, &arguments.section, &arguments.name);
-    let review = subject.review(environment, output)?;
+    let review = subject.review(context)?;
     let shown = match section {
         Section { drivers: true, .. } => drivers(&review, name)?,
-        Section { policy: true, .. } => policy::of(&review, name)?,
+        Section { policy: true, .. } => sections::policy(&review, name)?,
         Section {
             form: Some(form), ..
-        } => forms::of(*form, &review, name, subject, environment)?,
-        _ => overview(&review, name, &subject.source, environment)?,
+        } => sections::form(*form, &review, name, subject, context)?,
+        _ => overview(&review, name, &subject.source, context)?,
     };
     let Some(shown) = shown else {
-        if let Some(withheld) = subject.withheld(&review, name, environment, output)? {
+        if let Some(withheld) = subject.withheld(&review, name, context)? {
             return Err(withheld);
         }
         let failure = review.missing(Some(name));
-        return Err(match policy::known_documents(&review) {
+        return Err(match sections::known_documents(&review) {
             Some(hint) if section.policy => failure.hint(hint),
             _ => failure,
         });
     };
-    output.result(&shown.value, shown.lines)?;
-    shown.note.iter().for_each(|note| output.note(note));
+    context.result(&shown.value, shown.lines)?;
+    shown.note.iter().for_each(|note| context.note(note));
     Ok(())
 }
 
@@ -103,9 +101,9 @@ fn overview(
     review: &PolicyReview,
     name: &str,
     source: &BundleSource,
-    environment: &Environment,
+    context: &Context,
 ) -> Result<Option<Shown>> {
-    let found = review.tools_named(name, &installed(source, environment)?)?;
+    let found = review.tools_named(name, &installed(source, context)?)?;
     let about: Vec<String> = found.iter().map(lines).collect();
     let value = json!({ "ok": true, "tools": found });
     Ok((!found.is_empty()).then(|| Shown::new(value, about.join("\n\n"))))
@@ -117,16 +115,16 @@ pub(super) fn about(
     contents: &[Content],
     source: &BundleSource,
     policies: &PolicyFiles,
-    environment: &Environment,
+    context: &Context,
 ) -> Result<Option<String>> {
-    let review = PolicyReview::of(contents.to_vec(), &source.trust, policies, environment)?;
-    let found = review.tools_named(name, &installed(source, environment)?)?;
+    let review = PolicyReview::of(contents.to_vec(), &source.trust, policies, context)?;
+    let found = review.tools_named(name, &installed(source, context)?)?;
     Ok(found.first().map(lines))
 }
 
 /// What the store knows of the bundles that the tools come from.
-fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<InstalledBundle>> {
-    match (source.kind(), source.store.existing(environment)?) {
+fn installed(source: &BundleSource, context: &Context) -> Result<Vec<InstalledBundle>> {
+    match (source.kind(), source.store.existing(context)?) {
         (SourceKind::Installed, Some(store)) => Ok(store.list()?),
         _ => Ok(Vec::new()),
     }

@@ -6,14 +6,11 @@ use std::sync::Arc;
 use toolward_host::Reply;
 use toolward_operator::bundles::{dev_content, is_under_work};
 use toolward_operator::examples::{ExampleCase, ExampleOutcome, MissingTool, Sandbox};
-use toolward_operator::host_setup::opens_buckets;
 
-use super::build::Probe;
+use super::build;
 use crate::approve::Terminal;
-use crate::failure::authored;
 use crate::helper;
 use crate::prelude::*;
-use crate::progress::Bar;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -22,20 +19,13 @@ pub(crate) struct Arguments {
     bundle: Option<PathBuf>,
 
     /// The same, as `call` takes it
-    #[arg(
-        long = "bundle",
-        id = "named",
-        value_name = "PATH",
-        conflicts_with = "bundle"
-    )]
+    #[arg(long = "bundle", value_name = "PATH")]
+    #[arg(id = "named", conflicts_with = "bundle")]
     named: Option<PathBuf>,
 
     /// A bundle under work, unsigned: the directory with bundle.toml
-    #[arg(
-        long,
-        value_name = "DIR",
-        conflicts_with_all = ["bundle", "named", "trust_key", "config"]
-    )]
+    #[arg(long, value_name = "DIR")]
+    #[arg(conflicts_with_all = ["bundle", "named", "trust_key", "config"])]
     dev: Option<PathBuf>,
 
     /// Run under the policy, with its workspaces, secrets and network
@@ -62,9 +52,9 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let (trust, cache, means) = (&self.trust, &self.cache, &self.means);
-        let (path, content) = self.content(environment, output)?;
+        let (path, content) = self.content(context)?;
         let cases = ExampleCase::of(&content);
         if cases.is_empty() {
             let message = format!(
@@ -75,17 +65,17 @@ impl Arguments {
                 .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
         }
         // What is refused above leaves nothing behind, a cache neither.
-        let broker = cache.broker(&helper::compiler()?, environment, output)?;
+        let broker = cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
-        let probe = Probe::of(&content, cache, &broker)?;
+        let probe = build::probe(&content, cache, &broker)?;
         let (sandbox, host, confinement) = if self.with_grants {
-            let granted = Granted::read(trust, &means.policies, environment)?;
-            let bar = Arc::new(Bar::new("testing", output.tells()));
+            let granted = Granted::read(trust, &means.policies, context)?;
+            let bar = Arc::new(Bar::new("testing", context.tells()));
             let contents = vec![content];
             let buckets = opens_buckets(&contents, &granted.policy);
-            let builder = means.host(contents, &granted, trust, environment, buckets)?;
+            let builder = means.host(contents, &granted, trust, context, buckets)?;
             let host = cache.host(builder.approver(Terminal::new(&bar)), &broker)?;
-            let confinement = means.kept(&host, &granted, environment)?;
+            let confinement = means.kept(&host, &granted, context)?;
             (None, host, confinement)
         } else {
             let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);
@@ -97,7 +87,7 @@ impl Arguments {
             let confinement = sandbox.kept(&host);
             (Some((sandbox, folder)), host, confinement)
         };
-        (self.confine).apply(confinement, &broker, trust, environment, output)?;
+        (self.confine).apply(confinement, &broker, trust, context)?;
         let runtime = runtime()?;
         let mut run = Run::default();
         for (number, case) in cases.iter().enumerate() {
@@ -108,26 +98,27 @@ impl Arguments {
                 request = request.principal(format!("example-{number}"));
             }
             let reply = runtime.block_on(host.call(request));
-            run.add(case, &reply, output)?;
+            run.add(case, &reply, context)?;
         }
-        let missing = probe.map(|probe| probe.ask(&runtime)).unwrap_or_default();
+        let missing = probe.map(|(probe, host)| runtime.block_on(probe.ask(&host)));
+        let missing = missing.unwrap_or_default();
         runtime.shutdown_background();
         // A tool whose example passes is served, whatever its component says.
         let served =
             |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
         let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();
         for one in &missing {
-            output.diagnostic(&one.diagnostic)?;
+            context.diagnostic(&one.diagnostic)?;
         }
-        Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), output))
+        Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), context))
     }
 
     /// The bundle to test, and its path.
-    fn content(&self, environment: &Environment, output: &Output) -> Result<(&Path, Content)> {
+    fn content(&self, context: &Context) -> Result<(&Path, Content)> {
         let (trust, store) = (&self.trust, &self.store);
         if let Some(directory) = &self.dev {
             toolward_author::current(directory).map_err(authored)?;
-            let content = dev_content(directory, trust, store, environment, output)?;
+            let content = dev_content(directory, trust, store, context)?;
             return Ok((directory, content));
         }
         let Some(path) = self.bundle.as_ref().or(self.named.as_ref()) else {
@@ -141,7 +132,7 @@ impl Arguments {
                 "to run what lies there, unsigned: toolward test --dev {path}"
             )));
         }
-        let content = trust.content(path, store, environment, output)?;
+        let content = trust.content(path, store, context)?;
         Ok((path, content))
     }
 }
@@ -157,7 +148,7 @@ struct Run {
 }
 
 impl Run {
-    fn add(&mut self, case: &ExampleCase, reply: &Reply, output: &mut Output) -> Result {
+    fn add(&mut self, case: &ExampleCase, reply: &Reply, context: &Context) -> Result {
         let outcome = case.outcome(reply);
         match &outcome {
             ExampleOutcome::Passed => {
@@ -168,10 +159,10 @@ impl Run {
             ExampleOutcome::Skipped(_) if case.unfit.is_some() => self.unfit += 1,
             ExampleOutcome::Skipped(_) => self.skipped += 1,
         }
-        report(case, reply, &outcome, output)
+        report(case, reply, &outcome, context)
     }
 
-    fn end(&self, of: usize, missing: usize, scratch: bool, output: &Output) -> Exit {
+    fn end(&self, of: usize, missing: usize, scratch: bool, context: &Context) -> Exit {
         let (failed, skipped) = (self.failed, self.skipped);
         let run = of.saturating_sub(skipped + self.unfit);
         let left_out = match skipped + self.unfit {
@@ -182,12 +173,12 @@ impl Run {
             0 => String::new(),
             missing => format!(", {} not served", counted(missing, "tool")),
         };
-        output.note(format!(
+        context.note(format!(
             "{} run, {failed} failed{left_out}{unserved}",
             counted(run, "example")
         ));
         if skipped > 0 && scratch {
-            output.note("--with-grants runs what is skipped, as far as the policy grants it");
+            context.note("--with-grants runs what is skipped, as far as the policy grants it");
         }
         match (failed + missing, skipped) {
             (0, 0) => Exit::Fine,
@@ -204,7 +195,7 @@ fn report(
     case: &ExampleCase,
     reply: &Reply,
     outcome: &ExampleOutcome,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     let (state, word, reason) = match outcome {
         ExampleOutcome::Passed => ("passed", "ok    ", None),
@@ -225,5 +216,5 @@ fn report(
     if let Some(reason) = reason {
         lines += &format!("\n       {}", visible_line(reason, 4000));
     }
-    output.result(&value, lines)
+    context.result(&value, lines)
 }

@@ -1,12 +1,8 @@
 //! `trust`: publishers by their documents, with first use, rotation and revocation, and by bare keys.
 
 mod add;
-mod bare_key;
 
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::network::Network;
-use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::trust::changes::{TrustChanges, TrustRows, unknown};
+use toolward_operator::trust::changes::{TrustChanges, unknown};
 use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
 use toolward_operator::trust::update::PublisherUpdate;
 use toolward_store::audit_log::DecisionFilter;
@@ -14,7 +10,7 @@ use toolward_store::audit_log::DecisionFilter;
 use crate::prelude::*;
 use crate::{approve, helper};
 
-use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS};
+use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS, print_key};
 
 /// What all of these have in common.
 #[derive(Debug, Args)]
@@ -73,22 +69,17 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let subject = |common| Subject {
-            common,
-            recorder: helper::recorder().ok(),
-            environment,
-        };
+    pub(crate) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::Add { given, common } => subject(common).add(given, output),
-            Self::List { common } => subject(common).list(output),
-            Self::Show { name, common } => subject(common).show(name, output),
-            Self::Update { given, common } => subject(common).update(given, output),
+            Self::Add { given, common } => common.add(given, context),
+            Self::List { common } => common.list(context),
+            Self::Show { name, common } => common.show(name, context),
+            Self::Update { given, common } => common.update(given, context),
             Self::Remove {
                 name,
                 forget_revocations,
                 common,
-            } => subject(common).remove(name, *forget_revocations, output),
+            } => common.remove(name, *forget_revocations, context),
         }
     }
 }
@@ -119,39 +110,32 @@ pub(crate) struct UpdateFlags {
     freshness: FreshnessFlags,
 }
 
-struct Subject<'a> {
-    common: &'a CommonFlags,
-    /// Records which bundles are revoked. Without this program's own file nothing is.
-    recorder: Option<RecorderCommand>,
-    environment: &'a Environment,
-}
-
-impl Subject<'_> {
-    fn list(&self, output: &mut Output) -> Result {
-        let all = self.common.trust.trusted(self.environment)?;
-        if !output.json() && all.is_empty() {
+impl CommonFlags {
+    fn list(&self, context: &Context) -> Result {
+        let all = self.trust.trusted(context)?;
+        if !context.json() && all.is_empty() {
             let hint = "`toolward trust add` adds one";
-            output.note(format!(
+            context.note(format!(
                 "no publisher is trusted by its document or key; {hint}"
             ));
         }
         for known in &all.known {
-            print(known, output)?;
+            print(known, context)?;
         }
         for key in &all.keys {
-            bare_key::print(key, output)?;
+            print_key(key, context)?;
         }
         Ok(())
     }
 
-    fn show(&self, name: &str, output: &mut Output) -> Result {
-        let publishers = self.common.trust.publishers(self.environment)?;
+    fn show(&self, name: &str, context: &Context) -> Result {
+        let publishers = self.trust.publishers(context)?;
         match publishers.get(name)? {
-            Some(PublisherRecord::Document(known)) => print(&known, output)?,
-            Some(PublisherRecord::Key(key)) => bare_key::print(&key, output)?,
+            Some(PublisherRecord::Document(known)) => print(&known, context)?,
+            Some(PublisherRecord::Key(key)) => print_key(&key, context)?,
             _ => return Err(unknown(name)),
         }
-        let Some(store) = self.common.store.existing(self.environment)? else {
+        let Some(store) = self.store.existing(context)? else {
             return Ok(());
         };
         let filter = DecisionFilter {
@@ -167,15 +151,15 @@ impl Subject<'_> {
                 "code": of.code, "reason": of.reason,
             });
             let reason = visible_line(&of.reason, 300);
-            output.result(&value, format_args!("  {at}  {action} {verdict}: {reason}"))?;
+            context.result(&value, format_args!("  {at}  {action} {verdict}: {reason}"))?;
         }
         Ok(())
     }
 
-    fn update(&self, given: &UpdateFlags, output: &mut Output) -> Result {
+    fn update(&self, given: &UpdateFlags, context: &Context) -> Result {
         let (name, prefixes, actions) = (&given.name, &given.prefix, &given.actions);
         if !prefixes.is_empty() {
-            self.confirm_prefixes(name, prefixes)?;
+            self.confirm_prefixes(name, prefixes, context)?;
         }
         let update = PublisherUpdate {
             sources: &given.source,
@@ -184,12 +168,12 @@ impl Subject<'_> {
             prefixes,
         };
         let rule = |settings: &_| given.freshness.given(settings);
-        print(&self.changes(output).update(name, &update, rule)?, output)
+        print(&self.changes(context).update(name, &update, rule)?, context)
     }
 
     /// Shows which ids a publisher may publish, and asks if these shall be added.
-    fn confirm_prefixes(&self, name: &str, added: &[String]) -> Result {
-        let publishers = self.common.trust.publishers(self.environment)?;
+    fn confirm_prefixes(&self, name: &str, added: &[String], context: &Context) -> Result {
+        let publishers = self.trust.publishers(context)?;
         // `update` refuses others.
         let Some(PublisherRecord::Document(known)) = publishers.get(name)? else {
             return Ok(());
@@ -215,15 +199,15 @@ impl Subject<'_> {
         let what = format!("trusts {name} for {}", added.join(", "));
         let folder = publishers.folder().join(name);
         let change = LastingChange::new("trust update --prefix", what, &folder);
-        LastingChanges::of(self.environment)?.add(change)
+        LastingChanges::of(context)?.add(change)
     }
 
-    fn remove(&self, name: &str, forget: bool, output: &mut Output) -> Result {
-        let revoked = self.changes(output).remove(name, forget)?.revoked;
+    fn remove(&self, name: &str, forget: bool, context: &Context) -> Result {
+        let revoked = self.changes(context).remove(name, forget)?;
         let value = json!({ "ok": true, "removed": name, "revoked": revoked });
-        output.result(&value, format_args!("{name} is no longer trusted"))?;
+        context.result(&value, format_args!("{name} is no longer trusted"))?;
         if revoked > 0 {
-            output.note(format!(
+            context.note(format!(
                 "{revoked} keys and bundles that it revoked stay so; \
                  to forget them: toolward trust remove {name} --forget-revocations"
             ));
@@ -231,28 +215,22 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn changes<'a>(&'a self, report: &'a Output) -> TrustChanges<'a> {
-        let rows = self.recorder.as_ref().map(|command| TrustRows {
-            command,
-            trust: &self.common.trust,
-            environment: self.environment,
-            report,
-        });
+    fn changes<'a>(&'a self, context: &'a Context) -> TrustChanges<'a> {
         TrustChanges {
-            rows,
-            trust: &self.common.trust,
-            store: &self.common.store,
-            network: &self.common.network,
-            environment: self.environment,
-            report,
+            // Without this program's own file nothing is recorded.
+            rows: helper::trust_rows(&self.trust, context).ok(),
+            trust: &self.trust,
+            store: &self.store,
+            network: &self.network,
+            environment: context,
         }
     }
 }
 
-fn print(known: &KnownPublisher, output: &mut Output) -> Result {
+fn print(known: &KnownPublisher, context: &Context) -> Result {
     let document = &known.document;
     for warning in &document.warnings {
-        output.warning(warning);
+        context.warning(warning);
     }
     let revoked = known.revocations.as_ref();
     let bundles = revoked.map_or(0, |list| list.bundles.len());
@@ -288,5 +266,5 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
     if bundles > 0 {
         lines.row("revoked", counted(bundles, "bundle"));
     }
-    output.result(&value, lines)
+    context.result(&value, lines)
 }

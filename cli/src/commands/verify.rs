@@ -25,23 +25,21 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let Some(bundle) = &self.bundle else {
-            return all(self, environment, output);
+            return all(self, context);
         };
-        let content = self
-            .trust
-            .content(bundle, &self.store, environment, output)?;
-        report(&content, output).map(|()| Exit::Fine)
+        let content = self.trust.content(bundle, &self.store, context)?;
+        report(&content, context).map(|()| Exit::Fine)
     }
 }
 
-fn all(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
-    let Some(store) = arguments.store.existing(environment)? else {
-        output.note("nothing is installed");
+fn all(arguments: &Arguments, context: &Context) -> Result<Exit> {
+    let Some(store) = arguments.store.existing(context)? else {
+        context.note("nothing is installed");
         return Ok(Exit::Fine);
     };
-    let standing = arguments.trust.context(environment, output)?;
+    let standing = arguments.trust.context(context)?;
     let verify = |file: &mut File| standing.archive_file(file);
     let mut written = Ok(());
     let libraries = installed::libraries(&store, &standing, None)?;
@@ -57,20 +55,20 @@ fn all(arguments: &Arguments, environment: &Environment, output: &mut Output) ->
         });
         let state = visible_line(&state, 400);
         let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-        let line = output.result(&value, format_args!("{id} {version}: {state}{code}"));
+        let line = context.result(&value, format_args!("{id} {version}: {state}{code}"));
         if line.is_err() {
             written = line;
         }
     })?;
     written?;
-    installed::unrecorded(&store, output);
+    installed::unrecorded(&store, context);
     Ok(match refused {
         0 => Exit::Fine,
         _ => Exit::Refused,
     })
 }
 
-fn report(content: &Content, output: &mut Output) -> Result {
+fn report(content: &Content, context: &Context) -> Result {
     let manifest = &content.manifest;
     let (id, version, sequence) = (&manifest.id, &manifest.version, manifest.sequence);
     let publisher = content.origin.publisher();
@@ -80,8 +78,8 @@ fn report(content: &Content, output: &mut Output) -> Result {
     };
     let warnings = content.warnings.iter();
     let warnings: Vec<&str> = warnings.map(|warning| warning.message.as_str()).collect();
-    if output.json() {
-        return output.value(&json!({
+    if context.json() {
+        return context.value(&json!({
             "ok": true,
             "id": id,
             "version": version.to_string(),
@@ -95,7 +93,7 @@ fn report(content: &Content, output: &mut Output) -> Result {
         }));
     }
     for warning in warnings {
-        output.warning(warning);
+        context.warning(warning);
     }
     let publisher = visible_line(&publisher, 100);
     let heading = format!("{id} {version} (sequence {sequence}) by {publisher}: verified");
@@ -112,5 +110,5 @@ fn report(content: &Content, output: &mut Output) -> Result {
     ];
     let holds: Vec<String> = holds.into_iter().chain(provenance).collect();
     lines.row("holds", holds.join(", "));
-    output.line(lines)
+    context.line(lines)
 }

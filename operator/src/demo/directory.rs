@@ -9,8 +9,7 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::{Code, Environment, Error, Result};
 
 /// The name of the publisher. No operator trusts this name by accident: the trust is recorded in the demo's directory.
 pub const PUBLISHER: &str = "toolward-demo";
@@ -28,7 +27,7 @@ pub(super) const STATE: &str = "state";
 pub(super) const CACHE: &str = "cache";
 const LEDGER: &str = "ledger";
 const INBOX: &str = "inbox";
-pub(super) const NOTES: &str = "notes";
+const NOTES: &str = "notes";
 /// The file that the hostile tool tries to read.
 pub(super) const CANARY: &str = "canary.txt";
 /// A link in [`INBOX`] to it.
@@ -169,7 +168,6 @@ pub(crate) fn private_folders(environment: &Environment) -> impl Iterator<Item =
 
 /// What [`remove`] did.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct DemoRemoval {
     /// The demo's directory.
     pub directory: PathBuf,

@@ -4,16 +4,14 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use toolward_host::confine::Confinement;
 use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
 
 use super::Demo;
 use super::directory::CANARY;
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::host_setup::opens_buckets;
+use crate::{Code, Error, Result};
 
 const TOOL: &str = "demo.thief";
 
@@ -28,22 +26,21 @@ const MEMORY: &[ErrorCode] = &[ErrorCode::MEMORY_EXCEEDED];
 #[derive(Debug)]
 pub struct Thief {
     host: Host,
-    attempts: Vec<TheftAttempt>,
-    confinement: Confinement,
+    /// What it tries, in order.
+    pub attempts: Vec<TheftAttempt>,
+    /// The access that this process keeps when it confines itself before [`Thief::run`].
+    pub confinement: Confinement,
     /// No connection may arrive here.
     listener: TcpListener,
     canary: String,
 }
 
 /// Something that the tool tries.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
+#[derive(Debug, Clone)]
 pub struct TheftAttempt {
     /// What it tries, in words.
     pub title: String,
-    #[serde(skip)]
     input: Value,
-    #[serde(skip)]
     barrier: Barrier,
 }
 
@@ -59,13 +56,11 @@ enum Barrier {
 }
 
 /// How an attempt ended.
-#[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
+#[derive(Debug, Clone)]
 pub struct TheftOutcome {
     /// What stopped it; `None` if nothing did. May contain untrusted text.
     pub stopped_by: Option<String>,
     /// The reply's value or error, if nothing stopped it. Untrusted text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
     /// How long the call took, in milliseconds.
     pub milliseconds: f64,
@@ -76,9 +71,9 @@ impl Demo {
     ///
     /// # Errors
     /// If its host can't be built, or no port of this machine can be listened on.
-    pub fn thief(&self, report: &dyn Report) -> Result<Thief> {
+    pub fn thief(&self) -> Result<Thief> {
         let operator = &self.operator;
-        let contents = operator.source.contents(&operator.environment, report)?;
+        let contents = operator.source.contents(&operator.environment)?;
         let granted = operator.granted()?;
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = operator.host_builder(contents, &granted, buckets)?;
@@ -105,16 +100,6 @@ impl Demo {
 }
 
 impl Thief {
-    /// What it tries, in order.
-    pub fn attempts(&self) -> &[TheftAttempt] {
-        &self.attempts
-    }
-
-    /// The access that this process keeps when it confines itself before [`Thief::run`].
-    pub fn confinement(&self) -> Confinement {
-        self.confinement.clone()
-    }
-
     /// Calls the tool, and looks whether it got what it wanted.
     ///
     /// # Errors

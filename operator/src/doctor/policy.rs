@@ -13,50 +13,54 @@ use toolward_state::Store;
 
 use super::{Check, CheckState, directory, mode};
 use crate::bundles::BundleSource;
-use crate::environment::{Environment, Silent};
 use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::policy_review::PolicyReview;
 use crate::trust::Trust;
+use crate::{Environment, Silent};
 
 /// Checks the policy and everything it names.
 pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
-    const NAME: &str = "policy";
     let Ok(file) = trust.file(environment) else {
         // The check of the configuration reports it.
         return Vec::new();
     };
     let granted = match Granted::read(trust, files, environment) {
         Ok(granted) => granted,
-        Err(failure) => return vec![Check::of(NAME, Err(failure))],
+        Err(failure) => return vec![Check::of(Err(failure)).named("policy")],
     };
     if granted.files.is_empty() {
         let none = "there is none: tools that ask for something are blocked";
-        return vec![Check::note(NAME, none), state_directory(environment)];
+        return vec![
+            Check::note(none).named("policy"),
+            state_directory(environment),
+        ];
     }
     let policy = &granted.policy;
     let files = granted.files.iter().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     let (grants, denies) = (policy.grants().count(), policy.denies().count());
     let found = format!("{files} ([[grant]]: {grants}, [[deny]]: {denies})");
-    let mut checks = vec![Check::ok(NAME, found)];
+    let mut checks = vec![Check::ok(found).named("policy")];
     let store = file.map(|_| trust.trusted(environment));
     let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
     if let Some(store) = store {
         let unknown = unknown_publishers(policy, &store).into_iter();
-        checks.extend(unknown.map(|warning| Check::warning(NAME, warning)));
+        checks.extend(unknown.map(|warning| Check::warning(warning).named("policy")));
     }
     if policy.tables().ca_file.is_some() {
-        checks.push(authorities(policy));
+        checks.push(authorities(policy).named("ca-file"));
     }
-    checks.extend(policy.tables().workspaces.iter().map(workspace));
+    let workspaces = policy.tables().workspaces.iter();
+    checks.extend(workspaces.map(|one| workspace(one).named("workspace")));
     checks.extend(overlaps(&granted, trust, environment));
     checks.extend(secrets(policy, environment));
-    checks.extend(policy.tables().contexts.iter().map(context));
+    let contexts = policy.tables().contexts.iter();
+    checks.extend(contexts.map(|one| context(one).named("context")));
     checks.extend(policy.tables().services.iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
-    checks.push(limits(policy));
+    checks.push(limits(policy).named("limits"));
     checks.extend(memory(policy));
     checks
 }
@@ -72,11 +76,13 @@ pub fn unused_rules(
         return Vec::new();
     };
     let grants = review.unmatched_grants().into_iter().map(|unmatched| {
-        Check::warning("grant", unmatched)
+        Check::warning(unmatched)
+            .named("grant")
             .hint("correct its publisher or tool, install the bundle, or remove the grant")
     });
     let contexts = review.unused_contexts().into_iter().map(|unused| {
-        Check::warning("context", unused)
+        Check::warning(unused)
+            .named("context")
             .hint("correct its publisher or tool, install the bundle, or remove the [[context]]")
     });
     grants.chain(contexts).collect()
@@ -98,33 +104,29 @@ fn review_of_all(
     files: &PolicyFiles,
     environment: &Environment,
 ) -> Option<PolicyReview> {
-    let refused = source.refused(environment, &Silent).ok()?;
+    let environment = &environment.reporting(Silent);
+    let refused = source.refused(environment).ok()?;
     refused.is_empty().then_some(())?;
-    PolicyReview::read(source, files, environment, &Silent).ok()
+    PolicyReview::read(source, files, environment).ok()
 }
 
 fn authorities(policy: &Policy) -> Check {
-    const NAME: &str = "ca-file";
     let file = policy.tables().ca_file.as_deref().unwrap_or_default();
-    Check::of(
-        NAME,
-        host_setup::transport(policy).map(|_| Check::ok(NAME, file)),
-    )
+    Check::of(host_setup::transport(policy).map(|_| Check::ok(file)))
 }
 
 fn workspace(workspace: &Workspace) -> Check {
-    const NAME: &str = "workspace";
     let directory = &workspace.directory;
     let shown = format!("{} is {}", workspace.path, directory.display());
     if workspace.is_placeholder() {
-        return Check::warning(NAME, format!("{shown}, which nobody has chosen yet"))
+        return Check::warning(format!("{shown}, which nobody has chosen yet"))
             .hint("write the directory that the tools shall have");
     }
     match std::fs::read_dir(directory) {
-        Err(error) => Check::warning(NAME, format!("{shown}: {error}"))
+        Err(error) => Check::warning(format!("{shown}: {error}"))
             .hint("make the directory, or let your user read it"),
-        Ok(_) if is_writable(directory) => Check::ok(NAME, shown),
-        Ok(_) => Check::note(NAME, format!("{shown}, and can't be written")),
+        Ok(_) if is_writable(directory) => Check::ok(shown),
+        Ok(_) => Check::note(format!("{shown}, and can't be written")),
     }
 }
 
@@ -137,38 +139,39 @@ fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Opti
     let builder = Host::builder().policy(granted.policy.clone());
     let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
     let error = builder.build().err()?;
-    Some(Check::error("workspaces", error.to_string()).maybe_hint(error.hint()))
+    Some(
+        Check::error(error.to_string())
+            .maybe_hint(error.hint())
+            .named("workspaces"),
+    )
 }
 
 /// Checks that the values of a `[[context]]` exist. They are never shown.
 fn context(rule: &ContextRule) -> Check {
-    const NAME: &str = "context";
     let principal = rule.principal.as_deref().unwrap_or("everybody");
     let name = format!("{} of {} for {principal}", rule.tool, rule.publisher);
     if rule.is_placeholder() {
         let waits = format!("{name}: nobody has chosen yet who gets it and where it comes from");
-        return Check::warning(NAME, waits)
-            .hint("replace what `# choose` marks in its [[context]]");
+        return Check::warning(waits).hint("replace what `# choose` marks in its [[context]]");
     }
     let problems = rule
         .problems()
         .map(|(value, why)| format!("{value}: {why}"));
     let problems: Vec<String> = problems.collect();
     match problems.as_slice() {
-        [] => Check::ok(NAME, format!("{name} has its values")),
-        some => Check::warning(NAME, format!("{name}: {}", some.join("; ")))
+        [] => Check::ok(format!("{name} has its values")),
+        some => Check::warning(format!("{name}: {}", some.join("; ")))
             .hint("the tool is blocked until each value is there"),
     }
 }
 
 fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
-    const NAME: &str = "secret";
     let sources = host_setup::sources(policy, environment);
     let check = |secret: &toolward_policy::Secret| {
         let name = format!("{} of {}", secret.slug, secret.publisher);
         if secret.is_placeholder() {
             let waits = format!("{name}: nobody has chosen yet where it comes from and goes");
-            return Check::warning(NAME, waits)
+            return Check::warning(waits)
                 .hint("write the variable and the origin that it shall have");
         }
         let (place, without, missing) = match &secret.source {
@@ -190,49 +193,49 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
             ),
         };
         match sources.get(secret.publisher.as_str(), LOCAL, &secret.slug) {
-            Ok(Some(_)) => Check::ok(NAME, format!("{name}, {place}, has a value")),
-            Ok(None) => {
-                Check::new(NAME, without, format!("{name}, {place}, has no value")).hint(missing)
-            }
-            Err(error) => Check::error(NAME, format!("{name}: {error}"))
+            Ok(Some(_)) => Check::ok(format!("{name}, {place}, has a value")),
+            Ok(None) => Check::new(without, format!("{name}, {place}, has no value")).hint(missing),
+            Err(error) => Check::error(format!("{name}: {error}"))
                 .hint("only you may have access to it: chmod 600"),
         }
     };
-    policy.tables().secrets.iter().map(check).collect()
+    let secrets = policy.tables().secrets.iter();
+    secrets.map(|one| check(one).named("secret")).collect()
 }
 
 fn service(service: &ServiceRule) -> Option<Check> {
     service.is_placeholder().then(|| {
         let waits = format!("{}: nobody has chosen its hosts yet", service.name);
-        Check::warning("service", waits).hint("write the hosts that the tools shall reach")
+        Check::warning(waits)
+            .named("service")
+            .hint("write the hosts that the tools shall reach")
     })
 }
 
 fn state_directory(environment: &Environment) -> Check {
-    const NAME: &str = "state";
     let later = "not there yet, the first tool that keeps something makes it";
     let state = ("state", environment.state_directory.as_deref());
-    directory(NAME, state, later, |path| {
-        Check::ok(NAME, format!("{} (mode {})", path.display(), mode(path)))
+    directory(state, later, |path| {
+        Check::ok(format!("{} (mode {})", path.display(), mode(path)))
     })
+    .named("state")
 }
 
 /// A check must not create it.
 fn buckets(environment: &Environment) -> Option<Check> {
-    const NAME: &str = "buckets";
     let file = host_setup::buckets(environment.state_directory.as_ref()?);
     if !file.exists() {
         return None;
     }
-    Some(match Store::open(&file) {
-        Ok(_) => Check::ok(NAME, file.display().to_string()),
-        Err(error) => Check::error(NAME, error.to_string()).maybe_hint(error.hint()),
-    })
+    let check = match Store::open(&file) {
+        Ok(_) => Check::ok(file.display().to_string()),
+        Err(error) => Check::error(error.to_string()).maybe_hint(error.hint()),
+    };
+    Some(check.named("buckets"))
 }
 
 /// The limits of the policy; the book has the defaults.
 fn limits(policy: &Policy) -> Check {
-    const NAME: &str = "limits";
     let limits = policy.tables().limits.iter();
     let limits = limits.map(
         |(name, LimitSetting { default, maximum })| match (default, maximum) {
@@ -247,12 +250,11 @@ fn limits(policy: &Policy) -> Check {
         [] => "the defaults".to_owned(),
         some => format!("the defaults, but {}", some.join("; ")),
     };
-    Check::ok(NAME, found)
+    Check::ok(found)
 }
 
 /// Compares the policy's limit on the memory of all calls with what this machine has. The default fits.
 fn memory(policy: &Policy) -> Option<Check> {
-    const NAME: &str = "memory";
     let setting = policy.tables().limits.get(LimitName::MemoryTotal);
     let total = setting.maximum.or(setting.default)?;
     let machine = toolward_host::memory::machine_bytes();
@@ -261,11 +263,12 @@ fn memory(policy: &Policy) -> Option<Check> {
         total >> 20,
         machine >> 20
     );
-    Some(match total > machine / 4 * 3 {
-        false => Check::ok(NAME, found),
-        true => Check::warning(NAME, found)
+    let check = match total > machine / 4 * 3 {
+        false => Check::ok(found),
+        true => Check::warning(found)
             .hint("leave a quarter to the server itself: lower `memory_total` in [limits], or raise `MemoryMax`"),
-    })
+    };
+    Some(check.named("memory"))
 }
 
 /// Likely mistakes in a policy: unknown publishers, placeholders, missing directories.

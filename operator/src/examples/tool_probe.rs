@@ -27,7 +27,6 @@ const NOT_FOUND: &str = "not_found";
 
 /// A tool that a component does not serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct MissingTool {
     /// The id in `implements`.
     pub tool: String,

@@ -9,9 +9,8 @@ use toolward_bundle::surface::BundleSurface;
 use toolward_host::{WithheldReason, WithheldTool};
 use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, LoadedBundle, Store};
 
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::trust::TrustContext;
+use crate::{Code, Error, Report, Result};
 
 /// Bundles that were loaded, and the tools of bundles that were not.
 #[derive(Debug, Default)]
@@ -52,10 +51,7 @@ pub(super) fn withheld_tools(
     let (installed, held) = match store.surfaces(&ids) {
         Ok(surfaces) => surfaces,
         Err(error) => {
-            report.warning(&format!(
-                "which tools are not loaded is not known: {error} ({})",
-                error.code()
-            ));
+            report.warning_of("which tools are not loaded is not known", &error.into());
             return Vec::new();
         }
     };
@@ -145,7 +141,8 @@ pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
 
 /// Holds the installed bundles that the actions of a library changed, so that a person can view and accept the difference,
 /// and reports them. They are not loaded until then, whether or not this was called.
-pub fn hold_changed(store: &Store, context: &TrustContext, report: &dyn Report) -> Result<()> {
+pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
+    let report = &context.environment.report;
     renew_surfaces(store, context)?;
     let takers = store.catalogue()?.into_iter();
     let takers = takers.filter(|(_, surface)| surface.takes_actions());
@@ -174,11 +171,10 @@ pub fn hold_changed(store: &Store, context: &TrustContext, report: &dyn Report) 
                 held.id, held.surface
             )),
             Ok(_) => {}
-            Err(error) => report.warning(&format!(
-                "{} is no longer loaded: {error} ({})",
-                installed.id,
-                error.code()
-            )),
+            Err(error) => {
+                let what = format!("{} is no longer loaded", installed.id);
+                report.warning_of(&what, &error.into());
+            }
         }
     }
     Ok(())

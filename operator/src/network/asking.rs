@@ -10,10 +10,10 @@ use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost
 use toolward_support::fields::{Field, Fields, parse_toml};
 
 use super::Fetcher;
-use crate::error::{Error, Result};
 use crate::lasting_changes::{LastingChange, TextEdit, inserted};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::registries::{Registries, RegistrySettings, settings};
+use crate::{Error, Result};
 
 /// Most questions about one source. A registry could name another host each time.
 pub(crate) const MAX_QUESTIONS: usize = 3;
@@ -36,7 +36,6 @@ pub trait AskHost: Debug + Send + Sync {
 
 /// A host that a registry redirects downloads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DownloadHost {
     /// The repository, without a version.
     pub repository: Reference,
@@ -46,7 +45,6 @@ pub struct DownloadHost {
 
 /// A line of `[[registry]]` that names the token server of a registry.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct RealmChange {
     /// The registry, `host[:port]`.
     pub registry: String,
@@ -226,7 +224,7 @@ impl Fetcher {
         };
         let lines = registry_lines(table, &reference.registry(), &key);
         let Some(table) = table else {
-            return error.lines_for(place, lines);
+            return error.lines_for(place, lines, None);
         };
         let mut error = error.hint(format!(
             "as far as you agree, add this line to the `[[registry]]` of {} in {}",
@@ -260,7 +258,7 @@ fn with_realm(
     (reference, plain): (&Reference, bool),
     host: &UnknownHost,
 ) -> Option<(String, Registries)> {
-    let mut wanted = settings(edit.text(), path, folder).ok()?;
+    let mut wanted = settings(&edit.text, path, folder).ok()?;
     let line = realm_line(host);
     let after = match wanted.of(reference, plain).cloned() {
         Some(table) => {
@@ -269,7 +267,7 @@ fn with_realm(
             if own.realm.replace(host.origin.clone()).is_some() {
                 return None;
             }
-            inserted(edit.text(), end_of_host(edit.text(), number)?, &line)?
+            inserted(&edit.text, end_of_host(&edit.text, number)?, &line)?
         }
         None => {
             let host_name = reference.registry();

@@ -14,12 +14,11 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_store::InstalledBundle;
 
 use super::PolicyReview;
+use crate::Result;
 use crate::bundles::is_named;
-use crate::error::Result;
 
 /// The drivers that name one tool.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ToolCandidates {
     /// The tool's id, with its major version.
     pub tool: String,
@@ -37,7 +36,6 @@ pub struct ToolCandidates {
 
 /// A driver that may serve a tool.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct DriverCandidate {
     /// The driver's id.
     pub driver: String,
@@ -62,7 +60,6 @@ pub struct DriverCandidate {
 
 /// A driver that names a tool and may not serve it.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct RejectedDriver {
     /// The driver's id.
     pub driver: String,
@@ -76,7 +73,6 @@ pub struct RejectedDriver {
 
 /// Why a driver may not serve a tool.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct RejectionReason {
     /// The stable code.
     pub code: &'static str,
@@ -186,7 +182,6 @@ impl RejectedDriver {
 
 /// The state of one tool with one driver, or of a tool without a driver.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ToolRow {
     /// The tool's id, with its major version.
     pub tool: String,
@@ -302,7 +297,6 @@ fn reasons(one: &Explanation) -> Vec<String> {
 
 /// One tool. All text in it is its publisher's.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ToolStatus {
     /// `id@major`.
     pub tool: String,

@@ -8,11 +8,10 @@ use toolward_policy::{
 
 use super::{InternalAddress, PolicyReview};
 use crate::bundles::is_named;
-use crate::error::{Code, Error, Kind, Result};
+use crate::{Code, Error, Kind, Result};
 
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Suggestion {
     /// Tables to append; empty if nothing is missing.
     pub lines: String,

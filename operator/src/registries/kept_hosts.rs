@@ -6,10 +6,9 @@ use std::path::Path;
 
 use toolward_registry::{HostRole, Reference, Source, UnknownHost};
 
-use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
 use crate::file::StateFile;
 use crate::lasting_changes::{LastingChange, LastingChanges};
+use crate::{Code, Environment, Error, Result};
 
 const FILE: &str = "downloads.json";
 

@@ -13,13 +13,12 @@ use toolward_signing::verify::Bundle;
 use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
 
 use super::ReleasePlace;
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Kind, Result};
 use crate::installed;
 use crate::lasting_changes::{LastingChange, LastingChanges};
 use crate::network::Fetcher;
 use crate::trust::TrustContext;
 use crate::trust::changes::{self, TrustRows};
+use crate::{Code, Error, Kind, Report, Result};
 
 /// Installs bundles. Fetching blocks, see [`network`](crate::network).
 ///
@@ -28,7 +27,7 @@ use crate::trust::changes::{self, TrustRows};
 /// use toolward_operator::network::Network;
 /// use toolward_operator::releases::{Installer, ReleasePlace};
 /// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let environment = Environment::of_process();
@@ -38,19 +37,16 @@ use crate::trust::changes::{self, TrustRows};
 ///     accept: None,
 ///     allow_rollback: None,
 ///     move_source: None,
-///     network: &Network::default().fetcher(&trust, &environment)?,
-///     store: &StoreLocation::default().open(&environment)?,
-///     context: &trust.context(&environment, &Silent)?,
-///     environment: &environment,
+///     network: Network::default().fetcher(&trust, &environment)?,
+///     store: StoreLocation::default().open(&environment)?,
+///     context: trust.context(&environment)?,
 ///     compiler: None,
 ///     rows: None,
-///     report: &Silent,
 /// };
 /// let outcome = installer.install(&ReleasePlace::parse("notes.toolbundle")?, None)?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy)]
 pub struct Installer<'a> {
     /// The channel whose index lists the current release; by default the channel that the
     /// operator set for the publisher, or the only channel.
@@ -62,23 +58,23 @@ pub struct Installer<'a> {
     /// Asks whether a bundle may come from another place than before; if `None`, it may not.
     pub move_source: Option<ConfirmMove<'a>>,
     /// Fetches bundles and documents.
-    pub network: &'a Fetcher,
+    pub network: Fetcher,
     /// The store to install into.
-    pub store: &'a Store,
+    pub store: Store,
     /// Whom to trust.
-    pub context: &'a TrustContext,
-    /// The operator's directories.
-    pub environment: &'a Environment,
+    pub context: TrustContext,
     /// Compiles the drivers of installed releases into its cache, never of held
     /// releases.
-    pub compiler: Option<&'a Broker>,
+    pub compiler: Option<Broker>,
     /// Records in the ledger what was installed, held, accepted and rolled back, in addition to the store's own log.
     pub rows: Option<TrustRows<'a>>,
-    /// Receives warnings and progress.
-    pub report: &'a dyn Report,
 }
 
 impl Installer<'_> {
+    pub(super) fn report(&self) -> &dyn Report {
+        &*self.context.environment.report
+    }
+
     /// Installs the bundle from a source. If `expected` is given, the bundle must have
     /// that id.
     ///
@@ -86,14 +82,12 @@ impl Installer<'_> {
     /// If it can't be fetched or is refused; `source-moves` if it is installed from another place.
     pub fn install(&self, place: &ReleasePlace, expected: Option<&str>) -> Result<InstallOutcome> {
         let source = &place.source;
-        let bundle = self
-            .network
-            .bundle(source, expected, self.context, self.report)?;
+        let bundle = self.network.bundle(source, expected, &self.context)?;
         let current = self.current(source, bundle.publisher.name())?;
         let freshness = current.freshness();
         let warnings = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
         for warning in warnings.iter().chain(&bundle.warnings) {
-            self.report.warning(warning);
+            self.report().warning(warning);
         }
         let moved = self.check_place(&bundle, place)?;
         let options = InstallOptions {
@@ -103,11 +97,11 @@ impl Installer<'_> {
             accept: self.accept,
         };
         let shelf = match Reading::new(bundle.clone()).is_open() {
-            true => installed::libraries(self.store, self.context, Some(&bundle.manifest.id))?,
+            true => installed::libraries(&self.store, &self.context, Some(&bundle.manifest.id))?,
             false => Shelf::default(),
         };
-        installed::renew_surfaces(self.store, self.context)?;
-        let waiting = changes::waiting(self.store)?;
+        installed::renew_surfaces(&self.store, &self.context)?;
+        let waiting = changes::waiting(&self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install(&bundle, &options, &shelf)?;
         if let Some(moved) = &moved {
@@ -129,9 +123,9 @@ impl Installer<'_> {
                 let _ = self.store.gc();
             }
             self.compile_ahead(bundle);
-            installed::hold_changed(self.store, self.context, self.report)?;
+            installed::hold_changed(&self.store, &self.context)?;
         }
-        changes::record_held(self.rows, self.store, &waiting)?;
+        changes::record_held(self.rows.as_ref(), &self.store, &waiting)?;
         self.settle_hosts(moved.as_ref().map(|moved| moved.from.as_str()));
         Ok(outcome)
     }
@@ -142,12 +136,12 @@ impl Installer<'_> {
         let settled = || -> Result<()> {
             self.network.keep_confirmed()?;
             match left {
-                Some(left) => self.network.forget(left, installed::sources(self.store)?),
+                Some(left) => self.network.forget(left, installed::sources(&self.store)?),
                 None => Ok(()),
             }
         };
         if let Err(error) = settled() {
-            self.report.warning(&format!(
+            self.report().warning(&format!(
                 "what was allowed about downloads is not settled: {error}"
             ));
         }
@@ -195,20 +189,20 @@ impl Installer<'_> {
             Ok(bundle)
         };
         let now = self.context.now;
-        installed::renew_surfaces(self.store, self.context)?;
-        let waiting = changes::waiting(self.store)?;
+        installed::renew_surfaces(&self.store, &self.context)?;
+        let waiting = changes::waiting(&self.store)?;
         let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
         let verified = verified.into_inner();
         if let Some((bundle, warnings)) = verified.unwrap_or_else(PoisonError::into_inner) {
             for warning in &warnings {
-                self.report.warning(warning);
+                self.report().warning(warning);
             }
             self.compile_ahead(bundle);
         }
-        installed::hold_changed(self.store, self.context, self.report)?;
-        changes::record_held(self.rows, self.store, &waiting)?;
+        installed::hold_changed(&self.store, &self.context)?;
+        changes::record_held(self.rows.as_ref(), &self.store, &waiting)?;
         self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
     }
@@ -216,7 +210,6 @@ impl Installer<'_> {
 
 /// A bundle that would come from another place than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SourceMove {
     /// The bundle.
     pub id: String,
@@ -227,7 +220,7 @@ pub struct SourceMove {
 }
 
 /// Asks whether a source may move; an error if it may not.
-pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<()>;
+pub type ConfirmMove<'a> = &'a (dyn Fn(&SourceMove) -> Result<()> + Sync);
 
 /// Whether two sources are the same place: one repository with any tag, one folder of a web server with the same
 /// query, or one folder of this machine.
@@ -294,10 +287,10 @@ impl Installer<'_> {
     fn keep_move(&self, moved: &SourceMove) -> Result<()> {
         let SourceMove { id, from, to } = moved;
         let what = format!("let {id} come from {to} instead of {from}");
-        let state = self.environment.state_directory.as_deref();
+        let state = self.context.environment.state_directory.as_deref();
         let state = state.unwrap_or(Path::new(""));
         let change = LastingChange::new("install --move-source", what, state);
-        LastingChanges::of(self.environment)?.add(change)
+        LastingChanges::of(&self.context.environment)?.add(change)
     }
 }
 

@@ -1,26 +1,26 @@
-use std::cell::RefCell;
+use std::sync::Mutex;
 
 use toolward_host::CompileReason;
 
 use super::*;
-use crate::environment::{Progress, Silent};
+use crate::{Progress, Silent};
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Recorded {
-    notes: RefCell<Vec<String>>,
-    warnings: RefCell<Vec<String>>,
+    notes: Mutex<Vec<String>>,
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Report for Recorded {
     fn warning(&self, message: &str) {
-        self.warnings.borrow_mut().push(message.to_owned());
+        self.warnings.lock().unwrap().push(message.to_owned());
     }
 
     fn note(&self, message: &str) {
-        self.notes.borrow_mut().push(message.to_owned());
+        self.notes.lock().unwrap().push(message.to_owned());
     }
 
-    fn begin(&self, _: &str) -> Box<dyn Progress + Send> {
+    fn begin(&self, _: &str) -> Box<dyn Progress> {
         Box::new(Silent)
     }
 }
@@ -40,8 +40,11 @@ fn what_is_over_the_budget_is_named_once_and_the_rest_is_compiled() {
     };
     compile_each(components.into_iter(), compile, &heard);
     assert_eq!(compiled, [b"small"]);
-    assert_eq!(heard.warnings.take(), ["c: not valid"]);
-    let notes = heard.notes.take();
+    assert_eq!(
+        std::mem::take(&mut *heard.warnings.lock().unwrap()),
+        ["c: not valid"]
+    );
+    let notes = std::mem::take(&mut *heard.notes.lock().unwrap());
     assert_eq!(notes.len(), 1);
     assert!(notes[0].ends_with(": a, d"), "{notes:?}");
 }
@@ -51,5 +54,8 @@ fn a_bundle_within_its_budget_is_not_talked_about() {
     let heard = Recorded::default();
     let components = [("a", &b"small"[..])].into_iter();
     compile_each(components, |_| Ok(Ahead::Compiled), &heard);
-    assert!(heard.notes.take().is_empty() && heard.warnings.take().is_empty());
+    assert!(
+        std::mem::take(&mut *heard.notes.lock().unwrap()).is_empty()
+            && std::mem::take(&mut *heard.warnings.lock().unwrap()).is_empty()
+    );
 }

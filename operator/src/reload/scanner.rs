@@ -13,11 +13,9 @@ use toolward_store::Store;
 
 use crate::bundles::SourceKind;
 use crate::config::ConfigFile;
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
-use crate::operator::Operator;
 use crate::trust::publishers::Publishers;
+use crate::{Code, Environment, Error, Operator, Result};
 
 /// The maximum depth, and the maximum number of files in a folder.
 const MAX_DEPTH: usize = 8;
@@ -74,7 +72,7 @@ impl Scanner {
     }
 
     /// Scans, given the previous result.
-    pub(super) fn look(&self, before: &FileScan, report: &dyn Report) -> FileScan {
+    pub(super) fn look(&self, before: &FileScan, environment: &Environment) -> FileScan {
         let mut seen = FileScan::default();
         if let Some(trust) = &self.trust {
             seen.look_into(trust.folder());
@@ -91,7 +89,7 @@ impl Scanner {
             };
         }
         if let Some(folder) = seen.cut.as_ref().filter(|_| !self.warned.replace(true)) {
-            report.warning(&format!(
+            environment.report.warning(&format!(
                 "{}: only {MAX_FILES} files, {MAX_DEPTH} folders deep, are looked at for changes; others \
                  are noticed within five minutes",
                 folder.display()

@@ -13,24 +13,23 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{Host, SharedState};
 
 use super::prepare;
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::installed::LoadedBundles;
+use crate::{Code, Environment, Error, Report, Result};
 
 /// The interval between scans for changes.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long bundles are served after their latest verification.
 pub(super) const LEASE: Duration = Duration::from_secs(360);
 
-/// Makes a [`Report`] for one round, in which each warning is given once.
-pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
+/// Makes the [`Environment`] of one round, which gives each warning once.
+pub type Rounds = Box<dyn Fn() -> Environment + Send + Sync>;
 
 /// The state shared by the watching thread and the task that ends the lease.
 pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
-    pub(super) reports: Reports,
+    pub(super) rounds: Rounds,
     /// The runtime that prepares drivers.
     pub(super) runtime: Handle,
     pub(super) control: Control,
@@ -43,7 +42,7 @@ impl<T: ReloadTarget> Serving<T> {
     pub(super) async fn expire(&self) {
         let withdraw = || {
             self.withdraw_all("it could not be verified again for six minutes");
-            (self.reports)().warning(
+            (self.rounds)().report.warning(
                 "the bundles could not be verified again for six minutes, and none is served",
             );
         };

@@ -14,11 +14,9 @@ use toolward_signing::trust::Publisher;
 use toolward_signing::verify::{Bundle, Verified};
 
 use crate::bundles::{ReservedIds, SourceKind};
-use crate::environment::Report;
-use crate::error::{Code, Error, Result};
 use crate::installed::{self, LoadedBundles};
-use crate::operator::Operator;
 use crate::trust::TrustContext;
+use crate::{Code, Environment, Error, Operator, Result};
 
 use super::scanner::Scanner;
 
@@ -62,36 +60,42 @@ impl BundleVerifier {
         }
     }
 
-    pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<VerifiedBundles> {
+    pub(super) fn again(
+        &self,
+        scanner: &Scanner,
+        environment: &Environment,
+    ) -> Result<VerifiedBundles> {
         let (loaded, context) = match (self.operator.source.kind(), scanner.store()) {
             (SourceKind::Dev(directory), _) => {
-                let (source, environment) = (&self.operator.source, &self.operator.environment);
-                let content = source.dev(directory, environment, report)?;
+                let source = &self.operator.source;
+                let content = source.dev(directory, environment)?;
                 return Ok((LoadedBundles::all_of(vec![content]), None));
             }
             (SourceKind::Named, _) => {
-                let context = self.context(report)?;
-                let (loaded, _) = self.named(&context, report);
+                let context = self.context(environment)?;
+                let (loaded, _) = self.named(&context);
                 (loaded, context)
             }
             (SourceKind::Beside(directory), _) => {
-                let context = self.context(report)?;
-                let (mut loaded, publishers) = self.named(&context, report);
-                let (source, environment) = (&self.operator.source, &self.operator.environment);
+                let context = self.context(environment)?;
+                let (mut loaded, publishers) = self.named(&context);
+                let source = &self.operator.source;
                 // A directory under work keeps no named bundle from being withdrawn.
-                let own = source.dev(directory, environment, report);
+                let own = source.dev(directory, environment);
                 // A publisher may have been given more prefixes.
                 let added = ReservedIds::of(&[], &publishers);
                 let free = |own: &Content| self.reserved.check(own).and_then(|()| added.check(own));
                 match own.and_then(|own| free(&own).map(|()| own)) {
                     Ok(own) => loaded.contents.push(own),
-                    Err(failure) => refused(&directory.display().to_string(), &failure, report),
+                    Err(failure) => {
+                        refused(&directory.display().to_string(), &failure, environment)
+                    }
                 }
                 (loaded, context)
             }
             (SourceKind::Installed, Some(store)) => {
-                let context = self.context(report)?;
-                (installed::loaded(store, &context, report)?, context)
+                let context = self.context(environment)?;
+                (installed::loaded(store, &context)?, context)
             }
             (SourceKind::Installed, None) => return Ok(VerifiedBundles::default()),
         };
@@ -112,21 +116,17 @@ impl BundleVerifier {
     }
 
     /// Without a trusted publisher nothing is served.
-    fn context(&self, report: &dyn Report) -> Result<TrustContext> {
+    fn context(&self, environment: &Environment) -> Result<TrustContext> {
         let trust = &self.operator.source.trust;
-        trust.context_or_empty(&self.operator.environment, report)
+        trust.context_or_empty(environment)
     }
 
     /// The named bundles that verify, and their publishers. A refused bundle is left out with a warning.
-    fn named(
-        &self,
-        context: &TrustContext,
-        report: &dyn Report,
-    ) -> (LoadedBundles, Vec<Arc<Publisher>>) {
+    fn named(&self, context: &TrustContext) -> (LoadedBundles, Vec<Arc<Publisher>>) {
         let mut verified = Vec::new();
         let mut withheld = Vec::new();
         let mut leave_out = |id: &str, failure: &Error| {
-            refused(id, failure, report);
+            refused(id, failure, &context.environment);
             let tools = self.tools.iter().filter(|(bundle, _)| bundle == id);
             withheld.extend(tools.map(|(_, tool)| WithheldTool {
                 reason: installed::reason(failure),
@@ -154,13 +154,9 @@ impl BundleVerifier {
     }
 }
 
-fn refused(id: &str, failure: &Error, report: &dyn Report) {
-    report.warning(&format!(
-        "{} is not served: {} ({})",
-        visible_line(id, 200),
-        failure.message,
-        failure.code
-    ));
+fn refused(id: &str, failure: &Error, environment: &Environment) {
+    let what = format!("{} is not served", visible_line(id, 200));
+    environment.report.warning_of(&what, failure);
 }
 
 /// The surfaces that named bundles with actions of other bundles had when they were named, by the bundles' digests. No

@@ -9,7 +9,7 @@ use toolward_signing::id::Prefix;
 use toolward_signing::manifest::ENVELOPE_FILE;
 use toolward_signing::trust::TrustStore;
 
-use crate::error::{Code, Error, Kind, Result};
+use crate::{Code, Error, Kind, Result};
 
 /// The file that marks a directory under work.
 pub(crate) const BUNDLE_TOML: &str = "bundle.toml";

@@ -16,9 +16,8 @@ use super::bare_key_rules::{are_given_up, check_place, overlaps};
 use super::changes::{TrustChanges, record};
 use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, TrustedPublishers, parse_prefixes};
 use super::{Trust, TrustContext};
-use crate::environment::Silent;
-use crate::error::{Code, Error, Kind, Result};
 use crate::file;
+use crate::{Code, Error, Kind, Result, Silent};
 
 /// The suffixes of key files, the longest first.
 const SUFFIXES: &[&str] = &[".pub.pem", ".pem", ".pub"];
@@ -44,7 +43,6 @@ pub struct KeyRequest<'r> {
 
 /// A bare key that may be trusted as requested, after a person has confirmed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeyCandidate {
     /// The present record, if it is trusted already.
     pub before: Option<BareKey>,
@@ -149,7 +147,7 @@ impl TrustChanges<'_> {
         request: &KeyRequest<'_>,
         (trusted, store): (&TrustedPublishers, &Store),
     ) -> Result<KeyCandidate> {
-        let context = trust.context_of(trusted, self.environment, &Silent)?;
+        let context = trust.context_of(trusted, &self.environment.reporting(Silent))?;
         let before = trusted.keys.iter().find(|known| known.key == *key).cloned();
         let name = match (request.name, &before) {
             (Some(name), _) => name.to_owned(),

@@ -20,11 +20,10 @@ use toolward_store::{HeldUpdate, Store, StoredRelease};
 use super::bare_key_rules::{self, hold_none_of};
 use super::publishers::{FreshnessRule, KnownPublisher, PublisherGrant, TrustedPublishers};
 use super::{Trust, TrustContext};
-use crate::environment::{Environment, Report};
-use crate::error::{Code, Error, Result};
 use crate::installed::StoreLocation;
 use crate::network::{Fetcher, Network, recorded};
-use crate::recorder::{RecorderCommand, StartedRecorder};
+use crate::recorder::{RecordedConfinement, RecorderCommand, StartedRecorder};
+use crate::{Code, Environment, Error, Result};
 
 /// TrustChanges the trusted publishers. Fetching blocks, see [`network`](crate::network).
 ///
@@ -32,7 +31,7 @@ use crate::recorder::{RecorderCommand, StartedRecorder};
 /// use toolward_operator::installed::StoreLocation;
 /// use toolward_operator::network::Network;
 /// use toolward_operator::trust::{Trust, changes::TrustChanges};
-/// use toolward_operator::{Environment, Silent};
+/// use toolward_operator::Environment;
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let changes = TrustChanges {
@@ -41,14 +40,12 @@ use crate::recorder::{RecorderCommand, StartedRecorder};
 ///     network: &Network::default(),
 ///     environment: &Environment::of_process(),
 ///     rows: None,
-///     report: &Silent,
 /// };
-/// let removed = changes.remove("acme", false)?;
-/// println!("{} keys and bundles stay revoked", removed.revoked);
+/// let revoked = changes.remove("acme", false)?;
+/// println!("{revoked} keys and bundles stay revoked");
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy)]
 pub struct TrustChanges<'a> {
     /// The operator's trust configuration.
     pub trust: &'a Trust,
@@ -60,8 +57,6 @@ pub struct TrustChanges<'a> {
     pub environment: &'a Environment,
     /// Records in the ledger which bundles of the store are revoked or held, in addition to the store's own log.
     pub rows: Option<TrustRows<'a>>,
-    /// Receives warnings.
-    pub report: &'a dyn Report,
 }
 
 /// A publisher that is not trusted yet. Its document is verified and has no conflicts.
@@ -72,14 +67,6 @@ pub struct PublisherCandidate {
     pub known: KnownPublisher,
     /// The operator's settings.
     pub settings: TrustSettings,
-}
-
-/// The outcome of a removal.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct PublisherRemoval {
-    /// The number of keys and bundles that stay revoked.
-    pub revoked: usize,
 }
 
 impl TrustChanges<'_> {
@@ -161,7 +148,7 @@ impl TrustChanges<'_> {
         trusted: &TrustedPublishers,
     ) -> Result<(TrustContext, KnownPublisher)> {
         let trust = self.trust;
-        let context = trust.context_of(trusted, self.environment, self.report)?;
+        let context = trust.context_of(trusted, self.environment)?;
         let document = publisher::first_use(bytes, &context.terms())?;
         if trusted.key(&document.name).is_some() {
             let name = &document.name;
@@ -192,11 +179,12 @@ impl TrustChanges<'_> {
         Ok((context, known))
     }
 
-    /// Removes a publisher. Its revocations stay in effect unless `forget` is set.
+    /// Removes a publisher. Its revocations stay in effect unless `forget` is set; gives the number of keys and bundles that
+    /// stay revoked.
     ///
     /// # Errors
     /// `publisher-unknown`, or if its folder can't be changed.
-    pub fn remove(&self, name: &str, forget: bool) -> Result<PublisherRemoval> {
+    pub fn remove(&self, name: &str, forget: bool) -> Result<usize> {
         let publishers = self.trust.publishers(self.environment)?;
         if !forget && !publishers.has(name) {
             return Err(unknown(name));
@@ -213,7 +201,7 @@ impl TrustChanges<'_> {
             self.record_removal(name, "trust-remove", "the operator removed it");
             revoked = gone.revoked;
             for lost in gone.lost.iter().filter(|_| !forget) {
-                self.report.warning(&format!(
+                self.environment.report.warning(&format!(
                     "what {name} revoked can't be read and is forgotten: {}",
                     lost.message
                 ));
@@ -223,7 +211,7 @@ impl TrustChanges<'_> {
             revoked = 0;
             self.record_removal(name, "trust-forget", "with what it revoked");
         }
-        Ok(PublisherRemoval { revoked })
+        Ok(revoked)
     }
 
     /// Records a removal. The publisher stays removed if that fails.
@@ -233,7 +221,7 @@ impl TrustChanges<'_> {
         if let Err(error) = store.and_then(|store| record(&store, action, name, None, reason, now))
         {
             let message = format!("this is not recorded: {}", error.message);
-            self.report.warning(&message);
+            self.environment.report.warning(&message);
         }
     }
 }
@@ -277,16 +265,13 @@ pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemT
 
 /// Records decisions about bundles in the ledger, if `[ledger]` is on. Each time a recorder is started, which ends
 /// when the rows are on the disk.
-#[derive(Clone, Copy)]
 pub struct TrustRows<'a> {
     /// Starts a recorder.
-    pub command: &'a RecorderCommand,
+    pub command: RecorderCommand,
     /// The configuration that has `[ledger]`.
     pub trust: &'a Trust,
     /// The operator's directories.
     pub environment: &'a Environment,
-    /// Receives a warning if something is not recorded.
-    pub report: &'a dyn Report,
 }
 
 fn row(of: &StoredRelease, action: TrustAction) -> Result<TrustRecord, RecordError> {
@@ -308,21 +293,19 @@ impl TrustRows<'_> {
             return;
         }
         if let Err(error) = self.write(action, about) {
-            self.report.warning(&format!(
-                "what was decided here is not in the ledger: {} ({})",
-                error.message, error.code
-            ));
+            let what = "what was decided here is not in the ledger";
+            self.environment.report.warning_of(what, &error);
         }
     }
 
     fn write(&self, action: TrustAction, about: &[StoredRelease]) -> Result<()> {
         let settings = self.trust.ledger(self.environment)?;
         let stderr = Stdio::null();
-        let started = StartedRecorder::start(self.command, &settings, self.environment, stderr)?;
+        let started = StartedRecorder::start(&self.command, &settings, self.environment, stderr)?;
         let Some(started) = started else {
             return Ok(());
         };
-        let recorder = started.begin_without_calls()?;
+        let recorder = started.begin(&[], None, RecordedConfinement::Off)?;
         for release in about {
             let record = row(release, action).map_err(toolward_ledger::Error::Record)?;
             let entry = Entry::new(Event::Trust(record));
@@ -340,7 +323,7 @@ pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)
 
 /// Records the updates that wait now and did not when `before` was read.
 pub(crate) fn record_held(
-    rows: Option<TrustRows<'_>>,
+    rows: Option<&TrustRows<'_>>,
     store: &Store,
     before: &BTreeSet<(String, String, String)>,
 ) -> Result<()> {

@@ -20,8 +20,8 @@ use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions, VerifyProgress};
 
 use super::Trust;
-use crate::environment::{Environment, JointProgress, Report};
-use crate::error::{Code, Error, Kind, Result, content_error};
+use crate::environment::JointProgress;
+use crate::{Code, Environment, Error, Kind, Result, content_error};
 
 /// The trust of one operation.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub struct TrustContext {
     pub channels: BTreeMap<String, String>,
     /// The time of the operation.
     pub now: SystemTime,
+    /// The operator's directories, and the receiver of warnings.
+    pub environment: Environment,
 }
 
 impl TrustContext {
@@ -142,15 +144,10 @@ pub(crate) struct OpenedBundles {
 
 impl Trust {
     /// Opens and verifies a bundle, a directory or an archive.
-    pub fn open(
-        &self,
-        path: &Path,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Verified<Bundle>> {
+    pub fn open(&self, path: &Path, environment: &Environment) -> Result<Verified<Bundle>> {
         there(path)?;
-        let context = self.context_for(path, environment, report)?;
-        let bar = report.begin("verifying");
+        let context = self.context_for(path, environment)?;
+        let bar = environment.report.begin("verifying");
         let report = |progress: VerifyProgress| bar.set(progress.done, progress.total);
         open(path, &context, &report)
     }
@@ -164,15 +161,14 @@ impl Trust {
         &self,
         paths: &[PathBuf],
         environment: &Environment,
-        report: &dyn Report,
     ) -> Result<OpenedBundles> {
         // A mistyped path is reported before any file is read.
         paths.iter().try_for_each(|path| there(path))?;
         let context = match paths.first() {
-            Some(first) => self.context_for(first, environment, report)?,
-            None => self.context(environment, report)?,
+            Some(first) => self.context_for(first, environment)?,
+            None => self.context(environment)?,
         };
-        let progress = JointProgress::of(paths.len(), report.begin("verifying"));
+        let progress = JointProgress::of(paths.len(), environment.report.begin("verifying"));
         let numbered: Vec<_> = paths.iter().enumerate().collect();
         let opened = parallel::each(&numbered, |(number, path)| {
             let report = |one: VerifyProgress| progress.set(*number, one);
@@ -195,13 +191,8 @@ impl Trust {
 
     /// [`Trust::context`], for a file that is going to be opened. If no publisher is trusted and the file is not a
     /// bundle, the error states that instead.
-    fn context_for(
-        &self,
-        path: &Path,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<TrustContext> {
-        self.context(environment, report).map_err(|error| {
+    fn context_for(&self, path: &Path, environment: &Environment) -> Result<TrustContext> {
+        self.context(environment).map_err(|error| {
             let untrusted = error.code == Code::NobodyTrusted.code();
             match untrusted.then(|| verify::unsigned(path)) {
                 Some(Err(refusal)) => Error::refused(refusal),
@@ -246,7 +237,6 @@ fn there(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Silent;
 
     fn example(path: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -256,7 +246,7 @@ mod tests {
 
     fn open_all(key: PathBuf, paths: &[PathBuf]) -> Result<OpenedBundles, Error> {
         let environment = Environment::default();
-        Trust::new(vec![key], None).open_all(paths, &environment, &Silent)
+        Trust::new(vec![key], None).open_all(paths, &environment)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use toolward_signing::publisher::VerifiedPublisher;
 use toolward_signing::revocation::{Revocations, SignedList};
 use toolward_signing::trust::{TrustStore, max_age};
 
-use crate::error::{Error, Kind, Result};
+use crate::{Error, Kind, Result};
 
 pub(super) use folder::MAX_KEY_BYTES;
 pub use folder::{Publishers, RecordFiles, Tombstone, WHAT};
@@ -99,7 +99,6 @@ impl KnownPublisher {
 
 /// The record of a publisher.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum PublisherRecord {
     /// It is trusted by its document.
     Document(Box<KnownPublisher>),

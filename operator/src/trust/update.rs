@@ -15,9 +15,8 @@ use super::changes::{TrustChanges, record, record_held, refused, unknown, waitin
 use super::publishers::{
     FreshnessRule, KnownPublisher, PublisherRecord, Transaction, parse_prefixes,
 };
-use crate::environment::Silent;
-use crate::error::{Code, Error, Result};
 use crate::installed;
+use crate::{Code, Error, Result, Silent};
 
 /// Changes of a known publisher.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,7 +62,7 @@ impl TrustChanges<'_> {
         let revoked: Vec<Digest> = digests(&own).collect();
         let own = [own.grant.source];
         let trust = self.trust;
-        let settings = trust.context_of(&publishers.all()?, self.environment, self.report)?;
+        let settings = trust.context_of(&publishers.all()?, self.environment)?;
         let freshness = rule(&settings.settings)?;
         let PublisherUpdate {
             sources,
@@ -134,7 +133,7 @@ impl TrustChanges<'_> {
         if actions.is_some() {
             let waiting = waiting(&store)?;
             self.settle_actions(name, &store)?;
-            record_held(self.rows, &store, &waiting)?;
+            record_held(self.rows.as_ref(), &store, &waiting)?;
         }
         Ok(known)
     }
@@ -178,16 +177,15 @@ impl TrustChanges<'_> {
     /// Holds the installed bundles that now take other actions, and reports which bundles of the publisher are no longer
     /// loaded.
     fn settle_actions(&self, name: &str, store: &Store) -> Result<()> {
-        let context = self.trust.context(self.environment, self.report)?;
-        installed::hold_changed(store, &context, self.report)?;
-        for one in installed::examined(store, self.trust, self.environment, &Silent)? {
+        let context = self.trust.context(self.environment)?;
+        installed::hold_changed(store, &context)?;
+        let silent = self.environment.reporting(Silent);
+        for one in installed::examined(store, self.trust, &silent)? {
             if let Some(refusal) = one.refusal()
                 && one.installed.publisher == name
             {
-                self.report.warning(&format!(
-                    "{} is no longer loaded: {} ({})",
-                    one.installed.id, refusal.message, refusal.code
-                ));
+                let what = format!("{} is no longer loaded", one.installed.id);
+                self.environment.report.warning_of(&what, refusal);
             }
         }
         Ok(())
@@ -204,7 +202,7 @@ impl TrustChanges<'_> {
         let trust = self.trust;
         let trusted = transaction.all()?;
         let current = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
-        let context = trust.context_of(&trusted, self.environment, self.report)?;
+        let context = trust.context_of(&trusted, self.environment)?;
         let now = context.now;
         let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
         let accepted = publisher::rotate_through(&current.document, &chain, &context.terms())
@@ -249,7 +247,7 @@ impl TrustChanges<'_> {
     ) -> Result<KnownPublisher> {
         let trust = self.trust;
         let trusted = transaction.all()?;
-        let context = trust.context_of(&trusted, self.environment, self.report)?;
+        let context = trust.context_of(&trusted, self.environment)?;
         let now = context.now;
         let name = &known.document.name;
         let all = trust.store_of(&trusted, self.environment)?;
@@ -258,7 +256,7 @@ impl TrustChanges<'_> {
         let list = revocation::accept(list, publisher, &all, previous, &context.terms())
             .map_err(|refusal| refused(store, name, &refusal, now))?;
         for warning in &list.warnings {
-            self.report.warning(warning);
+            self.environment.report.warning(warning);
         }
         // Recorded by keys: versions that a thief used up don't count for new keys.
         let kind = rollback::VersionedDocument::Revocations;

@@ -4,7 +4,6 @@
 use std::io::Read;
 use std::time::Duration;
 
-use serde_json::Map;
 use toolward_bundle::arguments::{self, Setting};
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CONTEXT_PIN;
@@ -39,7 +38,7 @@ impl Arguments {
     pub(super) fn request(
         &self,
         contents: &[Content],
-        output: &Output,
+        context: &Context,
     ) -> Result<(Request, Option<Value>)> {
         let id = self.tool_id();
         let mut entries = contents.iter().filter_map(|content| content.tool(id));
@@ -67,15 +66,15 @@ impl Arguments {
                 (Request::with_value(self.tool.as_str(), input), seen)
             }
         };
-        if let Some(context) = &self.context {
-            let context = parse("--context", &document(context)?)?;
-            let members = context.as_object();
+        if let Some(given) = &self.context {
+            let given = parse("--context", &document(given)?)?;
+            let members = given.as_object();
             let only_pins =
                 members.is_some_and(|all| all.len() == 1 && all.contains_key(CONTEXT_PIN));
             if contract.is_some_and(|tool| tool.context_schema.is_none()) && !only_pins {
-                output.warning(format!("--context is not used: {id} has no contextSchema"));
+                context.warning(format!("--context is not used: {id} has no contextSchema"));
             }
-            request = request.context(context);
+            request = request.context(given);
         }
         if let Some(milliseconds) = self.timeout {
             request = request.timeout(Duration::from_millis(milliseconds));
@@ -150,47 +149,45 @@ fn setting(argument: &str) -> Result<Setting> {
     })
 }
 
-/// A call that may end before it reaches a host.
-pub(super) struct Early<'a> {
-    pub(super) arguments: &'a Arguments,
-    pub(super) contents: &'a [Content],
-    pub(super) environment: &'a Environment,
-    pub(super) output: &'a Output,
-}
-
-impl Early<'_> {
-    /// The call ends with this failure. What fails here is a warning: it does not hide why the call ends.
+impl Arguments {
+    /// The call ends with this failure, before it reaches a host. What fails here is a warning: it does not hide why the
+    /// call ends.
     pub(super) fn ends(
         &self,
+        contents: &[Content],
         started: Option<StartedRecorder>,
-        code: ErrorCode,
-        class: ErrorClass,
+        (code, class): (ErrorCode, ErrorClass),
         failure: Failure,
+        context: &Context,
     ) -> Failure {
         let error = CallError::new(code, class, failure.message.as_str());
         if let Some(started) = started
-            && let Err(unrecorded) = self.record(started, &error)
+            && let Err(unrecorded) = self.record(contents, started, &error, context)
         {
-            self.output
-                .warning_of("the call is not recorded", &unrecorded);
+            (context.report).warning_of("the call is not recorded", &unrecorded);
         }
         failure
     }
 
-    fn record(&self, started: StartedRecorder, error: &CallError) -> Result {
-        let (arguments, environment) = (self.arguments, self.environment);
-        let trust = &arguments.source.trust;
-        let granted = Granted::read(trust, &arguments.means.policies, environment)?;
-        let confinement = arguments.confine.recorded(trust, environment)?;
-        let recorder = started.begin(self.contents, &granted, confinement)?;
+    fn record(
+        &self,
+        contents: &[Content],
+        started: StartedRecorder,
+        error: &CallError,
+        context: &Context,
+    ) -> Result {
+        let trust = &self.source.trust;
+        let granted = Granted::read(trust, &self.means.policies, context)?;
+        let confinement = self.confine.recorded(trust, context)?;
+        let recorder = started.begin(contents, Some(&granted), confinement)?;
         // Nothing runs in it.
         let builder = Host::builder().policy(granted.policy.clone());
-        let contents = self.contents.iter().cloned();
+        let contents = contents.iter().cloned();
         let builder = contents.fold(builder.defer_engine(), |builder, content| {
             builder.bundle(content)
         });
         let host = recorder.records(builder, &granted).build()?;
-        let tool = arguments.tool.as_str();
+        let tool = self.tool.as_str();
         runtime()?.block_on(host.refused(RefusedCall {
             principal: LOCAL,
             name: tool,
@@ -198,7 +195,7 @@ impl Early<'_> {
             native: &Native::default(),
             error,
         }));
-        helper::close_recorder(Some(&recorder), self.output);
+        helper::close_recorder(Some(&recorder), context);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolward_adapters::aml::EXTENSION;
 use toolward_adapters::import::{self, AmlFile, AmlOptions, NewBundle, RunloopFiles};
 
-use super::{Budget, failed, files_in, written};
+use super::{Budget, MAX_TOTAL, failed, files_in, written};
 use crate::prelude::*;
 
 /// Largest definition of AML, in bytes: the limit of a bundle's documents.
@@ -45,7 +45,7 @@ pub(crate) struct AmlFlags {
 }
 
 impl AmlFlags {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         let mut paths = Vec::new();
         for path in &self.files {
             match path.is_dir() {
@@ -57,14 +57,14 @@ impl AmlFlags {
             let message = format!("{} definitions, the limit is {MAX_FILES}", paths.len());
             return Err(Failure::usage(Code::ImportTooMany, message));
         }
-        let mut budget = Budget::default();
+        let mut budget = Budget(MAX_TOTAL);
         let files = paths.iter().map(|path| read(path, &mut budget));
         let files: Vec<AmlFile> = files.collect::<Result<_>>()?;
         let options = AmlOptions {
             bundle: NewBundle {
                 id: self.prefix.clone(),
                 publisher: self.publisher.clone(),
-                created: environment.created()?,
+                created: context.created()?,
             },
             allow_draft: self.allow_draft,
             spec_version: self.spec_version.clone(),
@@ -72,7 +72,7 @@ impl AmlFlags {
         // Its findings name the files.
         let imported = import::aml(&files, &options).map_err(failed)?;
         let todo = "read the contracts, then";
-        written(&imported, &self.output, &options.bundle.id, todo, output)
+        written(&imported, &self.output, &options.bundle.id, todo, context)
     }
 }
 
@@ -95,11 +95,11 @@ pub(crate) struct Runloop {
 }
 
 impl Runloop {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         let directory = &self.directory;
         let files = RunloopFiles {
             tools_json: file::read(&directory.join("tools.json"), MAX_BYTES)?,
-            schemas: schemas(&directory.join("schemas"), &mut Budget::default())?,
+            schemas: schemas(&directory.join("schemas"), &mut Budget(MAX_TOTAL))?,
             policy_caps: caps(&directory.join("policy.caps"))?,
         };
         let whole = directory.canonicalize();
@@ -109,12 +109,12 @@ impl Runloop {
         let options = NewBundle {
             id: id.unwrap_or_else(|| name.to_ascii_lowercase().replace('_', "-")),
             publisher: self.publisher.clone(),
-            created: environment.created()?,
+            created: context.created()?,
         };
         let imported = import::runloop(&files, &options);
         let imported = imported.map_err(|error| failed(error).in_file(directory))?;
         let todo = "read tools.json, then";
-        written(&imported, &self.output, &options.id, todo, output)
+        written(&imported, &self.output, &options.id, todo, context)
     }
 }
 

@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use toolward_operator::installed::{self, ExaminedBundle, next_step};
-use toolward_operator::network::Network;
 use toolward_operator::policy_review::{PolicyReview, ToolRow};
 use toolward_operator::releases;
 use toolward_store::search::{SearchEntry, rank};
@@ -24,33 +23,33 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         // Shown is what can be; a configuration that can't be read is an error either way.
-        let broken = Granted::read(&self.trust, &PolicyFiles::default(), environment).err();
-        self.show(broken.is_some(), environment, output)?;
+        let broken = Granted::read(&self.trust, &PolicyFiles::default(), context).err();
+        self.show(broken.is_some(), context)?;
         broken.map_or(Ok(()), Err)
     }
 
-    fn show(&self, broken: bool, environment: &Environment, output: &mut Output) -> Result {
-        let Some(store) = self.store.shown(environment, output)? else {
-            output.note("nothing is installed");
+    fn show(&self, broken: bool, context: &Context) -> Result {
+        let Some(store) = self.store.shown(context)? else {
+            context.note("nothing is installed");
             return Ok(());
         };
         let pending = store.pending()?;
         let known = store.tools()?;
-        let examined = installed::examined(&store, &self.trust, environment, output)?;
+        let examined = installed::examined(&store, &self.trust, context)?;
         if examined.is_empty() && pending.is_empty() {
-            output.note("nothing is installed");
+            context.note("nothing is installed");
         }
         let rows = match broken {
             true => Vec::new(),
-            false => self.rows(&examined, environment, output),
+            false => self.rows(&examined, context),
         };
         for one in &examined {
             let mut held = pending.iter().map(|(held, _)| held);
             let held = held.find(|held| held.id == one.installed.id);
             let tools = tools(one, &known, &rows);
-            output.result(&as_json(one, held, &tools), lines(one, held, &tools))?;
+            context.result(&as_json(one, held, &tools), lines(one, held, &tools))?;
         }
         // What waits for a first yes, with nothing installed.
         for (held, _) in &pending {
@@ -70,33 +69,30 @@ impl List {
                 "{id} {version} is held\n  hint: `toolward install {source}` shows it, and `toolward update {id} \
                  --accept {surface}` accepts it"
             );
-            output.result(&value, lines)?;
+            context.result(&value, lines)?;
         }
         Ok(())
     }
 
     /// What the policy makes of the tools that are loaded; nothing where that is not known.
-    fn rows(
-        &self,
-        examined: &[ExaminedBundle],
-        environment: &Environment,
-        output: &Output,
-    ) -> Vec<ToolRow> {
+    fn rows(&self, examined: &[ExaminedBundle], context: &Context) -> Vec<ToolRow> {
         let contents = examined.iter().filter_map(ExaminedBundle::content).cloned();
         let policies = PolicyFiles::default();
-        let review = PolicyReview::of(contents.collect(), &self.trust, &policies, environment);
+        let review = PolicyReview::of(contents.collect(), &self.trust, &policies, context);
         let rows = review.and_then(|review| {
             // The tools of a bundle that is not loaded are not known.
             if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
                 review
                     .unused_rules()
                     .iter()
-                    .for_each(|one| output.warning(one));
+                    .for_each(|one| context.warning(one));
             }
             review.rows()
         });
         rows.unwrap_or_else(|failure| {
-            output.warning_of("what the policy makes of the tools is not known", &failure);
+            context
+                .report
+                .warning_of("what the policy makes of the tools is not known", &failure);
             Vec::new()
         })
     }
@@ -197,12 +193,12 @@ pub(crate) struct Remove {
 }
 
 impl Remove {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         let now = std::time::SystemTime::now();
         let installed::RemovedBundle { id, files, .. } =
-            self.store.remove(&self.id, now, environment)?;
+            self.store.remove(&self.id, now, context)?;
         let value = json!({ "ok": true, "removed": id, "files": files });
-        output.result(&value, format_args!("{id}: removed"))
+        context.result(&value, format_args!("{id}: removed"))
     }
 }
 
@@ -229,43 +225,37 @@ pub(crate) struct Search {
 const MAX_MATCHES: usize = 50;
 
 impl Search {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(crate) fn run(&self, context: &Context) -> Result {
         let query = self.query.join(" ");
         if let Some(name) = &self.channel {
-            return self.channel(name, &query, environment, output);
+            return self.channel(name, &query, context);
         }
-        let Some(store) = self.store.shown(environment, output)? else {
-            output.note("nothing is installed");
+        let Some(store) = self.store.shown(context)? else {
+            context.note("nothing is installed");
             return Ok(());
         };
         let matches = store.search(&query, MAX_MATCHES)?;
         if matches.is_empty() {
-            output.note("no installed tool matches");
+            context.note("no installed tool matches");
             return Ok(());
         }
-        let examined = installed::examined(&store, &self.trust, environment, output)?;
+        let examined = installed::examined(&store, &self.trust, context)?;
         for tool in &matches {
             let of = |one: &&ExaminedBundle| one.installed.id == tool.bundle;
             let refusal = examined.iter().find(of).and_then(|one| one.refusal());
             let version = tool.version.to_string();
-            found(&tool.entry, &tool.bundle, &version, refusal, output)?;
+            found(&tool.entry, &tool.bundle, &version, refusal, context)?;
         }
         Ok(())
     }
 
     /// Shows the tools in the index of a channel.
-    fn channel(
-        &self,
-        name: &str,
-        query: &str,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result {
+    fn channel(&self, name: &str, query: &str, context: &Context) -> Result {
         let trust = &self.trust;
-        let standing = trust.context_or_empty(environment, output)?;
-        let store = self.store.open(environment)?;
+        let standing = trust.context_or_empty(context)?;
+        let store = self.store.open(context)?;
         let channel = standing.channel(name)?;
-        let network = self.network.clone().fetcher(trust, environment)?;
+        let network = self.network.clone().fetcher(trust, context)?;
         let index = releases::fetch_index(channel, &network, &store, &standing)?;
         let (mut entries, mut bundles) = (Vec::new(), Vec::new());
         for listed in &index.bundles {
@@ -282,11 +272,17 @@ impl Search {
         }
         let ranked = rank(query, &entries);
         if ranked.is_empty() {
-            output.note(format!("the channel {name} lists no tool that matches"));
+            context.note(format!("the channel {name} lists no tool that matches"));
         }
         for position in ranked.into_iter().take(MAX_MATCHES) {
             if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position)) {
-                found(entry, &listed.id, &listed.version.to_string(), None, output)?;
+                found(
+                    entry,
+                    &listed.id,
+                    &listed.version.to_string(),
+                    None,
+                    context,
+                )?;
             }
         }
         Ok(())
@@ -298,7 +294,7 @@ fn found(
     bundle: &str,
     version: &str,
     refusal: Option<&Failure>,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     let code = refusal.map(|failure| failure.code.as_str());
     let (id, publisher) = (&entry.id, &entry.publisher);
@@ -312,5 +308,5 @@ fn found(
     let refused = code.map(|code| format!(", NOT LOADED ({code})"));
     let refused = refused.unwrap_or_default();
     let from = format!("{bundle} {version} by {publisher}{refused}");
-    output.result(&value, format_args!("{id}  {description}\n  {from}"))
+    context.result(&value, format_args!("{id}  {description}\n  {from}"))
 }

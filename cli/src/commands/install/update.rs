@@ -5,9 +5,8 @@ use toolward_bundle::surface::SurfaceDifference;
 use toolward_contract::diagnostic::Severity;
 use toolward_store::{HeldUpdate, Store};
 
-use super::{InstallFlags, Session, print, show};
+use super::{InstallFlags, print, show};
 use crate::prelude::*;
-use crate::wrap::wrapped;
 
 /// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
 /// has seen all of it.
@@ -16,36 +15,36 @@ const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
 pub(super) fn show_held(
     held: &HeldUpdate,
     difference: &SurfaceDifference,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
-    if output.json() {
-        return output.value(&json!({
+    if context.json() {
+        return context.value(&json!({
             "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),
             "sequence": held.sequence, "surface": held.surface,
             "changes": difference.changes,
         }));
     }
-    output.line(format!(
+    context.line(format!(
         "{} {} is held: what agents or policies see of it changes",
         held.id, held.version
     ))?;
     for change in &difference.changes {
         let (id, place) = (&change.id, change.field.join("."));
         let (id, place) = (visible_line(id, 200), visible_line(&place, 200));
-        output.line(format!("  {} {id} {place}", change.kind))?;
+        context.line(format!("  {} {id} {place}", change.kind))?;
         for (sign, value) in [("-", &change.from), ("+", &change.to)] {
             if let Some(value) = value {
-                output.line(valued(sign, &value.to_string()))?;
+                context.line(valued(sign, &value.to_string()))?;
             }
         }
         if let (Some(Value::String(from)), Some(Value::String(to))) = (&change.from, &change.to)
             && let Some(words) = differing(from, to)
         {
-            let sign = output.label("~", Severity::Warning);
-            output.line(valued(&sign, &words))?;
+            let sign = context.label("~", Severity::Warning);
+            context.line(valued(&sign, &words))?;
         }
     }
-    output.note(format!(
+    context.note(format!(
         "accept it with: toolward update {} --accept {}",
         held.id, held.surface
     ));
@@ -115,22 +114,20 @@ pub(crate) struct Update {
 }
 
 impl Update {
-    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let common = &self.common;
-        if self.id.is_none() && is_empty(common.store.existing(environment)?.as_ref())? {
-            output.note("nothing is installed, so there is nothing to update");
+        if self.id.is_none() && is_empty(common.store.existing(context)?.as_ref())? {
+            context.note("nothing is installed, so there is nothing to update");
             return Ok(Exit::Fine);
         }
-        let session = Session::open(common, environment, output)?;
-        let store = &session.store;
-        if let (Some(id), Some(surface)) = (&self.id, &session.accept) {
+        let installer = common.installer(context)?;
+        let store = &installer.store;
+        if let (Some(id), Some(surface)) = (&self.id, &installer.accept) {
             let waiting = store.pending()?.into_iter();
             let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
             if let Some(held) = waiting {
-                let installed = session
-                    .installer(environment, output)
-                    .accept(&held, surface)?;
-                print("installed", &installed, output)?;
+                let installed = installer.accept(&held, surface)?;
+                print("installed", &installed, context)?;
                 return Ok(Exit::Fine);
             }
         }
@@ -141,11 +138,11 @@ impl Update {
         }
         let mut worst = Exit::Fine;
         for installed in all {
-            let outcome = session.installer(environment, output).update(&installed);
-            let exit = match outcome.and_then(|outcome| show(outcome, output)) {
+            let outcome = installer.update(&installed);
+            let exit = match outcome.and_then(|outcome| show(outcome, context)) {
                 Ok(exit) => exit,
                 Err(failure) if self.id.is_some() => return Err(failure),
-                Err(failure) => failed(&installed.id, &failure, output)?,
+                Err(failure) => failed(&installed.id, &failure, context)?,
             };
             worst = worst.max(exit);
         }
@@ -162,15 +159,15 @@ fn is_empty(store: Option<&Store>) -> Result<bool> {
 }
 
 /// Says why one of several was not updated: the others are, all the same.
-fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit> {
-    if output.json() {
+fn failed(id: &str, failure: &Failure, context: &Context) -> Result<Exit> {
+    if context.json() {
         let mut value = failure.to_json();
         if let Some(value) = value.as_object_mut() {
             value.insert("id".to_owned(), json!(id));
         }
-        output.value(&value)?;
+        context.value(&value)?;
     } else {
-        output.warning_of(id, failure);
+        context.report.warning_of(id, failure);
     }
     Ok(failure.kind.into())
 }

@@ -7,7 +7,6 @@ use toolward_ledger::{Reader, Selection};
 #[cfg(feature = "adapters")]
 use super::Found;
 use super::{Rows, Which, json_of, no_row, rows};
-use crate::output::{raw, unwritable};
 use crate::prelude::*;
 
 /// Rows that are read at once, and bytes that are written at once.
@@ -61,18 +60,18 @@ enum Format {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let found = self.which.find(environment)?;
-        let reader = found.reader(output)?;
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let found = self.which.find(context)?;
+        let reader = found.reader(context)?;
         if let Some(directory) = &self.tiles {
-            return tiles(directory, &reader, output);
+            return tiles(directory, &reader, context);
         }
         if let Some(path) = &self.cassette {
-            return self.cassette(path, &reader, output);
+            return self.cassette(path, &reader, context);
         }
         #[cfg(feature = "adapters")]
         if let Some(Format::Runloop) = self.format {
-            return self.runloop(&found, &reader, environment, output);
+            return self.runloop(&found, &reader, context);
         }
         self.lines(&reader)
     }
@@ -102,7 +101,7 @@ impl Arguments {
         raw(&lines)
     }
 
-    fn cassette(&self, path: &Path, reader: &Reader, output: &mut Output) -> Result {
+    fn cassette(&self, path: &Path, reader: &Reader, context: &Context) -> Result {
         let person = self.principal.as_ref().map(|name| -> Result<_> {
             let missing = || no_row(format!("of a principal {name:?}"));
             reader.person_of(name)?.ok_or_else(missing)
@@ -117,12 +116,12 @@ impl Arguments {
         let export = reader.cassette(&selection)?;
         let keeps = "`keep = \"all\"` in `[ledger]` keeps";
         if export.calls == 0 {
-            output.warning(format!("no call was copied: {keeps} what a cassette needs"));
+            context.warning(format!("no call was copied: {keeps} what a cassette needs"));
         }
         file::write_new_private(path, &export.bytes)?;
         for (why, count) in &export.left_out {
             let calls = counted(*count, "call");
-            output.note(match *why {
+            context.note(match *why {
                 "unfinished" => format!("left out: {calls} without a result"),
                 "unsigned" => format!(
                     "left out: {calls} that no checkpoint covers; `toolward ledger checkpoint` signs them"
@@ -136,29 +135,23 @@ impl Arguments {
             "ok": true, "file": path.display().to_string(), "calls": export.calls, "left_out": export.left_out,
         });
         let calls = counted(export.calls, "call");
-        output.result(&value, format_args!("{}: {calls}", path.display()))
+        context.result(&value, format_args!("{}: {calls}", path.display()))
     }
 
     #[cfg(feature = "adapters")]
-    fn runloop(
-        &self,
-        found: &Found,
-        reader: &Reader,
-        environment: &Environment,
-        output: &mut Output,
-    ) -> Result {
+    fn runloop(&self, found: &Found, reader: &Reader, context: &Context) -> Result {
         let source = BundleSource {
             trust: self.which.trust(),
             store: self.store.0.clone(),
             ..BundleSource::default()
         };
-        let contents = source.contents(environment, output)?;
+        let contents = source.contents(context)?;
         let attachments = Attachments::of(&contents);
         let (from, to) = self.rows(reader)?;
         reader.calls::<Failure>(from, to, |call| {
             if let Some(frames) = attachments.frames(&call, reader, &found.settings)? {
                 for frame in &frames {
-                    output.value(frame)?;
+                    context.value(frame)?;
                 }
             }
             Ok(())
@@ -166,7 +159,7 @@ impl Arguments {
     }
 }
 
-fn tiles(directory: &Path, reader: &Reader, output: &mut Output) -> Result {
+fn tiles(directory: &Path, reader: &Reader, context: &Context) -> Result {
     if directory.symlink_metadata().is_ok() {
         let message = format!("{}: it is there already", directory.display());
         return Err(Failure::failed(OperatorCode::OutputExists, message)
@@ -175,5 +168,5 @@ fn tiles(directory: &Path, reader: &Reader, output: &mut Output) -> Result {
     let size = reader.export_tiles(directory)?;
     let value = json!({ "ok": true, "directory": directory.display().to_string(), "rows": size });
     let shown = directory.display();
-    output.result(&value, format_args!("{shown}: {size} rows"))
+    context.result(&value, format_args!("{shown}: {size} rows"))
 }

@@ -9,7 +9,7 @@ use toolward_ledger::{Filter, ListedRow, Reader};
 
 use super::{Which, json_of, principal, shown_time, time};
 use crate::prelude::*;
-use crate::progress::{Bar, SHOW_DELAY};
+use crate::progress::SHOW_DELAY;
 
 /// Rows that are looked up at once.
 const PAGE_ROWS: u32 = 1000;
@@ -51,10 +51,10 @@ fn code(text: &str) -> Result<RecordCode, String> {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let found = self.which.find(environment)?;
-        let reader = found.reader(output)?;
-        let reader = filled(reader, output)?;
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let found = self.which.find(context)?;
+        let reader = found.reader(context)?;
+        let reader = filled(reader, context)?;
         let mut filter = Filter {
             principal: self.principal.clone(),
             tool: self.tool.clone(),
@@ -70,7 +70,7 @@ impl Arguments {
             let rows = reader.list(&filter)?;
             filter.before = rows.last().map(|last| last.row.seq);
             for row in &rows {
-                print(row, &reader, &mut shown, output)?;
+                print(row, &reader, &mut shown, context)?;
             }
             let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
             left = left.saturating_sub(read);
@@ -78,7 +78,7 @@ impl Arguments {
                 break;
             }
         }
-        shown.end(output)
+        shown.end(context)
     }
 }
 
@@ -90,30 +90,30 @@ struct Shown {
 }
 
 impl Shown {
-    fn call(&mut self, line: &str, output: &mut Output) -> Result {
+    fn call(&mut self, line: &str, context: &Context) -> Result {
         if !self.has_calls {
-            output.line("     row  time                  kind          tool, on whose behalf, outcome, call")?;
+            context.line("     row  time                  kind          tool, on whose behalf, outcome, call")?;
         }
         self.has_calls = true;
-        output.line(line)
+        context.line(line)
     }
 
-    fn end(self, output: &mut Output) -> Result {
+    fn end(self, context: &Context) -> Result {
         if self.of_commands.is_empty() {
             return Ok(());
         }
         let above = if self.has_calls { "\n" } else { "" };
-        output.line(format!("{above}rows of commands, and of the ledger itself"))?;
+        context.line(format!("{above}rows of commands, and of the ledger itself"))?;
         for line in self.of_commands {
-            output.line(line)?;
+            context.line(line)?;
         }
         Ok(())
     }
 }
 
 /// The reader, once its index has all rows. That takes seconds after a million new ones.
-fn filled(reader: Reader, output: &Output) -> Result<Reader> {
-    let bar = Arc::new(Bar::new("reading new rows", output.tells()));
+fn filled(reader: Reader, context: &Context) -> Result<Reader> {
+    let bar = Arc::new(Bar::new("reading new rows", context.tells()));
     let (done, wait) = channel();
     let spinning = Arc::clone(&bar);
     // Where no thread can be started, nothing is shown meanwhile.
@@ -135,26 +135,26 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
     Ok(reader)
 }
 
-fn print(listed: &ListedRow, reader: &Reader, shown: &mut Shown, output: &mut Output) -> Result {
+fn print(listed: &ListedRow, reader: &Reader, shown: &mut Shown, context: &Context) -> Result {
     let seq = listed.row.seq;
     let Some(record) = &listed.record else {
-        if output.json() {
-            return output.value(&json!({ "seq": seq, "record": null }));
+        if context.json() {
+            return context.value(&json!({ "seq": seq, "record": null }));
         }
         shown.of_commands.push(format!("{seq:>8}  (no record)"));
         return Ok(());
     };
     let name = principal(record, reader)?;
-    if output.json() {
+    if context.json() {
         let mut value = json!({ "seq": seq, "record": json_of(&listed.row) });
         if let (Some(name), Some(fields)) = (name, value.as_object_mut()) {
             fields.insert("principal".to_owned(), name.into());
         }
-        return output.value(&value);
+        return context.value(&value);
     }
     let line = line(seq, record, name.as_deref(), Ids::Short);
     if record.invocation().is_some() || record.event.person().is_some() {
-        return shown.call(&line, output);
+        return shown.call(&line, context);
     }
     shown.of_commands.push(line);
     Ok(())

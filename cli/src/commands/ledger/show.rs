@@ -1,14 +1,12 @@
 //! `ledger show`, `prove` and `replay`: one call, or one row; results of recorded calls.
 
-use serde_json::Map;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
 use toolward_ledger::{DamagedRow, Filter, PayloadState, Reader, RecordedCall, Row};
-use toolward_operator::replay::{RecordedResult, Replay, ReplayedCall, ToolNow};
+use toolward_operator::replay::{Replay, ReplayedCall};
 
 use super::list::{Ids, line};
 use super::{CallOrRow, Rows, Which, id, json_of, no_row, principal, rows as range, shown_time};
-use crate::output::raw;
 use crate::prelude::*;
 
 /// Longest payload or result that is shown to people, in characters.
@@ -35,31 +33,31 @@ pub(crate) struct Prove {
 }
 
 impl Arguments {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let reader = self.which.find(environment)?.reader(output)?;
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let reader = self.which.find(context)?.reader(context)?;
         let rows = rows(&reader, self.id)?;
-        if output.json() {
+        if context.json() {
             let rows = rows.iter().map(|row| value(row, &reader));
             let rows = rows.collect::<Result<Vec<_>>>()?;
-            return output.value(&json!({ "ok": true, "rows": rows }));
+            return context.value(&json!({ "ok": true, "rows": rows }));
         }
         for row in &rows {
-            print(row, &reader, output)?;
+            print(row, &reader, context)?;
         }
         Ok(())
     }
 }
 
 impl Prove {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let reader = self.which.find(environment)?.reader(output)?;
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let reader = self.which.find(context)?.reader(context)?;
         let seq = match self.id {
             CallOrRow::Row(seq) => seq,
             id => rows(&reader, id)?.last().map_or(0, |row| row.seq),
         };
         let proof = reader.prove(seq)?;
-        match output.json() {
-            true => output.value(&json!({ "ok": true, "seq": seq, "proof": proof })),
+        match context.json() {
+            true => context.value(&json!({ "ok": true, "seq": seq, "proof": proof })),
             false => raw(proof.as_bytes()),
         }
     }
@@ -127,16 +125,16 @@ fn value(row: &Row, reader: &Reader) -> Result<Value> {
     }))
 }
 
-fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
+fn print(row: &Row, reader: &Reader, context: &Context) -> Result {
     let record = match row.read() {
         Ok(record) => record,
         Err(_) if row.record.is_none() => {
-            return output.line(format_args!("{:>8}  (its record was pruned)", row.seq));
+            return context.line(format_args!("{:>8}  (its record was pruned)", row.seq));
         }
         Err(error) => return Err(error.into()),
     };
     let name = principal(&record, reader)?;
-    output.line(line(row.seq, &record, name.as_deref(), Ids::Whole))?;
+    context.line(line(row.seq, &record, name.as_deref(), Ids::Whole))?;
     let mut fields = Vec::new();
     flatten("", &json_of(row).unwrap_or_default(), &mut fields);
     for (name, value) in fields {
@@ -144,7 +142,7 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
             visible_line(&name, 200),
             visible_line(&value, MAX_SHOWN_CHARS),
         );
-        output.line(format_args!("          {name:<28}  {value}"))?;
+        context.line(format_args!("          {name:<28}  {value}"))?;
     }
     for (kind, content) in contents(&record) {
         let shown = match reader.payload_state(content, kind)? {
@@ -157,7 +155,7 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
             PayloadState::Changed => "(CHANGED: not what was recorded)".to_owned(),
         };
         let (kind, size) = (kind.as_str(), content.size.get());
-        output.line(format_args!("  {kind:<8}  {size} bytes: {shown}"))?;
+        context.line(format_args!("  {kind:<8}  {size} bytes: {shown}"))?;
     }
     Ok(())
 }
@@ -222,10 +220,10 @@ fn what(text: &str) -> Result<What, String> {
 }
 
 impl ReplayArguments {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
-        let found = self.which.find(environment)?;
-        let reader = found.reader(output)?;
-        let store = self.store.shown(environment, output)?;
+    pub(super) fn run(&self, context: &Context) -> Result<Exit> {
+        let found = self.which.find(context)?;
+        let reader = found.reader(context)?;
+        let store = self.store.shown(context)?;
         let replay = Replay::new(&reader, &found.settings, store.as_ref())?;
         let mut exit = Exit::Fine;
         let mut show = |found: Result<RecordedCall, DamagedRow>| {
@@ -233,16 +231,16 @@ impl ReplayArguments {
                 Ok(call) => call,
                 Err(damaged) => {
                     exit = Exit::Failed;
-                    return row_missing(&damaged, output);
+                    return row_missing(&damaged, context);
                 }
             };
             let replayed = replay.of(call)?;
-            if !replayed.is_whole() {
+            if !replayed.is_whole {
                 exit = Exit::Failed;
             }
-            match output.json() {
-                true => output.value(&replay.to_json(&replayed)),
-                false => print_replayed(&replay, &replayed, output),
+            match context.json() {
+                true => context.value(&replayed.value),
+                false => print_replayed(&replayed, context),
             }
         };
         // If one call is named, damage of its rows is an error.
@@ -261,14 +259,14 @@ impl ReplayArguments {
     }
 }
 
-fn row_missing(damaged: &DamagedRow, output: &mut Output) -> Result {
+fn row_missing(damaged: &DamagedRow, context: &Context) -> Result {
     let DamagedRow { seq, error } = damaged;
     let missing = json!({ "why": "changed", "message": error.to_string() });
     let value = json!({ "rows": [seq], "missing": { "row": missing } });
-    output.result(&value, format_args!("{seq:>8}  row missing: {error}"))
+    context.result(&value, format_args!("{seq:>8}  row missing: {error}"))
 }
 
-fn print_replayed(replay: &Replay<'_>, replayed: &ReplayedCall, output: &mut Output) -> Result {
+fn print_replayed(replayed: &ReplayedCall, context: &Context) -> Result {
     let call = &replayed.call;
     let last = call.rows().last().unwrap_or_default();
     let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
@@ -284,31 +282,13 @@ fn print_replayed(replay: &Replay<'_>, replayed: &ReplayedCall, output: &mut Out
         head.push_str("  ");
         head.push_str(&visible_line(more, 200));
     }
-    output.line(head)?;
-    let mut line = |text: &str| {
+    context.line(head)?;
+    let line = |text: &str| {
         let text = visible_line(text, MAX_SHOWN_CHARS);
-        output.line(format_args!("          {text}"))
+        context.line(format_args!("          {text}"))
     };
-    match &replayed.result {
-        RecordedResult::Output(value) => line(&value.to_string())?,
-        RecordedResult::Error { code, detail, .. } => match detail {
-            Ok(detail) => line(&format!("error {code}: {detail}"))?,
-            Err(missing) => {
-                line(&format!("error {code}"))?;
-                line(&format!("message missing: {}", replay.explain(*missing)))?;
-            }
-        },
-        RecordedResult::Missing(missing) => {
-            line(&format!("output missing: {}", replay.explain(*missing)))?;
-        }
-        RecordedResult::Abandoned => line("no result: its process ended before it did")?,
-        RecordedResult::Unfinished => line("no result yet")?,
+    for text in &replayed.lines {
+        line(text)?;
     }
-    match &replayed.tool {
-        ToolNow::Same | ToolNow::Unnamed => Ok(()),
-        ToolNow::Other(version) => line(&format!(
-            "the tool is installed in another release: {version}"
-        )),
-        ToolNow::Missing => line("the tool is not installed"),
-    }
+    Ok(())
 }

@@ -1,10 +1,13 @@
-//! `ledger verify` and `ledger info`.
+//! `ledger verify` and `info`; `checkpoint`, `prune` and `erase`: what an operator does to a ledger.
 
-use toolward_ledger::Reader;
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
+use toolward_ledger::payload::Erase;
+use toolward_ledger::record::{Invocation, Number};
+use toolward_ledger::{Maintenance, Reader};
 use toolward_operator::ledger::keep_word;
 
-use super::Which;
+use super::{Found, Which, time};
+use crate::approve;
 use crate::prelude::*;
 
 /// Longest file of checkpoints: some hundred thousand of them.
@@ -28,19 +31,13 @@ pub(crate) struct Arguments {
     which: Which,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Info {
-    #[command(flatten)]
-    which: Which,
-}
-
 pub(in crate::commands) fn vkey(text: &str) -> Result<Verifier, String> {
     Verifier::from_vkey(text.trim()).ok_or_else(|| "not a verifier key of a ledger".to_owned())
 }
 
 impl Arguments {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
-        let found = self.which.find(environment)?;
+    pub(super) fn run(&self, context: &Context) -> Result<Exit> {
+        let found = self.which.find(context)?;
         let mut reader = Reader::open(&found.directory, self.key.clone())?;
         let configured = found.settings.checkpoints.as_ref();
         let configured = configured.filter(|path| path.exists());
@@ -60,14 +57,14 @@ impl Arguments {
             findings.push((json!({ "kind": "unread" }), message.to_owned()));
         }
         let holds = findings.is_empty();
-        if output.json() {
+        if context.json() {
             let findings = findings.into_iter().map(|(mut value, message)| {
                 if let Some(fields) = value.as_object_mut() {
                     fields.insert("message".to_owned(), message.into());
                 }
                 value
             });
-            output.value(&json!({
+            context.value(&json!({
                 "ok": holds, "rows": verified.rows, "signed": verified.signed,
                 "pruned": verified.pruned, "payloads": verified.payloads,
                 "checkpoints": elsewhere.checkpoints.len(), "key": reader.verifier().to_vkey(),
@@ -75,7 +72,7 @@ impl Arguments {
             }))?;
         } else {
             for (_, message) in &findings {
-                output.line(format_args!("FINDING  {}", visible_line(message, 1000)))?;
+                context.line(format_args!("FINDING  {}", visible_line(message, 1000)))?;
             }
             let state = match holds {
                 true => "holds",
@@ -84,11 +81,11 @@ impl Arguments {
             let (rows, signed, pruned) = (verified.rows, verified.signed, verified.pruned);
             let (payloads, kept) = (verified.payloads, elsewhere.checkpoints.len());
             let kept = counted(kept, "checkpoint");
-            output.line(format_args!(
+            context.line(format_args!(
                 "{state}: {rows} rows, {signed} signed, {pruned} pruned, {payloads} payloads; {kept} kept elsewhere"
             ))?;
             if self.key.is_none() {
-                output.note("The key was taken from the ledger's directory: name the one that you noted with --key.");
+                context.note("The key was taken from the ledger's directory: name the one that you noted with --key.");
             }
         }
         Ok(if holds { Exit::Fine } else { Exit::Failed })
@@ -133,48 +130,173 @@ impl Elsewhere {
     }
 }
 
-impl Info {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let found = self.which.find(environment)?;
-        let reader = found.reader(output)?;
-        let rows = reader.size()?;
-        let note = reader.newest_checkpoint()?;
-        let signed = note.as_deref().map(|note| reader.verifier().open(note));
-        let signed = signed.and_then(Result::ok);
-        let settings = &found.settings;
-        let keep = keep_word(settings.keep);
-        let days = settings.payloads.age.as_secs() / (24 * 60 * 60);
-        let bytes: u64 = [
-            "records.sqlite",
-            "records.sqlite-wal",
-            "payloads.sqlite",
-            "payloads.sqlite-wal",
-            "index.sqlite",
-        ]
-        .iter()
-        .filter_map(|name| Some(found.directory.join(name).metadata().ok()?.len()))
-        .sum();
-        let (directory, key) = (&found.directory, reader.verifier().to_vkey());
-        let value = json!({
-            "ok": true, "directory": directory.display().to_string(), "bytes": bytes, "rows": rows,
-            "signed": signed.map(|signed| signed.size), "checkpoint": note, "key": key,
-            "recording": !settings.off, "keep": keep, "days": days,
-            "checkpoints": settings.checkpoints,
-        });
-        let checkpoints = settings.checkpoints.as_ref();
-        let checkpoints = checkpoints.map_or("in the ledger only".to_owned(), |path| {
-            path.display().to_string()
-        });
-        output.result(
+pub(super) fn info(which: &Which, context: &Context) -> Result {
+    let found = which.find(context)?;
+    let reader = found.reader(context)?;
+    let rows = reader.size()?;
+    let note = reader.newest_checkpoint()?;
+    let signed = note.as_deref().map(|note| reader.verifier().open(note));
+    let signed = signed.and_then(Result::ok);
+    let settings = &found.settings;
+    let keep = keep_word(settings.keep);
+    let days = settings.payloads.age.as_secs() / (24 * 60 * 60);
+    let bytes: u64 = [
+        "records.sqlite",
+        "records.sqlite-wal",
+        "payloads.sqlite",
+        "payloads.sqlite-wal",
+        "index.sqlite",
+    ]
+    .iter()
+    .filter_map(|name| Some(found.directory.join(name).metadata().ok()?.len()))
+    .sum();
+    let (directory, key) = (&found.directory, reader.verifier().to_vkey());
+    let value = json!({
+        "ok": true, "directory": directory.display().to_string(), "bytes": bytes, "rows": rows,
+        "signed": signed.map(|signed| signed.size), "checkpoint": note, "key": key,
+        "recording": !settings.off, "keep": keep, "days": days,
+        "checkpoints": settings.checkpoints,
+    });
+    let checkpoints = settings.checkpoints.as_ref();
+    let checkpoints = checkpoints.map_or("in the ledger only".to_owned(), |path| {
+        path.display().to_string()
+    });
+    context.result(
+        &value,
+        format_args!(
+            "directory    {}\nsize         {bytes} bytes\nrows         {rows}\nsigned       {}\n\
+             key          {key}\nrecording    {}\nkeep         {keep}, {days} days\n\
+             checkpoints  {checkpoints}",
+            directory.display(),
+            signed.map_or("none".to_owned(), |signed| format!(
+                "the first {}",
+                signed.size
+            )),
+            if settings.off { "off" } else { "on" },
+        ),
+    )
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    /// Delete the records of the rows before this one
+    ///
+    /// Whole groups of 256 rows that a checkpoint covers.
+    #[arg(long, value_name = "ROW")]
+    before: u64,
+
+    #[command(flatten)]
+    consent: Consent,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EraseFlags {
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    consent: Consent,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// What was kept of this principal's calls, and the name
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+
+    /// What was kept of this call
+    #[arg(long, value_parser = invocation, value_name = "ID")]
+    invocation: Option<Invocation>,
+
+    /// What was kept before this time, or so long ago
+    ///
+    /// 2026-05-01, 2026-05-01T12:00:00Z, 12h or 7d.
+    #[arg(long, value_parser = time, value_name = "TIME")]
+    before: Option<Number>,
+}
+
+#[derive(Debug, Args)]
+struct Consent {
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
+}
+
+fn invocation(text: &str) -> Result<Invocation, String> {
+    Invocation::parse(text).map_err(|_| "not the id of a call: a UUID in lower case".to_owned())
+}
+
+impl Consent {
+    fn obtain(&self, what: &str, context: &Context) -> Result {
+        let question = format!("{what}: it can't be undone. Delete?");
+        if self.yes || approve::agrees("", &question, context) {
+            return Ok(());
+        }
+        let message = format!("{what}: not confirmed");
+        let failure = Failure::denied(Code::DeletionUnconfirmed, message);
+        Err(failure.hint("to delete without being asked: --yes"))
+    }
+}
+
+impl Found {
+    fn maintenance(&self) -> Result<Maintenance> {
+        let checkpoints = self.settings.checkpoints.clone();
+        Ok(Maintenance::open(&self.directory, checkpoints)?)
+    }
+}
+
+pub(super) fn checkpoint(which: &Which, context: &Context) -> Result {
+    let note = which.find(context)?.maintenance()?.checkpoint()?;
+    match context.json() {
+        true => context.value(&json!({ "ok": true, "checkpoint": note })),
+        false => raw(note.as_bytes()),
+    }
+}
+
+impl Prune {
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let found = self.which.find(context)?;
+        let before = self.before;
+        let what = format!("the records of rows before {before}, with their payloads");
+        self.consent.obtain(&what, context)?;
+        let to = found.maintenance()?.prune(before)?;
+        let value = json!({ "ok": true, "pruned_before": to });
+        context.result(
             &value,
-            format_args!(
-                "directory    {}\nsize         {bytes} bytes\nrows         {rows}\nsigned       {}\n\
-                 key          {key}\nrecording    {}\nkeep         {keep}, {days} days\n\
-                 checkpoints  {checkpoints}",
-                directory.display(),
-                signed.map_or("none".to_owned(), |signed| format!("the first {}", signed.size)),
-                if settings.off { "off" } else { "on" },
-            ),
+            format_args!("the records of rows before {to} are deleted"),
         )
+    }
+}
+
+impl EraseFlags {
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let found = self.which.find(context)?;
+        let What {
+            principal,
+            invocation,
+            before,
+        } = &self.what;
+        let (erase, what) = match (principal, invocation) {
+            (Some(name), _) => (
+                Erase::Principal(name.clone()),
+                "all that is kept of this principal's calls, and the name",
+            ),
+            (None, Some(id)) => (Erase::Invocation(*id), "all that is kept of this call"),
+            (None, None) => {
+                let before = before.unwrap_or_default();
+                (Erase::Before(before), "all that was kept before this time")
+            }
+        };
+        self.consent.obtain(what, context)?;
+        let payloads = found.maintenance()?.erase(&erase)?;
+        let value = json!({ "ok": true, "payloads": payloads });
+        context.result(&value, format_args!("{payloads} payloads are deleted"))
     }
 }

@@ -1,11 +1,9 @@
 //! The clients whose configuration is known: where it is, and the block or entry in it.
 
 use clap::ValueEnum;
-use serde_json::Map;
 use toolward_operator::client_file::ClientFileForm;
 
 use crate::environment;
-use crate::output::unwritable;
 use crate::prelude::*;
 
 /// The variable that a client's token is taken from, where a client can take one

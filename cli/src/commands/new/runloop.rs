@@ -5,7 +5,6 @@ use toolward_adapters::scaffold::{self, Attachment};
 use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
-use crate::output::quoted;
 use crate::prelude::*;
 
 /// How many entries are asked for.
@@ -61,18 +60,13 @@ fn default_description(id: &str) -> String {
     format!("Makes the request of {id}. Say here when to use it.")
 }
 
-pub(super) fn run(
-    arguments: &Arguments,
-    id: String,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result {
+pub(super) fn run(arguments: &Arguments, id: String, context: &Context) -> Result {
     let directory = &arguments.directory;
     let entries = match arguments.entry.given(&id) {
         Some(entry) => vec![entry],
         None if has_terminal() => {
             let tell = |problem: &ScaffoldError| {
-                output.note(format!("{problem}\nDescribe it again."));
+                context.note(format!("{problem}\nDescribe it again."));
             };
             let entries = collected(|first| ask(&id, first), tell);
             entries.map_err(|error| missing(&error.to_string()))?
@@ -81,13 +75,13 @@ pub(super) fn run(
     };
     let bundle = NewBundle {
         id,
-        publisher: arguments.publisher(output),
-        created: environment.created()?,
+        publisher: arguments.publisher(context),
+        created: context.created()?,
     };
     let files = scaffold::create(directory, &bundle, &entries).map_err(failed)?;
-    arguments.report(&bundle.id, &files, output)?;
+    arguments.report(&bundle.id, &files, context)?;
     let shown = quoted(directory);
-    output.note(format!(
+    context.note(format!(
         "\nNext:\n  toolward check {shown}\n  toolward policy suggest --dev {shown}\n  toolward pack {shown} -o {}.toolbundle --key PRIVATE.pem",
         bundle.id
     ));

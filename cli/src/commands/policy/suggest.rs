@@ -3,11 +3,9 @@
 
 use std::fmt::Write as _;
 
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 use toolward_policy::{Choices, OpenChoice, Policy, SecretChoice};
 
-use super::Subject;
-use super::list::documents;
+use super::{Subject, documents};
 use crate::approve;
 use crate::prelude::*;
 
@@ -33,12 +31,8 @@ pub(crate) struct Suggest {
     subject: Subject,
 }
 
-pub(crate) fn suggest(
-    arguments: &Suggest,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result {
-    let review = arguments.subject.review(environment, output)?;
+pub(crate) fn suggest(arguments: &Suggest, context: &Context) -> Result {
+    let review = arguments.subject.review(context)?;
     let tool = arguments.tool.as_deref();
     let driver = arguments.driver.as_deref();
     let documents = match (tool, driver) {
@@ -91,8 +85,8 @@ pub(crate) fn suggest(
         }
     }
     let value = json!({ "ok": true, "file": place.display().to_string(), "lines": lines, "narrower_lines": narrower, "remarks": remarks });
-    output.result(&value, text.trim_end())?;
-    output.note(format!("the policy's file is {}", place.display()));
+    context.result(&value, text.trim_end())?;
+    context.note(format!("the policy's file is {}", place.display()));
     Ok(())
 }
 
@@ -121,15 +115,11 @@ pub(crate) struct GrantFlags {
     subject: Subject,
 }
 
-pub(crate) fn grant(
-    arguments: &GrantFlags,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result {
-    let review = arguments.subject.review(environment, output)?;
+pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
+    let review = arguments.subject.review(context)?;
     for tool in &arguments.tools {
         let subject = &arguments.subject;
-        if let Some(failure) = subject.withheld(&review, tool, environment, output)? {
+        if let Some(failure) = subject.withheld(&review, tool, context)? {
             return Err(failure);
         }
     }
@@ -146,16 +136,15 @@ pub(crate) fn grant(
     let place = std::path::absolute(&review.granted.place)
         .map_err(|error| Failure::unwritable(&review.granted.place, error))?;
     for remark in &grant.remarks {
-        output.note(format!("note: {}", visible_line(remark, 1000)));
+        context.note(format!("note: {}", visible_line(remark, 1000)));
     }
     if grant.lines.is_empty() {
         let value =
             json!({ "ok": true, "state": "unchanged", "file": place.display().to_string() });
-        return output.result(&value, "nothing is missing");
+        return context.result(&value, "nothing is missing");
     }
     if !grant.open.is_empty() {
-        let failure = open(&grant.open).lines_for(&place, grant.lines);
-        return Err(failure.or_only(grant.narrower.unwrap_or_default()));
+        return Err(open(&grant.open).lines_for(&place, grant.lines, grant.narrower));
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
@@ -167,15 +156,13 @@ pub(crate) fn grant(
     let by: String = driver.map(|driver| format!(" by {driver}")).collect();
     let what = format!("granted what {}{by} declares", arguments.tools.join(", "));
     let change = LastingChange::new("policy grant", what, &place);
-    let changes = LastingChanges::of(environment)?;
-    let made = approve::lasting_change(edit, &after, change, &changes, output);
+    let changes = LastingChanges::of(context)?;
+    let made = approve::lasting_change(edit, &after, change, &changes, context);
     made.map_err(|failure| match has_terminal() {
         true => failure,
         // No person was asked: the lines are for the operator to add.
-        false => (failure.lines_for(&place, grant.lines.clone()))
-            .or_only(grant.narrower.clone().unwrap_or_default()),
-    })?;
-    Ok(())
+        false => failure.lines_for(&place, grant.lines, grant.narrower),
+    })
 }
 
 /// The error for lines in which something is not chosen: no file gets them.

@@ -12,7 +12,6 @@ use toolward_signing::revocation::{RevocationList, RevokedBundle};
 use toolward_signing::timestamp::Timestamp;
 
 use super::signing::{Writing, created, is_name, pair, parsed, read_earlier};
-use crate::failure::{invalid, invalid_file};
 use crate::prelude::*;
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
@@ -39,19 +38,19 @@ pub(crate) struct New {
 }
 
 impl New {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         is_name(&self.name)?;
         let document = PublisherDocument {
             name: self.name.clone(),
             version: 1,
-            created: created(environment)?,
+            created: created(context)?,
             expires: time(self.expires.as_deref())?,
             threshold: self.threshold,
             keys: keys(&self.public_key)?,
             revoked_keys: Vec::new(),
             resets: Vec::new(),
         };
-        write(&document, &self.writing, output)
+        write(&document, &self.writing, context)
     }
 }
 
@@ -95,14 +94,14 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         let pick = |document| match document {
             Document::Publisher(current) => Some(current),
             _ => None,
         };
         let hint = "name the document that `publisher new` or `publisher next` made";
         let current = read_earlier(&self.current, pick, "a publisher document", hint)?;
-        let mut document = documents::next(current, created(environment)?);
+        let mut document = documents::next(current, created(context)?);
         document.expires = time(self.expires.as_deref())?;
         document.threshold = self.threshold.unwrap_or(document.threshold);
         for text in &self.drop {
@@ -121,8 +120,8 @@ impl Next {
         for text in &self.reset {
             document.resets.push(reset(text)?);
         }
-        write(&document, &self.writing, output)?;
-        output.note("must be signed by the threshold of the earlier document and by its own: `toolward publisher sign` adds a signature");
+        write(&document, &self.writing, context)?;
+        context.note("must be signed by the threshold of the earlier document and by its own: `toolward publisher sign` adds a signature");
         Ok(())
     }
 }
@@ -153,12 +152,12 @@ pub(crate) struct Revoke {
 }
 
 impl Revoke {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         is_name(&self.name)?;
         let mut list = RevocationList {
             publisher: self.name.clone(),
             version: 1,
-            created: created(environment)?,
+            created: created(context)?,
             expires: time(self.expires.as_deref())?,
             keys: Vec::new(),
             bundles: Vec::new(),
@@ -188,7 +187,7 @@ impl Revoke {
             list.keys.push(documents::revoked(parsed(key)?, reason));
         }
         let envelope = list.to_envelope().map_err(invalid)?;
-        self.writing.write(envelope, output)
+        self.writing.write(envelope, context)
     }
 }
 
@@ -217,8 +216,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let created = created(environment)?;
+    pub(super) fn run(&self, context: &Context) -> Result {
+        let created = created(context)?;
         let validity = Duration::from_secs(self.days.saturating_mul(SECONDS_PER_DAY));
         if validity.is_zero() || validity > channel::MAX_VALIDITY {
             let message = format!("--days {}: expected 1 to 90", self.days);
@@ -246,18 +245,18 @@ impl Index {
         }
         for path in &self.bundle {
             let store = StoreLocation::default();
-            let content = self.trust.content(path, &store, environment, output)?;
+            let content = self.trust.content(path, &store, context)?;
             documents::list(&mut index, &content);
         }
         let envelope = index.to_envelope().map_err(invalid)?;
-        self.writing.write(envelope, output)
+        self.writing.write(envelope, context)
     }
 }
 
-fn write(document: &PublisherDocument, writing: &Writing, output: &mut Output) -> Result {
+fn write(document: &PublisherDocument, writing: &Writing, context: &Context) -> Result {
     let envelope = document.to_envelope().map_err(invalid)?;
-    writing.write(envelope, output)?;
-    output.note(format!("fingerprint {}", document.fingerprint()));
+    writing.write(envelope, context)?;
+    context.note(format!("fingerprint {}", document.fingerprint()));
     Ok(())
 }
 

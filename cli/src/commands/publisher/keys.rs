@@ -1,11 +1,12 @@
-//! `publisher keys`: make and look at signing keys.
+//! `publisher keys`: make and look at signing keys; private keys in files, with the passphrase that is given or asked for.
 
+use std::cell::OnceCell;
+
+use toolward_author::AuthorError;
 use toolward_author::keys::{self, KeyFiles};
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
-use crate::failure::{invalid, invalid_file};
-use crate::keyfile::{self, Passphrase, unwritten};
 use crate::prelude::*;
 
 #[derive(Debug, Subcommand)]
@@ -26,13 +27,13 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(super) fn run(&self, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::New(new) => new.run(output),
-            Self::Show(show) => show.run(output),
-            Self::Import(import) => import.run(output),
-            Self::Export(export) => export.run(output),
-            Self::Encrypt(encrypt) => encrypt.run(output),
+            Self::New(new) => new.run(context),
+            Self::Show(show) => show.run(context),
+            Self::Import(import) => import.run(context),
+            Self::Export(export) => export.run(context),
+            Self::Encrypt(encrypt) => encrypt.run(context),
         }
     }
 }
@@ -50,7 +51,7 @@ pub(crate) struct NewKey {
 }
 
 impl NewKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         // Before anybody types a passphrase, and before half of a pair is written.
         let files = KeyFiles::at(&self.out).map_err(unwritten)?;
         let secret = match self.passphrase.given()? {
@@ -60,8 +61,8 @@ impl NewKey {
             given => given,
         };
         let key = SigningKey::generate().map_err(invalid)?;
-        write_pair(&files, &key, secret.as_ref(), output)?;
-        output.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
+        write_pair(&files, &key, secret.as_ref(), context)?;
+        context.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
         Ok(())
     }
 }
@@ -86,7 +87,7 @@ pub(crate) struct ImportKey {
 }
 
 impl ImportKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let path = &self.key;
         let files = KeyFiles::at(&self.out).map_err(unwritten)?;
         let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
@@ -97,7 +98,7 @@ impl ImportKey {
         let secret = self
             .encrypt
             .then(|| new.obtain("Passphrase for the new file", true));
-        write_pair(&files, &key, secret.transpose()?.as_ref(), output)
+        write_pair(&files, &key, secret.transpose()?.as_ref(), context)
     }
 }
 
@@ -106,7 +107,7 @@ fn write_pair(
     files: &KeyFiles,
     key: &SigningKey,
     secret: Option<&SecretString>,
-    output: &mut Output,
+    context: &Context,
 ) -> Result {
     let pem = match secret {
         Some(secret) => key.to_encrypted_pem(secret),
@@ -130,7 +131,7 @@ fn write_pair(
     });
     let (private, public) = (private.display(), public.display());
     let lines = format!("private key  {private}\npublic key   {public}\nkey id       {key_id}");
-    output.result(&value, lines)
+    context.result(&value, lines)
 }
 
 #[derive(Debug, Args)]
@@ -142,9 +143,9 @@ pub(crate) struct ShowKey {
 }
 
 impl ShowKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let path = &self.key;
-        let pem = keyfile::read_secret(path)?;
+        let pem = read_secret(path)?;
         let text = pem.expose_secret();
         let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
             let public = PublicKey::from_pem(text);
@@ -157,7 +158,7 @@ impl ShowKey {
                 true => "private, encrypted",
                 false => "private",
             };
-            let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+            let key = parse(path, &pem, &self.passphrase, context)?;
             (kind, key.public())
         };
         let key_id = public.key_id();
@@ -170,7 +171,7 @@ impl ShowKey {
             "ok": true, "path": path.display().to_string(), "kind": kind, "algorithm": "ed25519",
             "key_id": key_id, "example": example,
         });
-        output.result(&value, lines)
+        context.result(&value, lines)
     }
 }
 
@@ -189,20 +190,20 @@ pub(crate) struct ExportKey {
 }
 
 impl ExportKey {
-    fn run(&self, output: &mut Output) -> Result {
-        let public = keyfile::read(&self.key, &self.passphrase, output)?.public();
+    fn run(&self, context: &Context) -> Result {
+        let public = read(&self.key, &self.passphrase, context)?.public();
         let pem = public.to_pem().map_err(invalid)?;
         let (out, key_id) = (self.out.as_deref(), public.key_id());
         let value = json!({ "ok": true, "public": out, "key_id": key_id, "pem": pem });
         let Some(out) = out else {
-            return output.result(&value, pem.trim_end());
+            return context.result(&value, pem.trim_end());
         };
         let bytes = match self.der {
             true => public.to_der(),
             false => pem.into_bytes(),
         };
         keys::write_public(out, &bytes).map_err(unwritten)?;
-        output.result(&value, out.display())
+        context.result(&value, out.display())
     }
 }
 
@@ -218,15 +219,15 @@ pub(crate) struct EncryptKey {
 }
 
 impl EncryptKey {
-    fn run(&self, output: &mut Output) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let (path, out) = (&self.key, &self.out);
         keys::free(out).map_err(unwritten)?;
-        let pem = keyfile::read_secret(path)?;
+        let pem = read_secret(path)?;
         if is_encrypted_pem(pem.expose_secret()) {
             let message = format!("{}: this key is encrypted already", path.display());
             return Err(Failure::usage(Code::KeyEncrypted, message));
         }
-        let key = keyfile::parse(path, &pem, &self.passphrase, output)?;
+        let key = parse(path, &pem, &self.passphrase, context)?;
         let secret = self
             .passphrase
             .obtain("Passphrase for the encrypted key", true)?;
@@ -234,11 +235,134 @@ impl EncryptKey {
         keys::write_private(out, &pem).map_err(unwritten)?;
         let key_id = key.public().key_id();
         let value = json!({ "ok": true, "private": out, "key_id": key_id, "encrypted": true });
-        output.result(&value, out.display())?;
+        context.result(&value, out.display())?;
         let path = path.display();
-        output.note(format!(
+        context.note(format!(
             "{path} is still there, without encryption; remove it yourself"
         ));
         Ok(())
+    }
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Passphrase {
+    /// Read the key's passphrase from the first line of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+
+    /// Read the key's passphrase from the first line of this open descriptor
+    #[arg(long, value_name = "NUMBER", conflicts_with = "passphrase_file")]
+    pub(crate) passphrase_fd: Option<u32>,
+
+    /// What was read: a pipe can't be read again for the next key.
+    #[arg(skip)]
+    known: OnceCell<SecretString>,
+}
+
+impl Passphrase {
+    /// The passphrase in this file, or else asked for.
+    pub(crate) fn of_file(passphrase_file: Option<PathBuf>) -> Self {
+        Self {
+            passphrase_file,
+            ..Self::default()
+        }
+    }
+
+    /// The passphrase, if a file or descriptor was named.
+    pub(crate) fn given(&self) -> Result<Option<SecretString>> {
+        let path = match (&self.passphrase_file, self.passphrase_fd) {
+            (Some(path), _) => path.clone(),
+            // Opening the descriptor's name copies it without `unsafe`.
+            (None, Some(number)) => PathBuf::from(format!("/dev/fd/{number}")),
+            (None, None) => return Ok(None),
+        };
+        if let Some(known) = self.known.get() {
+            return Ok(Some(known.clone()));
+        }
+        let text = read_secret(&path)?;
+        let line = text.expose_secret().lines().next().unwrap_or_default();
+        if line.is_empty() {
+            let message = format!("{}: the first line is empty", path.display());
+            return Err(Failure::usage(Code::PassphraseEmpty, message));
+        }
+        let known = SecretString::from(line.to_owned());
+        Ok(Some(self.known.get_or_init(|| known).clone()))
+    }
+
+    /// The passphrase of this key, if it is encrypted.
+    pub(crate) fn of_key(&self, path: &Path, encrypted: bool) -> Result<Option<SecretString>> {
+        let prompt = || format!("Passphrase of {}", path.display());
+        let secret = encrypted.then(|| self.obtain(&prompt(), false));
+        secret.transpose()
+    }
+
+    /// The passphrase, asked for on the terminal unless it was given.
+    pub(crate) fn obtain(&self, prompt: &str, confirm: bool) -> Result<SecretString> {
+        if let Some(passphrase) = self.given()? {
+            return Ok(passphrase);
+        }
+        let mut question = dialoguer::Password::new().with_prompt(prompt);
+        if confirm {
+            question =
+                question.with_confirmation("The same again", "That was not the same; once more");
+        }
+        question.interact().map(SecretString::from).map_err(|_| {
+            let message = "a passphrase is needed, and there is no terminal to ask on";
+            Failure::usage(Code::PassphraseMissing, message)
+                .hint("give it with --passphrase-file or --passphrase-fd")
+        })
+    }
+}
+
+/// Reads a private key, and its passphrase where it has one.
+pub(crate) fn read(path: &Path, passphrase: &Passphrase, context: &Context) -> Result<SigningKey> {
+    parse(path, &read_secret(path)?, passphrase, context)
+}
+
+/// A private key whose file was read already.
+pub(crate) fn parse(
+    path: &Path,
+    pem: &SecretString,
+    passphrase: &Passphrase,
+    context: &Context,
+) -> Result<SigningKey> {
+    let secret = passphrase.of_key(path, is_encrypted_pem(pem.expose_secret()))?;
+    let key = SigningKey::from_pem(pem.expose_secret(), secret.as_ref());
+    let key = key.map_err(|refusal| failed(refusal).in_file(path))?;
+    if key.public().is_example() {
+        context.warning("this is the example key; its private half is public, so signing with it proves nothing");
+    }
+    warn_if_readable(path, context);
+    Ok(key)
+}
+
+/// Reads a small file that may hold a secret.
+pub(crate) fn read_secret(path: &Path) -> Result<SecretString> {
+    keys::read_text(path).map_err(|error| Failure::unreadable(path, error))
+}
+
+/// Why a key was not written.
+pub(crate) fn unwritten(error: AuthorError) -> Failure {
+    let AuthorError::Exists { path } = &error else {
+        return authored(error);
+    };
+    let path = path.display();
+    let message = format!("{path}: this exists already, and keys are not overwritten");
+    Failure::with_code(Kind::Failed, error.code(), message)
+        .hint("name another place, or move the old key away yourself")
+}
+
+fn warn_if_readable(path: &Path, context: &Context) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let readable = std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0);
+    let example = path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("INSECURE"));
+    if readable && !example {
+        let path = path.display();
+        context.warning(format!(
+            "{path}: others can read this private key; chmod 600 it"
+        ));
     }
 }

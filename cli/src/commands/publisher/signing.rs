@@ -9,9 +9,8 @@ use toolward_signing::publisher::RevokedKey;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, channel};
 
+use super::keys::{self, Passphrase};
 use crate::commands::pack::is_archive;
-use crate::failure::{authored, invalid, invalid_file, packed};
-use crate::keyfile::{self, Passphrase};
 use crate::prelude::*;
 
 /// Where a new document goes, and who signs it.
@@ -33,13 +32,13 @@ pub(super) struct Writing {
 
 impl Writing {
     /// Signs and writes.
-    pub(super) fn write(&self, mut envelope: Envelope, output: &mut Output) -> Result {
+    pub(super) fn write(&self, mut envelope: Envelope, context: &Context) -> Result {
         if self.output.symlink_metadata().is_ok() {
             return Err(file::exists(&self.output));
         }
-        let bytes = sign(&mut envelope, &self.key, &self.passphrase, output)?;
+        let bytes = sign(&mut envelope, &self.key, &self.passphrase, context)?;
         file::write_new(&self.output, &bytes)?;
-        told(&self.output, &envelope, output)
+        told(&self.output, &envelope, context)
     }
 }
 
@@ -63,31 +62,31 @@ pub(crate) struct Sign {
 }
 
 impl Sign {
-    pub(super) fn run(&self, output: &mut Output) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         match is_document(&self.file) {
-            true => self.document(output),
-            false => self.bundle(output),
+            true => self.document(context),
+            false => self.bundle(context),
         }
     }
 
-    fn document(&self, output: &mut Output) -> Result {
+    fn document(&self, context: &Context) -> Result {
         // What is signed is a document that hosts can read.
         let (_, mut envelope) = read(&self.file)?;
-        let bytes = sign(&mut envelope, &self.key, &self.passphrase, output)?;
+        let bytes = sign(&mut envelope, &self.key, &self.passphrase, context)?;
         let place = self.output.as_ref().unwrap_or(&self.file);
         match &self.output {
             Some(place) => file::write_new(place, &bytes)?,
             None => file::replace(place, &bytes)?,
         }
-        told(place, &envelope, output)
+        told(place, &envelope, context)
     }
 
-    fn bundle(&self, output: &mut Output) -> Result {
+    fn bundle(&self, context: &Context) -> Result {
         let mut sealed = Sealed::read(&self.file).map_err(packed)?;
         let manifest = sealed.manifest().map_err(authored)?;
         let mut signers = Vec::new();
         for path in &self.key {
-            let key = keyfile::read(path, &self.passphrase, output)?;
+            let key = keys::read(path, &self.passphrase, context)?;
             signers.push(sealed.sign(&key).map_err(packed)?);
         }
         let place = self.output.as_ref().unwrap_or(&self.file);
@@ -106,9 +105,9 @@ impl Sign {
             "signers": signers,
             "signatures": sealed.signatures(),
         });
-        output.result(&value, place.display())?;
+        context.result(&value, place.display())?;
         for signer in &signers {
-            output.note(format!("{id} {version} signed with key {signer}"));
+            context.note(format!("{id} {version} signed with key {signer}"));
         }
         Ok(())
     }
@@ -150,7 +149,7 @@ fn read(path: &Path) -> Result<(Document, Envelope)> {
 }
 
 /// Shows what a document has. Its signatures are not verified here.
-pub(super) fn show(path: &Path, output: &mut Output) -> Result {
+pub(super) fn show(path: &Path, context: &Context) -> Result {
     let (document, envelope) = read(path)?;
     let revoked = |keys: &[RevokedKey]| {
         let keys = keys.iter();
@@ -207,23 +206,23 @@ pub(super) fn show(path: &Path, output: &mut Output) -> Result {
     if let Value::Object(fields) = &mut shown {
         fields.insert("claimed_signers".to_owned(), json!(signers(&envelope)));
     }
-    if output.json() {
-        return output.value(&shown);
+    if context.json() {
+        return context.value(&shown);
     }
     for (name, value) in shown.as_object().into_iter().flatten() {
         let name = name.replace('_', " ");
         match value {
             Value::Null => {}
-            Value::Array(values) if values.is_empty() => output.line(format!("{name:16} none"))?,
+            Value::Array(values) if values.is_empty() => context.line(format!("{name:16} none"))?,
             Value::Array(values) => {
                 for value in values {
-                    output.line(format!("{name:16} {}", words(value)))?;
+                    context.line(format!("{name:16} {}", words(value)))?;
                 }
             }
-            value => output.line(format!("{name:16} {}", words(value)))?,
+            value => context.line(format!("{name:16} {}", words(value)))?,
         }
     }
-    output.note(format!(
+    context.note(format!(
         "who signed this was not verified: {verifying} does so"
     ));
     Ok(())
@@ -259,18 +258,18 @@ fn sign(
     envelope: &mut Envelope,
     keys: &[PathBuf],
     passphrase: &Passphrase,
-    output: &Output,
+    context: &Context,
 ) -> Result<Vec<u8>> {
     for path in keys {
-        envelope.sign(&keyfile::read(path, passphrase, output)?);
+        envelope.sign(&keys::read(path, passphrase, context)?);
     }
     envelope.to_bytes().map_err(invalid)
 }
 
-fn told(path: &Path, envelope: &Envelope, output: &mut Output) -> Result {
+fn told(path: &Path, envelope: &Envelope, context: &Context) -> Result {
     let value =
         json!({ "ok": true, "output": path.display().to_string(), "signers": signers(envelope) });
-    output.result(&value, path.display())
+    context.result(&value, path.display())
 }
 
 /// The keys that claim to have signed.
@@ -301,8 +300,8 @@ pub(super) fn is_name(name: &str) -> Result {
 }
 
 /// The time of creation that goes into a document.
-pub(super) fn created(environment: &Environment) -> Result<Timestamp> {
-    Timestamp::from_unix(environment.created()?).map_err(invalid)
+pub(super) fn created(context: &Context) -> Result<Timestamp> {
+    Timestamp::from_unix(context.created()?).map_err(invalid)
 }
 
 /// `KEY=WORDS`, both not empty.

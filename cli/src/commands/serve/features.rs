@@ -5,12 +5,10 @@ use std::sync::Arc;
 use toolward_host::{Broker, Host, HostBuilder, SharedState, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
-use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
 use toolward_operator::reload::ReloadTarget;
-use toolward_operator::replay::{CassetteFile, CassetteSource, ServedCallers};
+use toolward_operator::replay::{self, CassetteSource};
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
@@ -150,13 +148,15 @@ pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
 }
 
 /// Warns once of each lasting change that a command has made: the person who typed the yes may not read this.
-pub(super) fn warn_of_changes(environment: &Environment, output: &Output) {
-    let Ok(changes) = LastingChanges::of(environment) else {
+pub(super) fn warn_of_changes(context: &Context) {
+    let Ok(changes) = LastingChanges::of(context) else {
         return;
     };
     match changes.unserved() {
-        Ok(changes) => changes.iter().for_each(|one| output.warning(one)),
-        Err(failure) => output.warning_of("what commands have changed is not known", &failure),
+        Ok(changes) => changes.iter().for_each(|one| context.warning(one)),
+        Err(failure) => context
+            .report
+            .warning_of("what commands have changed is not known", &failure),
     }
 }
 
@@ -217,22 +217,15 @@ impl ReplayFlags {
         let Some(path) = self.replay else {
             return Ok(None);
         };
-        let cassette = CassetteFile {
-            path: path.clone(),
-            from: match (self.cassette_key, self.unverified) {
-                (Some(key), _) => CassetteSource::Key(key),
-                (None, true) => CassetteSource::Unverified,
-                (None, false) => CassetteSource::Own,
-            },
-            loose: self.loose,
-        };
-        let callers = match over_http {
-            true => ServedCallers::Named,
-            false => ServedCallers::Local,
+        let from = match (self.cassette_key, self.unverified) {
+            (Some(key), _) => CassetteSource::Key(key),
+            (None, true) => CassetteSource::Unverified,
+            (None, false) => CassetteSource::Own,
         };
         let environment = &operator.environment;
         let settings = operator.setup.ledger(&operator.source.trust, environment)?;
-        let tape = cassette.tape(callers, &settings, environment)?;
+        let tape = replay::tape(&path, &from, over_http, &settings, environment)?;
+        let tape = if self.loose { tape.loose() } else { tape };
         Ok(Some(Replaying { tape, path }))
     }
 }

@@ -30,12 +30,8 @@ pub(crate) struct HttpFlags {
     /// Take the tokens whose hashes are in this file, as `mcp token` makes them
     ///
     /// Each has a name and the tools that it may use.
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "http",
-        conflicts_with = "token_file"
-    )]
+    #[arg(long, value_name = "FILE")]
+    #[arg(requires = "http", conflicts_with = "token_file")]
     tokens: Option<PathBuf>,
 
     /// Ask for no token: every process of this machine may call
@@ -150,31 +146,31 @@ impl HttpServer {
     }
 
     /// Says where to connect, and with what.
-    pub(super) fn announce(&self, listener: &TcpListener, output: &mut Output) -> Result {
+    pub(super) fn announce(&self, listener: &TcpListener, context: &Context) -> Result {
         let address = listener.local_addr();
         let address = address.map_err(|error| failure::http(HttpError::Listener(error)))?;
         let url = format!("http://{address}{PATH}");
         if let ShownToken::None = &self.token {
-            output.warning(
+            context.warning(
                 "no token is asked for: every process and every user of this machine may call \
                  these tools",
             );
         }
-        if output.json() {
+        if context.json() {
             let shown = match &self.token {
                 ShownToken::Token(secret) => json!({ "listening": url, "token": secret.expose() }),
                 _ => json!({ "listening": url }),
             };
-            return output.value(&shown);
+            return context.value(&shown);
         }
-        output.say(format!("listening on {url}"));
+        context.say(format!("listening on {url}"));
         match &self.token {
             ShownToken::Token(secret) => {
                 let token = secret.expose();
-                output.say(format!("clients send: Authorization: Bearer {token}"));
+                context.say(format!("clients send: Authorization: Bearer {token}"));
             }
-            ShownToken::File(path) => output.note(format!("the token is in {}", path.display())),
-            ShownToken::Tokens(count) => output.note(format!("{count} tokens are known")),
+            ShownToken::File(path) => context.note(format!("the token is in {}", path.display())),
+            ShownToken::Tokens(count) => context.note(format!("{count} tokens are known")),
             ShownToken::None => {}
         }
         Ok(())

@@ -25,43 +25,25 @@ pub(crate) struct MetricsFlags {
     /// Serve counts of calls for Prometheus at this address and port
     ///
     /// An IP address or localhost. Needs a token.
-    #[arg(
-        long, hide_short_help = true,
-        value_name = "ADDRESS",
-        value_parser = address,
-        requires = "metrics_token"
-    )]
+    #[arg(long, hide_short_help = true, value_name = "ADDRESS", value_parser = address)]
+    #[arg(requires = "metrics_token")]
     metrics: Option<SocketAddr>,
 
     /// Write the token that Prometheus must send to this file, mode 0600
-    #[arg(
-        long,
-        hide_short_help = true,
-        value_name = "FILE",
-        requires = "metrics",
-        group = "metrics_token"
-    )]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    #[arg(requires = "metrics", group = "metrics_token")]
     metrics_token_file: Option<PathBuf>,
 
     /// Take the tokens for metrics whose hashes are in this file, as of --tokens
-    #[arg(
-        long,
-        hide_short_help = true,
-        value_name = "FILE",
-        requires = "metrics",
-        group = "metrics_token"
-    )]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    #[arg(requires = "metrics", group = "metrics_token")]
     metrics_tokens: Option<PathBuf>,
 
     /// A name that Prometheus may give as Host
     ///
     /// Besides the address's own. May be given again.
-    #[arg(
-        long,
-        hide_short_help = true,
-        value_name = "NAME",
-        requires = "metrics"
-    )]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    #[arg(requires = "metrics")]
     metrics_allow_host: Vec<String>,
 }
 
@@ -208,7 +190,7 @@ impl MetricsServer {
                 lost,
             );
             if let Some(recorder) = &recorder {
-                let counts = recorder.counts();
+                let counts = recorder.remote().counts();
                 let bytes = i64::try_from(counts.queued_bytes).unwrap_or(i64::MAX);
                 for (name, help, sample) in [
                     (

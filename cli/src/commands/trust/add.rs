@@ -1,15 +1,17 @@
-//! `trust add`: a new publisher, once a person has compared its fingerprint, and its freshness rule: what shows that a
-//! release that comes over the network is current.
+//! `trust add`: a new publisher, once a person has compared its fingerprint, with its freshness rule: what shows that a
+//! release that comes over the network is current; and lasting trust in a bare public key for some prefixes, after a person
+//! has typed its fingerprint.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::trust::publishers::{FreshnessRule, KnownPublisher};
+use toolward_operator::trust::bare_keys::{KeyCandidate, KeyRequest};
+use toolward_operator::trust::publishers::{BareKey, FreshnessRule, KnownPublisher};
 use toolward_signing::trust::{TrustSettings, max_age};
 use toolward_signing::verify::unsigned;
 use toolward_signing::{ErrorKind, Fingerprint, Refusal};
 
-use super::{Subject, print};
+use super::{CommonFlags, print};
 use crate::approve;
 use crate::prelude::*;
 
@@ -51,11 +53,11 @@ pub(crate) struct AddFlags {
     pub(super) freshness: FreshnessFlags,
 }
 
-impl Subject<'_> {
-    pub(super) fn add(&self, given: &AddFlags, output: &mut Output) -> Result {
+impl CommonFlags {
+    pub(super) fn add(&self, given: &AddFlags, context: &Context) -> Result {
         let source = given.source.as_str();
         if beginning(Path::new(source)).contains("-----BEGIN ") {
-            return self.add_key(given, output);
+            return self.add_key(given, context);
         }
         if given.name.is_some() || !given.takes_from.is_empty() {
             let message = "--name and --takes-from are for a file with a bare public key";
@@ -64,14 +66,14 @@ impl Subject<'_> {
         }
         let (prefixes, actions) = (given.prefix.as_slice(), given.actions.as_slice());
         let (fingerprint, freshness) = (given.fingerprint.as_deref(), &given.freshness);
-        let candidate = self.changes(output).candidate(source, prefixes, actions);
+        let candidate = self.changes(context).candidate(source, prefixes, actions);
         let candidate = candidate.map_err(|failure| explained(failure, source))?;
         let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
         freshness.given(settings)?;
         compared(&candidate.known, fingerprint)?;
-        let rule = freshness.given_or_asked(&document.name, settings, output)?;
-        let folder = self.common.trust.publishers(self.environment)?;
+        let rule = freshness.given_or_asked(&document.name, settings, context)?;
+        let folder = self.trust.publishers(context)?;
         let folder = folder.folder().join(&document.name);
         let mut what = format!("trusts {} for {}", document.name, prefixes.join(", "));
         if !actions.is_empty() {
@@ -79,10 +81,10 @@ impl Subject<'_> {
             what.push_str(&actions.join(", "));
         }
         let change = LastingChange::new("trust add", what, &folder);
-        let changes = LastingChanges::of(self.environment)?;
-        let changed = self.changes(output);
+        let changes = LastingChanges::of(context)?;
+        let changed = self.changes(context);
         let known = changed.add(&candidate, rule, || changes.add(change))?;
-        print(&known, output)
+        print(&known, context)
     }
 }
 
@@ -188,7 +190,7 @@ impl FreshnessFlags {
         &self,
         name: &str,
         settings: &TrustSettings,
-        output: &Output,
+        context: &Context,
     ) -> Result<FreshnessRule> {
         if let Some(rule) = self.given(settings)? {
             return Ok(rule);
@@ -199,7 +201,7 @@ impl FreshnessFlags {
         if has_terminal() {
             return asked(name);
         }
-        output.say(format!(
+        context.say(format!(
             "releases of {name} that come over the network are refused until a maximum age is set: \
              toolward trust update {name} --max-age-days {DEFAULT_MAX_AGE_DAYS}"
         ));
@@ -242,4 +244,179 @@ fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRul
         }
         _ => Ok(rule),
     }
+}
+
+/// What a bare key lacks, for who is about to trust one.
+const LACKS: &str = "A bare key can't be rotated, and its publisher can't revoke it or a release.\n\
+                     If it is stolen, you have to hear of that yourself. A publisher's\n\
+                     document has both.";
+
+impl CommonFlags {
+    pub(super) fn add_key(&self, given: &AddFlags, context: &Context) -> Result {
+        refuse_flags(given)?;
+        let request = KeyRequest {
+            file: Path::new(&given.source),
+            name: given.name.as_deref(),
+            prefixes: &given.prefix,
+            max_age_days: given.freshness.max_age_days,
+            channel: given.freshness.channel.as_deref(),
+            takes_from: &given.takes_from,
+        };
+        let candidate = self.changes(context).key_candidate(&request)?;
+        if candidate.is_unchanged() {
+            context.note("this key is trusted like that already");
+            return print_key(&candidate.after, context);
+        }
+        confirm(&candidate)?;
+        let publishers = self.trust.publishers(context)?;
+        let folder = publishers.folder().join(&candidate.after.name);
+        let change = LastingChange::new("trust add", described(&candidate), &folder);
+        let changes = LastingChanges::of(context)?;
+        let announce = || changes.add(change);
+        let changed = self.changes(context);
+        print_key(&changed.add_key(&candidate, &request, announce)?, context)
+    }
+}
+
+/// Refuses the flags that a bare key does not take.
+fn refuse_flags(given: &AddFlags) -> Result {
+    let refused = |message: &str, hint: &str| {
+        Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
+    };
+    if given.fingerprint.is_some() {
+        return refused(
+            "--fingerprint is for a publisher's document",
+            "leave it out: the fingerprint of a bare key is typed on the terminal, after what the key will be trusted for \
+             was shown",
+        );
+    }
+    if !given.actions.is_empty() {
+        return refused(
+            "--actions is for a publisher's document",
+            "leave it out: a bare key may have actions below its prefixes only",
+        );
+    }
+    Ok(())
+}
+
+/// Asks the person for the fingerprint of a new key, and for a yes to what changes about a known one.
+fn confirm(candidate: &KeyCandidate) -> Result {
+    let key = &candidate.after;
+    if !has_terminal() {
+        return Err(unconfirmed(key, "there is no terminal to ask on").hint(
+            "give the command on a terminal. Where there is none, name the key in a `[[publisher]]` of toolward.toml",
+        ));
+    }
+    let text = difference(candidate);
+    if text.chars().count() > MAX_PREFIXES_CHARS {
+        return Err(unconfirmed(
+            key,
+            "what it would be trusted for is too long to be shown",
+        ));
+    }
+    let name = &key.name;
+    if candidate.before.is_some() {
+        let why = ("", "the change was not confirmed");
+        return approve::require(
+            || text,
+            "Trust it like this?",
+            why,
+            |why| Failure::denied(Code::ChangeUnconfirmed, format_args!("{name}: {why}")),
+        );
+    }
+    let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
+                    came: the key id that `toolward publisher keys show` prints there. One that is read\n\
+                    from the file given here compares nothing.";
+    let ask = "ask the publisher for it, by another way than the key came";
+    match approve::typed(&text, question) {
+        Ok(Some(typed)) if !typed.trim().is_empty() => match candidate.is_fingerprint(&typed) {
+            true => Ok(()),
+            false => {
+                let message =
+                    format!("{name}: this key has another fingerprint than the one typed");
+                Err(Failure::new(Kind::Refused, Code::FingerprintMismatch, message)
+            .hint("type all 64 digits. If they are as the publisher told you, this is not its key: ask the publisher"))
+            }
+        },
+        _ => Err(unconfirmed(key, "no fingerprint was typed").hint(ask)),
+    }
+}
+
+fn unconfirmed(key: &BareKey, why: &str) -> Failure {
+    let message = format!("{}: this bare key is not trusted, because {why}", key.name);
+    Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
+}
+
+/// What a person sees of the change: lines with a sign are new or gone.
+fn difference(candidate: &KeyCandidate) -> String {
+    let (before, after) = (candidate.before.as_ref(), &candidate.after);
+    let mut text = format!("publisher    {}, by a bare key\n", after.name);
+    let source = visible_line(&after.grant.source, 1000);
+    let _ = writeln!(text, "key file     {source}");
+    let had = |prefix: &String| before.is_some_and(|one| one.grant.prefixes.contains(prefix));
+    for prefix in &after.grant.prefixes {
+        let sign = if had(prefix) { ' ' } else { '+' };
+        let _ = writeln!(text, "for        {sign} {}", visible_line(prefix, 100));
+    }
+    let (gone, now) = (before.map(BareKey::freshness), after.freshness());
+    let is_same = gone.as_ref() == Some(&now);
+    if let Some(gone) = gone.filter(|_| !is_same) {
+        let _ = writeln!(text, "bundles    - {gone}");
+    }
+    let sign = if is_same { ' ' } else { '+' };
+    let _ = writeln!(text, "bundles    {sign} {now}");
+    for (name, prefix) in &candidate.overlaps {
+        let _ = writeln!(
+            text,
+            "takes from + {name}, whose prefixes overlap with {prefix}"
+        );
+    }
+    if let (Some(version), None) = (candidate.document, before) {
+        let _ = writeln!(
+            text,
+            "before     + by its document, version {version}: it may have given up this key since. Ask for the document"
+        );
+    }
+    text.push('\n');
+    text.push_str(LACKS);
+    text
+}
+
+/// The change in words, for `doctor` and `serve`.
+fn described(candidate: &KeyCandidate) -> String {
+    let key = &candidate.after;
+    let mut what = format!(
+        "trusts the bare key of {} for {} ({})",
+        key.name,
+        key.grant.prefixes.join(", "),
+        key.freshness()
+    );
+    for (name, prefix) in &candidate.overlaps {
+        let _ = write!(what, ", {prefix} beside {name}");
+    }
+    what
+}
+
+pub(super) fn print_key(key: &BareKey, context: &Context) -> Result {
+    let (id, grant) = (key.key.key_id(), &key.grant);
+    let value = json!({
+        "ok": true,
+        "kind": "key",
+        "name": key.name,
+        "threshold": 1,
+        "keys": [id],
+        "fingerprint": id,
+        "prefixes": grant.prefixes,
+        "source": grant.source,
+        "max_age_days": grant.max_age_days,
+        "channel": grant.channel,
+        "lacks": BareKey::LACKS,
+    });
+    let prefixes = visible_line(&grant.prefixes.join(", "), 400);
+    let heading = format!("{} by a bare key, for {prefixes}", key.name);
+    let mut lines = TextLines::new(heading).wide();
+    lines.row("fingerprint", id);
+    lines.row("freshness", key.freshness());
+    lines.row("lacks", BareKey::LACKS.join(", "));
+    context.result(&value, lines)
 }

@@ -12,7 +12,7 @@ use toolward_signing::publisher::{PublisherDocument, RevokedKey};
 use toolward_signing::timestamp::Timestamp;
 
 use super::*;
-use crate::environment::Environment;
+use crate::Environment;
 use crate::installed::StoreLocation;
 use crate::network::Network;
 use crate::trust::publishers::{FreshnessRule, PublisherRecord};
@@ -79,7 +79,6 @@ impl World {
             network: &self.network,
             environment: &self.environment,
             rows: None,
-            report: &Silent,
         }
     }
 
@@ -98,7 +97,7 @@ impl World {
     }
 
     fn context(&self) -> TrustContext {
-        self.trust.context(&self.environment, &Silent).unwrap()
+        self.trust.context(&self.environment).unwrap()
     }
 
     /// A document, trusted for these prefixes.

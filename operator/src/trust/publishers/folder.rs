@@ -16,8 +16,8 @@ use toolward_signing::{Refusal, id};
 use toolward_support::files::Lock;
 
 use super::{BareKey, KnownPublisher, PublisherGrant, PublisherRecord, TrustedPublishers};
-use crate::error::{Code, Error, Result};
 use crate::file::{self, TrustFolder};
+use crate::{Code, Error, Result};
 
 const DOCUMENT_FILE: &str = "publisher.json";
 const GRANT_FILE: &str = "grant.toml";

@@ -7,8 +7,8 @@ use toolward_support::files::Lock;
 
 use super::TrustedPublishers;
 use super::folder::{self, Publishers, RecordFiles, Tombstone};
-use crate::error::{Error, Result};
 use crate::file::TrustFolder;
+use crate::{Error, Result};
 
 /// The folder of publishers, exclusively locked. Don't block on the network or a person
 /// while holding it.

@@ -75,7 +75,7 @@ fn a_bare_key_is_removed_and_has_nothing_to_update() {
     let result = world.changes().update("acme", &update, |_| Ok(Some(rule)));
     refused(result, "publisher-bare");
     assert_eq!(world.trusted().keys[0].grant.max_age_days, 90);
-    assert_eq!(world.changes().remove("acme", false).unwrap().revoked, 0);
+    assert_eq!(world.changes().remove("acme", false).unwrap(), 0);
     assert!(world.trusted().is_empty());
     refused(world.changes().remove("acme", false), "publisher-unknown");
     // It may come again, by its document.
@@ -90,7 +90,7 @@ fn a_folder_that_was_changed_by_hand_trusts_nobody() {
     world.add(&request(&file, &prefixes)).unwrap();
     let folder = world.path("config/trust/acme");
     let grant = fs::read_to_string(folder.join("grant.toml")).unwrap();
-    let read = || world.trust.context(&world.environment, &Silent);
+    let read = || world.trust.context(&world.environment);
     for (from, to, code) in [
         ("max_age_days = 90\n", "", "trust-invalid"),
         ("max_age_days = 90", "max_age_days = 0", "trust-invalid"),
