@@ -284,12 +284,12 @@ fn manifest_view(manifest: &Manifest) -> ManifestView {
 
 fn file_views(manifest: &Manifest) -> Vec<FileView> {
     let tools = FileView {
-        path: manifest.tools.path.to_string(),
-        blake3: manifest.tools.blake3,
-        size: manifest.tools.size,
+        path: manifest.artifacts.tools.path.to_string(),
+        blake3: manifest.artifacts.tools.blake3,
+        size: manifest.artifacts.tools.size,
         role: "tools".to_owned(),
     };
-    let listed = manifest.files.iter().map(|file| FileView {
+    let listed = manifest.artifacts.files.iter().map(|file| FileView {
         path: file.path.to_string(),
         blake3: file.blake3,
         size: file.size,

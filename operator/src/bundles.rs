@@ -290,7 +290,7 @@ impl ReservedIds {
                 .map(move |id| (id.to_owned(), by.clone()))
         });
         let prefixes = publishers.iter().flat_map(|publisher| {
-            let prefixes = publisher.prefixes().iter();
+            let prefixes = publisher.prefixes.iter();
             let narrow = prefixes.filter(|prefix| prefix.as_str() != "*");
             narrow.map(|prefix| (prefix.clone(), visible_line(publisher.name(), 200)))
         });

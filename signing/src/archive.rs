@@ -1,25 +1,19 @@
-//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives, and verified
-//! bundles to new directories: complete, or not at all. [`crate::verify`] reads archives, since reading one is verifying
-//! it.
+//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives. [`crate::verify`]
+//! reads them, since reading one is verifying it.
 
 mod detached;
 mod stored;
 pub(crate) mod tar;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::DCtx;
 
-use crate::bundle::{Bundle, MAX_BYTES};
-use crate::document::Verified;
-use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
+use crate::bundle::MAX_BYTES;
+use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
 use crate::text::bytes as count_bytes;
@@ -27,7 +21,7 @@ use crate::{envelope, provenance};
 use tar::{BLOCK, ZEROS, canonical};
 
 pub use crate::bundle::Contents;
-pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
+pub use detached::{Effort, attach, content_bytes, first_envelope};
 pub use stored::to_stored_bytes;
 
 /// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
@@ -105,22 +99,22 @@ pub(crate) fn decoding(error: io::Error) -> Refusal {
 /// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.
 const COMPRESSION_LEVEL: i32 = 19;
 
-/// Writes an archive and returns the writer. The bytes depend only on the contents and the version of zstd. Neither
-/// signatures nor the manifest are compared with the contents.
+/// The archive with these contents. The bytes depend only on the contents and the version of zstd. Neither signatures
+/// nor the manifest are compared with the contents.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
-/// would accept, [`ErrorKind::Io`] if writing fails.
-pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
+/// would accept.
+pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     check(contents)?;
-    write_entries(&contents.entries(), out)
+    compress(&contents.entries())
 }
 
-/// Writes entries and the archive's end.
-fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Result<W, Refusal> {
+/// Entries and the archive's end, compressed.
+fn compress(entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Refusal> {
     let total = tar_size(entries.iter().map(|(_, bytes)| bytes.len() as u64));
     let write = || {
-        let mut encoder = encoder(out, COMPRESSION_LEVEL, total)?;
+        let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, total)?;
         for (path, bytes) in entries {
             write_entry(&mut encoder, path, bytes)?;
         }
@@ -146,14 +140,6 @@ fn encoder<W: Write>(out: W, level: i32, total: u64) -> io::Result<Encoder<'stat
     encoder.window_log(WINDOW_LOG)?;
     encoder.set_pledged_src_size(Some(total))?;
     Ok(encoder)
-}
-
-/// [`write()`] into memory.
-///
-/// # Errors
-/// Those of [`write()`].
-pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
-    write(contents, Vec::new())
 }
 
 fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
@@ -188,85 +174,6 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
         Some((place, size, max)) => Err(too_large(max).at(*place).found(count_bytes(*size))),
         None => Ok(()),
     }
-}
-
-/// [`write()`] into a file at `target`, in place of an existing one: all of it or, on failure, nothing.
-///
-/// # Errors
-/// Those of [`write()`].
-pub fn write_file(contents: &Contents<'_>, target: &Path) -> Result<(), Refusal> {
-    let bytes = to_bytes(contents)?;
-    toolward_support::files::replace(target, &bytes, 0o666)
-        .map_err(|error| io_failed(target.display().to_string(), error))
-}
-
-/// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written to a
-/// directory next to it, which is then renamed, so that the write is atomic, and a failure leaves nothing. The verified
-/// bytes are written, but a later reader must verify them again.
-///
-/// # Errors
-/// [`ErrorKind::Io`], also if `target` exists.
-pub fn unpack(bundle: &Verified<Bundle>, target: &Path) -> Result<(), Refusal> {
-    let io = |error: io::Error| io_failed(target.display().to_string(), error);
-    let (parent, name) = open_parent(target)?;
-    if parent.symlink_metadata(name).is_ok() {
-        return Err(Refusal::new(ErrorKind::Io)
-            .at(target.display().to_string())
-            .expected("a name that is not taken")
-            .found("something of this name")
-            .hinted("name a directory that does not exist yet"));
-    }
-    let temporary = temporary_name(name)?;
-    parent.create_dir(&temporary).map_err(io)?;
-    let written = parent
-        .open_dir(&temporary)
-        .and_then(|fresh| write_files(bundle, &fresh))
-        .and_then(|()| parent.rename(&temporary, &parent, name));
-    written.map_err(|error| {
-        // If this fails too, the first error is the one to report.
-        let _ = parent.remove_dir_all(&temporary);
-        io(error)
-    })
-}
-
-fn write_files(bundle: &Bundle, root: &Dir) -> io::Result<()> {
-    let folders: BTreeSet<_> = bundle
-        .files
-        .keys()
-        .flat_map(|path| path.folders())
-        .collect();
-    // Sorted, so that outer folders come first.
-    for folder in folders {
-        root.create_dir(folder)?;
-    }
-    for (path, bytes) in bundle.contents().entries() {
-        let mut file = root.open_with(path, OpenOptions::new().write(true).create_new(true))?;
-        file.write_all(bytes)?;
-    }
-    Ok(())
-}
-
-/// Opens the directory that `target` is in; also returns its name there.
-fn open_parent(target: &Path) -> Result<(Dir, &str), Refusal> {
-    let place = || target.display().to_string();
-    let name = target.file_name().and_then(|name| name.to_str());
-    let (Some(parent), Some(name)) = (target.parent(), name) else {
-        return Err(Refusal::new(ErrorKind::Io)
-            .at(place())
-            .expected("a path that ends in a name"));
-    };
-    let parent = match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
-    };
-    let parent = Dir::open_ambient_dir(parent, ambient_authority());
-    Ok((parent.map_err(|error| io_failed(place(), error))?, name))
-}
-
-/// An unpredictable name for an unfinished file or directory.
-fn temporary_name(name: &str) -> Result<String, Refusal> {
-    let random = getrandom::u64().map_err(|error| unplaced_io(io::Error::other(error)))?;
-    Ok(format!(".{name}.{random:016x}.tmp"))
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ macro_rules! impl_hex_text {
                 serializer.collect_str(self)
             }
         }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::error::from_text(deserializer)
+            }
+        }
     };
 }
 
@@ -70,13 +76,6 @@ impl Digest {
 }
 
 impl_hex_text!(Digest);
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// Computes a digest of bytes that arrive in pieces.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,11 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
 //! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
+use std::cell::Cell;
 use std::fmt::Display;
+use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, de};
 use toolward_support::{codes, report::Report};
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
@@ -21,6 +24,33 @@ pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
 /// Something has more than so many bytes.
 pub(crate) fn too_large(most: impl Display) -> Refusal {
     Refusal::new(ErrorKind::TooLarge).expected(format!("at most {most} bytes"))
+}
+
+thread_local! {
+    /// The refusal behind the last error of serde on this thread, whose errors are texts.
+    static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
+}
+
+/// An error of serde for a refusal, which [`take_refused`] returns.
+pub(crate) fn refuse<E: de::Error>(refusal: Refusal) -> E {
+    let error = E::custom(&refusal);
+    REFUSED.set(Some(refusal));
+    error
+}
+
+/// The refusal behind an error of serde, if it was not one of form.
+pub(crate) fn take_refused() -> Option<Refusal> {
+    REFUSED.take()
+}
+
+/// Deserializes a text that its type reads.
+pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err = Refusal>,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(refuse)
 }
 
 codes! {

@@ -2,8 +2,11 @@
 //! other grammars; a [`Prefix`] compares them all.
 
 use std::fmt;
+use std::str::FromStr;
 
-use crate::error::{ErrorKind, Refusal};
+use serde::{Deserialize, Deserializer};
+
+use crate::error::{ErrorKind, Refusal, from_text};
 use crate::text::quoted;
 
 /// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
@@ -48,6 +51,20 @@ impl Id {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for Id {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::parse(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_text(deserializer)
     }
 }
 

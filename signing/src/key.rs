@@ -8,7 +8,7 @@ use std::fmt;
 use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::{DecodePublicKey as _, PublicKeyBytes};
 use ed25519_dalek::{Signature, VerifyingKey};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::impl_hex_text;

@@ -127,7 +127,7 @@ impl Content {
 }
 
 fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
-    for entry in &manifest.files {
+    for entry in &manifest.artifacts.files {
         let expected = role_of(entry.path.as_str());
         if entry.role != expected {
             return Err(ContentError::RoleMismatch {

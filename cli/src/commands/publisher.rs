@@ -157,7 +157,7 @@ impl Pull {
         let standing = self.trust.context(environment, output)?;
         let network = self.network.clone().fetcher(&self.trust, environment)?;
         let bundle = network.bundle(&source, None, &standing, output)?;
-        let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new());
+        let bytes = toolward_signing::archive::to_bytes(&bundle.contents());
         let bytes = bytes.map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
         let value = json!({

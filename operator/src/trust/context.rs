@@ -102,7 +102,7 @@ impl TrustContext {
             [
                 manifest.expires.and_then(ahead),
                 known.and_then(|known| known.expires()).and_then(ahead),
-                self.too_old(manifest.created, known.and_then(|known| known.max_age())),
+                self.too_old(manifest.created, known.and_then(|known| known.max_age)),
             ]
         });
         moments.flatten().filter(|moment| *moment > self.now).min()
