@@ -113,7 +113,6 @@ pub(crate) fn shown(url: &Url) -> String {
 
 /// A source of bundles and documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Source {
     /// A file, or the directory of a bundle. It may not exist.
     Path(PathBuf),

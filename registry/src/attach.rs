@@ -31,7 +31,6 @@ const MAX_PAGES: usize = 8;
 
 /// An attached document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Referrer {
     /// The digest of its OCI manifest.
     pub digest: BlobDigest,

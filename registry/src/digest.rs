@@ -16,7 +16,6 @@ pub struct BlobDigest([u8; 32]);
 
 impl BlobDigest {
     /// The digest of `bytes`.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }

@@ -183,7 +183,6 @@ pub enum HostRole {
 /// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public
 /// DNS, reached by https. It is the [source](Error::source) of a failure, whose text does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct UnknownHost {
     /// The purpose of the host.
     pub role: HostRole,
@@ -194,7 +193,6 @@ pub struct UnknownHost {
 impl UnknownHost {
     /// The host, if a person may be asked about it: no address, no name of this machine or its network, and no name
     /// that looks like another one when it is shown.
-    #[must_use]
     pub fn of(role: HostRole, url: &Url) -> Option<Self> {
         let Some(Host::Domain(name)) = url.host() else {
             return None;
@@ -217,7 +215,6 @@ impl UnknownHost {
     }
 
     /// The unknown host behind a failure, if there is one.
-    #[must_use]
     pub fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
         let mut error = error;
         loop {

@@ -47,7 +47,6 @@ pub const BUNDLE_DIGEST: &str = "vnd.toolward.bundle.digest";
 
 /// A signed document that travels alone, or is attached to a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum DocumentArtifact {
     /// Further signatures over a bundle's manifest.
     Signatures,
