@@ -15,7 +15,6 @@ pub struct Setting {
 
 impl Setting {
     /// A value as typed, whose type the schema decides.
-    #[must_use]
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
             key: key.to_owned(),
@@ -25,7 +24,6 @@ impl Setting {
     }
 
     /// Unchanged text, such as the text of a file.
-    #[must_use]
     pub fn text(key: &str, value: String) -> Self {
         Self {
             key: key.to_owned(),

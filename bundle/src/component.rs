@@ -75,7 +75,6 @@ pub struct Export {
 
 /// The outside of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Surface {
     /// The names that the top level imports, in the order of the file.
     pub imports: Vec<String>,
@@ -139,7 +138,6 @@ impl From<wasmparser::BinaryReaderError> for SurfaceError {
 
 /// A driver's component: the bytes to compile and their outside.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Component {
     /// The file's name within the bundle.
     pub path: String,

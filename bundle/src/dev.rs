@@ -42,7 +42,6 @@ const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
 
 /// A bundle ready for signing.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct PackedBundle {
     /// The manifest.
     pub manifest: Manifest,

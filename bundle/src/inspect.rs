@@ -30,7 +30,6 @@ use self::views::driver_view;
 
 /// A bundle for inspection. All its text is untrusted.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct Inspection {
     /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
@@ -60,7 +59,6 @@ pub struct Inspection {
 
 /// The head of a manifest.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ManifestView {
     /// The bundle's id.
     pub id: String,
@@ -80,7 +78,6 @@ pub struct ManifestView {
 
 /// How components were made.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ProvenanceView {
     /// The compiler.
     pub compiler: String,
@@ -92,7 +89,6 @@ pub struct ProvenanceView {
 
 /// A file of the manifest.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct FileView {
     /// Its name within the bundle.
     pub path: String,
@@ -179,7 +175,6 @@ impl UnverifiedBundle {
 
 impl Inspection {
     /// Inspects a verified bundle, or a directory under work.
-    #[must_use]
     pub fn of(content: &Content) -> Self {
         let signers = match &content.origin {
             ContentOrigin::Signed { signers, .. } => {

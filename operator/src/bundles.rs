@@ -328,7 +328,7 @@ fn ids(content: &Content) -> BTreeSet<&str> {
     let tools = content.tools.iter().map(|entry| entry.tool.id.as_str());
     let drivers = content.drivers.iter().map(|entry| &entry.driver);
     let drivers = drivers.chain(&content.denied);
-    let prompts = content.prompts.iter().map(|entry| entry.prompt.id.as_str());
+    let prompts = content.prompts.iter().map(|entry| entry.value.id.as_str());
     tools
         .chain(drivers.map(|driver| driver.id.as_str()))
         .chain(prompts)

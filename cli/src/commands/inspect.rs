@@ -309,7 +309,6 @@ fn component(path: &Path, output: &mut Output) -> Result {
             format!("{what}: `toolward import {word}` makes tools of it")
         }
         Usability::Unusable(reason) => line(&format!("{what}, which can't serve here: {reason}")),
-        _ => what.to_owned(),
     });
     output.line(lines)
 }

@@ -2,14 +2,12 @@
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolward_support::report::Code;
 
 use super::Reader;
 use crate::codes;
 
 /// One `[[build]]` table: a source that becomes a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BuildEntry {
     /// The kind of the source, which decides how it is built.
     pub kind: BuildKind,
@@ -226,10 +224,6 @@ impl Reader<'_> {
             );
         }
         found
-    }
-
-    fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
-        self.error(at.span().start, code, message.to_owned(), Some(hint));
     }
 }
 
