@@ -192,14 +192,11 @@ pub fn accept(
     terms: &Terms<'_>,
 ) -> Result<VerifiedIndex, Refusal> {
     let envelope = KIND.open(bytes)?;
-    let signers = Quorum {
-        whose: &format!("channel {}", channel.name),
-        keys: &channel.keys,
-        threshold: channel.threshold,
-    }
-    // A channel has no publisher: only what the operator denies affects its keys.
-    .check(&envelope, &|key| terms.revocations.is_denied(key))
-    .map_err(|refusal| refusal.at(KIND.name))?;
+    let whose = format!("channel {}", channel.name);
+    let signers = Quorum(&whose, &channel.keys, channel.threshold)
+        // A channel has no publisher: only what the operator denies affects its keys.
+        .check(&envelope, &|key| terms.revocations.is_denied(key))
+        .map_err(|refusal| refusal.at(KIND.name))?;
     let index = ChannelIndex::parse(envelope.payload())?;
     if index.name != channel.name {
         return Err(Refusal::new(ErrorKind::ChannelMismatch)

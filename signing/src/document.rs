@@ -16,7 +16,7 @@ use toml::de::{DeTable, ValueDeserializer};
 
 use crate::digest::Digest;
 use crate::envelope::Envelope;
-use crate::error::{ErrorKind, Refusal, refuse, take_refused};
+use crate::error::{ErrorKind, REFUSED, Refusal, refuse};
 use crate::id;
 use crate::key::KeyId;
 use crate::revocation::known::Revocations;
@@ -197,11 +197,11 @@ impl Format {
         limits: &[(&str, usize, &str)],
     ) -> Result<T, Refusal> {
         let text = crate::text::plain(bytes, self.max_bytes, self.text, self.name)?;
-        if let Some(newer) = first_newer(text) {
+        if let Some((offset, what)) = first_newer(text) {
             return Err(Refusal::new(self.syntax)
-                .at(place(self.name, bytes, newer.offset))
+                .at(place(self.name, bytes, offset))
                 .expected("TOML 1.0")
-                .found(format!("{}, which came with TOML 1.1", newer.what)));
+                .found(format!("{what}, which came with TOML 1.1")));
         }
         let at = |refusal: Refusal, span: Option<Range<usize>>| {
             refusal.at(place(self.name, bytes, span.map_or(0, |span| span.start)))
@@ -238,9 +238,9 @@ impl Format {
             let tables = tables.and_then(|tables| tables.get_ref().as_array());
             self.at_most(tables.map_or(0, |tables| tables.len()), *max, what)?;
         }
-        let _ = take_refused();
+        let _ = REFUSED.take();
         READ.set(Some(*self));
-        T::deserialize(toml::de::Deserializer::from(table)).map_err(|error| match take_refused() {
+        T::deserialize(toml::de::Deserializer::from(table)).map_err(|error| match REFUSED.take() {
             Some(refusal) => at(refusal, error.span()),
             None => failed(Refusal::new(self.field), &error),
         })

@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{ErrorKind, Refusal, refuse, take_refused, too_large};
+use crate::error::{ErrorKind, REFUSED, Refusal, refuse, too_large};
 use crate::key::SigningKey;
 use crate::text::{bytes as count_bytes, quoted, visible};
 
@@ -44,10 +44,7 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
         payload_type.len(),
         payload.len()
     );
-    let mut encoded = Vec::with_capacity(head.len() + payload.len());
-    encoded.extend_from_slice(head.as_bytes());
-    encoded.extend_from_slice(payload);
-    encoded
+    [head.as_bytes(), payload].concat()
 }
 
 /// One signature of an envelope. Nothing in it is trusted.
@@ -99,10 +96,10 @@ impl Envelope {
         if bytes.len() > max_bytes {
             return Err(too_large(max_bytes).found(count_bytes(bytes.len() as u64)));
         }
-        let _ = take_refused();
+        let _ = REFUSED.take();
         let Object(mut envelope) =
             serde_json::from_slice::<Object<Self>>(bytes).map_err(|error| {
-                take_refused().unwrap_or_else(|| {
+                REFUSED.take().unwrap_or_else(|| {
                     invalid("a JSON object with `payloadType`, `payload` and `signatures`")
                         .found(visible(&error.to_string()))
                 })
@@ -202,12 +199,6 @@ impl Envelope {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
-    }
-
-    /// The document, as signed.
-    #[must_use]
-    pub fn into_payload(self) -> Vec<u8> {
-        self.payload
     }
 
     /// The signatures, not verified.

@@ -28,19 +28,14 @@ pub(crate) fn too_large(most: impl Display) -> Refusal {
 
 thread_local! {
     /// The refusal behind the last error of serde on this thread, whose errors are texts.
-    static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
+    pub(crate) static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
 }
 
-/// An error of serde for a refusal, which [`take_refused`] returns.
+/// An error of serde for a refusal, which [`REFUSED`] has.
 pub(crate) fn refuse<E: de::Error>(refusal: Refusal) -> E {
     let error = E::custom(&refusal);
     REFUSED.set(Some(refusal));
     error
-}
-
-/// The refusal behind an error of serde, if it was not one of form.
-pub(crate) fn take_refused() -> Option<Refusal> {
-    REFUSED.take()
 }
 
 /// Deserializes a text that its type reads.
@@ -52,6 +47,25 @@ where
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(refuse)
 }
+
+/// The serde form of types that have one as text.
+macro_rules! impl_serde_text {
+    ($($name:ty),+) => { $(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $crate::error::from_text(from)
+            }
+        }
+    )+ };
+}
+
+pub(crate) use impl_serde_text;
 
 codes! {
     /// Why something was refused. Codes are stable; new ones may be added.

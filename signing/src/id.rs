@@ -4,9 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer};
-
-use crate::error::{ErrorKind, Refusal, from_text};
+use crate::error::{ErrorKind, Refusal, impl_serde_text};
 use crate::text::quoted;
 
 /// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
@@ -62,11 +60,7 @@ impl FromStr for Id {
     }
 }
 
-impl<'de> Deserialize<'de> for Id {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text(deserializer)
-    }
-}
+impl_serde_text!(Id);
 
 impl AsRef<str> for Id {
     fn as_ref(&self) -> &str {

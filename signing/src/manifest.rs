@@ -6,11 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use semver::Version;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::digest::Digest;
 use crate::document::{Format, name, number, optional_version, version};
-use crate::error::{ErrorKind, Refusal, from_text, refuse};
+use crate::error::{ErrorKind, Refusal, impl_serde_text, refuse};
 use crate::path::{self, BundlePath};
 use crate::text::quoted;
 use crate::timestamp::Timestamp;
@@ -28,58 +28,29 @@ pub const PROVENANCE_FILE: &str = "provenance.dsse.json";
 /// The machine index's name in a bundle: the only `path` that `[artifacts.tools]` may have.
 pub const TOOLS_FILE: &str = "tools.json";
 
-/// What a file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum FileRole {
-    /// A contract: `TOOL.md`.
-    Contract,
-    /// A driver's declaration: `DRIVER.md`.
-    Driver,
-    /// A driver's WebAssembly component.
-    Component,
-    /// An abstract action: `ACTION.md`.
-    Action,
-    /// A prompt.
-    Prompt,
-    /// A resource.
-    Resource,
-    /// A JSON Schema that contracts refer to.
-    Schema,
-    /// An icon.
-    Icon,
-    /// Anything else: a README, a licence.
-    Other,
-}
-
-impl FileRole {
-    /// All roles.
-    pub const ALL: &[Self] = &[
-        Self::Contract,
-        Self::Driver,
-        Self::Component,
-        Self::Action,
-        Self::Prompt,
-        Self::Resource,
-        Self::Schema,
-        Self::Icon,
-        Self::Other,
-    ];
-
-    /// The role as the manifest writes it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Contract => "contract",
-            Self::Driver => "driver",
-            Self::Component => "component",
-            Self::Action => "action",
-            Self::Prompt => "prompt",
-            Self::Resource => "resource",
-            Self::Schema => "schema",
-            Self::Icon => "icon",
-            Self::Other => "other",
-        }
+toolward_support::words! {
+    /// What a file is for.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    FileRole, as_str {
+        /// A contract: `TOOL.md`.
+        Contract = "contract",
+        /// A driver's declaration: `DRIVER.md`.
+        Driver = "driver",
+        /// A driver's WebAssembly component.
+        Component = "component",
+        /// An abstract action: `ACTION.md`.
+        Action = "action",
+        /// A prompt.
+        Prompt = "prompt",
+        /// A resource.
+        Resource = "resource",
+        /// A JSON Schema that contracts refer to.
+        Schema = "schema",
+        /// An icon.
+        Icon = "icon",
+        /// Anything else: a README, a licence.
+        Other = "other",
     }
 }
 
@@ -107,17 +78,7 @@ impl FromStr for FileRole {
     }
 }
 
-impl Serialize for FileRole {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for FileRole {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text(deserializer)
-    }
-}
+impl_serde_text!(FileRole);
 
 /// The listed files, `[artifacts]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,17 +176,12 @@ impl Manifest {
     /// All listed files, `tools.json` first.
     pub fn entries(&self) -> impl Iterator<Item = (&BundlePath, FileDigest)> {
         let Artifacts { tools, files } = &self.artifacts;
-        let listed = FileDigest {
-            blake3: tools.blake3,
-            size: tools.size,
-        };
-        std::iter::once((&tools.path, listed)).chain(files.iter().map(|file| {
-            let expected = FileDigest {
-                blake3: file.blake3,
-                size: file.size,
-            };
-            (&file.path, expected)
-        }))
+        let tools = (&tools.path, tools.blake3, tools.size);
+        let files = files
+            .iter()
+            .map(|file| (&file.path, file.blake3, file.size));
+        let all = std::iter::once(tools).chain(files);
+        all.map(|(path, blake3, size)| (path, FileDigest { blake3, size }))
     }
 
     /// All listed files, sorted by the bytes of their paths.
@@ -237,9 +193,8 @@ impl Manifest {
     /// The size of all listed files together, in bytes; [`u64::MAX`] if it is beyond that.
     #[must_use]
     pub fn total_size(&self) -> u64 {
-        self.entries().fold(0, |sum: u64, (_, expected)| {
-            sum.saturating_add(expected.size)
-        })
+        let sizes = self.entries().map(|(_, expected)| expected.size);
+        sizes.fold(0, u64::saturating_add)
     }
 }
 

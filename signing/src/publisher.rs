@@ -24,8 +24,6 @@ pub use crate::sequence::Reset;
 
 /// The payload type under which a publisher document is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.publisher.v1+toml";
-/// How a document's file ends, after the publisher's name.
-pub const FILE_SUFFIX: &str = ".publisher.json";
 /// How large a document may be, in bytes: on first use it is read before any key is trusted.
 pub const MAX_BYTES: usize = 256 * 1024;
 /// How many revoked keys, and how many resets, a document may list.
@@ -269,16 +267,13 @@ impl Candidate {
                 || document.revokes(key)
                 || revocations.key(&self.document.name, key).is_some()
         };
-        Quorum {
-            whose: &format!(
-                "publisher {}, by version {} of its document",
-                document.name, document.version
-            ),
-            keys: &document.keys,
-            threshold: document.threshold,
-        }
-        .check(&self.envelope, &is_revoked)
-        .map_err(|refusal| refusal.at(KIND.name))
+        let whose = format!(
+            "publisher {}, by version {} of its document",
+            document.name, document.version
+        );
+        Quorum(&whose, &document.keys, document.threshold)
+            .check(&self.envelope, &is_revoked)
+            .map_err(|refusal| refusal.at(KIND.name))
     }
 
     fn accept(

@@ -118,23 +118,11 @@ impl Revocations {
     /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer of its signers than the threshold are
     /// left.
     pub fn check(&self, bundle: &Bundle) -> Result<(), Refusal> {
-        self.check_release(&bundle.publisher, &bundle.signers, &bundle.manifest_digest)
-    }
-
-    /// [`Revocations::check`] of the stored facts of a bundle.
-    ///
-    /// # Errors
-    /// Those of [`Revocations::check`].
-    pub fn check_release(
-        &self,
-        publisher: &Publisher,
-        signers: &[KeyId],
-        digest: &Digest,
-    ) -> Result<(), Refusal> {
-        self.refuse_bundle(publisher.name(), digest)?;
+        let publisher = &bundle.publisher;
+        self.refuse_bundle(publisher.name(), &bundle.manifest_digest)?;
         publisher
             .quorum()
-            .count(signers.iter().copied(), &|key| {
+            .count(bundle.signers.iter().copied(), &|key| {
                 self.key(publisher.name(), key).is_some()
             })
             .map(drop)

@@ -16,7 +16,7 @@ use crate::key::{KeyId, PublicKey};
 use crate::publisher::PublisherDocument;
 use crate::text::quoted;
 
-use publisher::{DocumentFacts, insert};
+use publisher::insert;
 
 pub use crate::key::EXAMPLE_KEY_IDS;
 pub use config::{TABLES, TrustSettings, max_age};
@@ -92,11 +92,9 @@ impl TrustStore {
             document.threshold,
             prefixes,
         )?;
+        publisher.expires = document.expires;
         let revoked_keys = document.revoked_keys.iter();
-        publisher.document = Some(DocumentFacts {
-            expires: document.expires,
-            revoked: revoked_keys.map(|revoked| revoked.key_id).collect(),
-        });
+        publisher.revoked = revoked_keys.map(|revoked| revoked.key_id).collect();
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 

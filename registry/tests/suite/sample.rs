@@ -119,7 +119,7 @@ pub(crate) fn by_key_one(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         .iter()
         .any(|signature| key(1).public().verify(&signed, &signature.sig).is_ok())
     {
-        Ok(envelope.into_payload())
+        Ok(envelope.payload().to_vec())
     } else {
         Err(Refusal::new(ErrorKind::SignatureInvalid))
     }

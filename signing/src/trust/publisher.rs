@@ -28,16 +28,12 @@ pub struct Publisher {
     /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
     /// its bundles.
     pub is_bare: bool,
-    pub(super) document: Option<DocumentFacts>,
+    /// When the publisher document that its keys come from stops being valid, if it does.
+    pub expires: Option<Timestamp>,
+    /// The keys that its publisher document revokes.
+    pub(super) revoked: Vec<KeyId>,
     /// How old its bundles may be, if the operator limits that for this publisher.
     pub max_age: Option<Duration>,
-}
-
-/// The facts of a publisher document besides keys and threshold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DocumentFacts {
-    pub(super) expires: Option<Timestamp>,
-    pub(super) revoked: Vec<KeyId>,
 }
 
 impl Publisher {
@@ -55,7 +51,8 @@ impl Publisher {
             actions: Vec::new(),
             is_ad_hoc: false,
             is_bare: false,
-            document: None,
+            expires: None,
+            revoked: Vec::new(),
             max_age: None,
         }
     }
@@ -84,18 +81,10 @@ impl Publisher {
         &self.name
     }
 
-    /// When the publisher document that its keys come from stops being valid, if it does.
-    #[must_use]
-    pub fn expires(&self) -> Option<Timestamp> {
-        self.document.as_ref()?.expires
-    }
-
     /// Whether its publisher document revokes this key.
     #[must_use]
     pub fn revokes(&self, key: &KeyId) -> bool {
-        self.document
-            .as_ref()
-            .is_some_and(|document| document.revoked.contains(key))
+        self.revoked.contains(key)
     }
 
     /// People compare it before they trust this publisher; state about its signatures is stored under it.
@@ -105,11 +94,7 @@ impl Publisher {
     }
 
     pub(crate) fn quorum(&self) -> Quorum<'_> {
-        Quorum {
-            whose: &self.name,
-            keys: &self.keys,
-            threshold: self.threshold,
-        }
+        Quorum(&self.name, &self.keys, self.threshold)
     }
 
     pub(super) fn key(&self, id: &KeyId) -> Option<&PublicKey> {

@@ -127,7 +127,7 @@ impl<'a> VerifiedHead<'a> {
             bundle: Bundle {
                 manifest,
                 manifest_digest: Digest::of(envelope.payload()),
-                manifest_bytes: envelope.into_payload().into(),
+                manifest_bytes: envelope.payload().into(),
                 envelope_bytes: envelope_bytes.into(),
                 files: Files::new(),
                 publisher,
@@ -224,7 +224,7 @@ fn check_age(
             false => refusal,
         })?;
     }
-    let end = publisher.expires();
+    let end = publisher.expires;
     if let Some(refusal) = end.and_then(|end| end.expired(ErrorKind::DocumentExpired, now)) {
         refuse(refusal.at(format!("document of publisher {}", publisher.name())))?;
     }
@@ -257,8 +257,8 @@ pub fn envelope(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<SignedManifest>, Refusal> {
-    let manifest = parse_envelope(bytes)?.into_payload();
-    let bundle = VerifiedHead::new(Some(bytes), Some(&manifest), trust, options)?.bundle;
+    let envelope = parse_envelope(bytes)?;
+    let bundle = VerifiedHead::new(Some(bytes), Some(envelope.payload()), trust, options)?.bundle;
     Ok(Verified::new(SignedManifest {
         manifest_digest: bundle.manifest_digest,
         manifest: bundle.manifest,
