@@ -212,9 +212,7 @@ impl Operation {
                 None => ImageIndex {
                     schema_version: SCHEMA_VERSION,
                     media_type: Some(media::INDEX.to_owned()),
-                    manifests: Vec::new(),
-                    artifact_type: None,
-                    annotations: None,
+                    ..ImageIndex::default()
                 },
             };
             if index

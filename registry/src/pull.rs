@@ -12,7 +12,7 @@ use toolward_signing::Refusal;
 use toolward_signing::archive::{Effort, attach, first_envelope};
 use url::Url;
 
-use crate::address::{base, below, shown};
+use crate::address::{below, shown};
 use crate::artifact::{Artifact, Blob, only_entry};
 use crate::attach::CosignedEnvelope;
 use crate::client::RegistryClient;
@@ -163,7 +163,7 @@ impl Operation {
     /// An address in a repository, such as `manifests/1.0.0`.
     pub(crate) fn url(&self, reference: &Reference, path: &str) -> Result<Url, Failure> {
         let path = format!("v2/{}/{path}", reference.repository());
-        below(&base(reference, self.transport.plain)?, &path)
+        below(reference, self.transport.plain, &path)
     }
 
     /// The manifest of an artifact of this type: the target of the reference, or the only entry of the type in an index

@@ -189,8 +189,7 @@ impl Operation {
         ask.headers.insert(CONTENT_LENGTH, last.len().into());
         ask.body = Some(last);
         ask.repeat = false;
-        let is_success = |status: StatusCode| status.is_success();
-        let response = self.expect(&ask, is_success).await?;
+        let response = self.expect(&ask, |status| status.is_success()).await?;
         check_stored(response.headers(), blob.digest, &ask.url)
     }
 
@@ -207,8 +206,7 @@ impl Operation {
             .header(CONTENT_RANGE, &format!("{from}-{end}"))?;
         ask.body = Some(piece);
         ask.repeat = false;
-        let is_success = |status: StatusCode| status.is_success();
-        let response = self.expect(&ask, is_success).await?;
+        let response = self.expect(&ask, |status| status.is_success()).await?;
         match received(response.headers()) {
             Some(got) if got != end.saturating_add(1) => {
                 Err(Failure::new(FailureReason::ResponseInvalid)
@@ -249,8 +247,7 @@ impl Operation {
             .header(CONTENT_TYPE, media_type)?;
         ask.body = Some(manifest);
         let work = async {
-            let is_success = |status: StatusCode| status.is_success();
-            let response = self.expect(&ask, is_success).await?;
+            let response = self.expect(&ask, |status| status.is_success()).await?;
             check_stored(response.headers(), digest, &ask.url)?;
             Ok(response.headers().contains_key(SUBJECT))
         };
