@@ -17,9 +17,8 @@ impl Setting {
     /// A value as typed, whose type the schema decides.
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
-            key: key.to_owned(),
-            value: value.to_owned(),
             literal: true,
+            ..Self::text(key, value.to_owned())
         }
     }
 

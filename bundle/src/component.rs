@@ -194,12 +194,13 @@ impl Surface {
             .any(|export| export.kind == "instance" && export.name == HANDLER)
     }
 
-    /// Whether anything of a package, such as `wasi:http`, is imported.
+    /// Whether anything of a package, such as `wasi:http`, is imported, or one interface, such as `wasi:cli/run`.
     pub fn imports_package(&self, package: &str) -> bool {
-        self.imports.iter().any(|name| {
-            name.strip_prefix(package)
-                .is_some_and(|rest| rest.starts_with('/'))
-        })
+        let mut rests = self
+            .imports
+            .iter()
+            .filter_map(|name| name.strip_prefix(package));
+        rests.any(|rest| rest.starts_with(['/', '@']))
     }
 
     /// The imports that no host of this version provides.

@@ -23,14 +23,6 @@ const CAPABILITY_IMPORTS: &[CapabilityImport] = &[
     ("toolward:driver/tools", &[Class::Tool], false),
 ];
 
-fn is_imported(import: &str, surface: &Surface) -> bool {
-    let mut names = surface.imports.iter();
-    names.any(|name| {
-        let rest = name.strip_prefix(import);
-        rest.is_some_and(|rest| rest.starts_with(['/', '@']))
-    })
-}
-
 /// Whether a driver declares HTTP without a host.
 fn is_without_host(import: &str, driver: &Driver) -> bool {
     import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
@@ -117,7 +109,9 @@ impl DeclarationDifference {
         let declared = DeclaredCapabilities::of(driver, tools);
         let undeclared = CAPABILITY_IMPORTS
             .iter()
-            .filter(|(import, classes, _)| is_imported(import, surface) && !declared.has(classes))
+            .filter(|(import, classes, _)| {
+                surface.imports_package(import) && !declared.has(classes)
+            })
             .map(|(import, _, refused)| UndeclaredImport {
                 import: (*import).to_owned(),
                 refused: *refused && !is_without_host(import, driver),
@@ -128,7 +122,7 @@ impl DeclarationDifference {
                 .iter()
                 .filter(|(_, classes, _)| classes.contains(capability.class()))
                 .peekable();
-            imports.peek().is_some() && !imports.any(|(import, ..)| is_imported(import, surface))
+            imports.peek().is_some() && !imports.any(|(import, ..)| surface.imports_package(import))
         };
         let all = declared.capabilities.union(&driver.egress);
         let unused = all.iter().filter(useless).map(ToString::to_string);

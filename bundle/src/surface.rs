@@ -26,6 +26,8 @@ pub use difference::{SurfaceChange, SurfaceDifference};
 /// Which fields a surface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
+    /// Only read: a bundle that was accepted under it must be accepted again.
+    V1,
     /// All of DRIVER.md but prose, timeouts and retries.
     V2,
     /// Drivers by their ids with the major version; hosts without the default port.
@@ -36,11 +38,12 @@ impl Version {
     /// The version of [`BundleSurface::of`].
     pub const CURRENT: Self = Self::V3;
 
-    const ALL: [Self; 2] = [Self::V2, Self::V3];
+    const ALL: [Self; 3] = [Self::V1, Self::V2, Self::V3];
 
     /// The start of the canonical bytes, so that they can't be the bytes of anything else.
     pub fn header(self) -> &'static [u8] {
         match self {
+            Self::V1 => b"toolward surface 1\n",
             Self::V2 => b"toolward surface 2\n",
             Self::V3 => b"toolward surface 3\n",
         }

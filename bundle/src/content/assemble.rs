@@ -111,14 +111,10 @@ impl Content {
             provenance: None,
             warnings,
         };
-        content.tools.sort_by(|a, b| {
-            let versions = a.tool.version.cmp(&b.tool.version);
-            a.tool.id.cmp(&b.tool.id).then(versions)
-        });
-        content.drivers.sort_by(|a, b| {
-            let versions = a.driver.version.cmp(&b.driver.version);
-            a.driver.id.cmp(&b.driver.id).then(versions)
-        });
+        let tools = &mut content.tools;
+        tools.sort_by_cached_key(|entry| (entry.tool.id.clone(), entry.tool.version.clone()));
+        let drivers = &mut content.drivers;
+        drivers.sort_by_cached_key(|one| (one.driver.id.clone(), one.driver.version.clone()));
         Ok(content)
     }
 }

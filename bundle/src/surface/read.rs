@@ -19,7 +19,7 @@ pub(super) fn value(content: &Content, version: Version) -> Value {
     let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool, version)));
     let drivers = content.drivers.iter();
     let key = |driver: &Driver| match version {
-        Version::V2 => driver.id.to_string(),
+        Version::V1 | Version::V2 => driver.id.to_string(),
         Version::V3 => driver.major_id(),
     };
     let drivers = drivers.map(|entry| (key(&entry.driver), driver(&entry.driver, version)));
@@ -208,10 +208,10 @@ fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     }
 }
 
-/// The earlier version has hosts as written.
+/// Earlier versions have hosts as written.
 fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
     let name = match version {
-        Version::V2 => Capability::as_written,
+        Version::V1 | Version::V2 => Capability::as_written,
         Version::V3 => Capability::to_string,
     };
     capabilities.iter().map(name).collect()

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use toml::Spanned;
+use toolward_support::words;
 
 use super::Reader;
 use crate::codes;
@@ -22,31 +23,9 @@ pub struct BuildEntry {
     pub output: String,
 }
 
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All values.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The name in `bundle.toml`.
-            pub const fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
 words! {
     /// The kind of a component's source.
-    BuildKind {
+    BuildKind, word {
         /// A crate, compiled by Cargo.
         Rust = "rust",
         /// A JavaScript or TypeScript file with what it imports.
@@ -64,7 +43,7 @@ words! {
 
 words! {
     /// A world of `wit/`: what a driver may import. All export `handler`.
-    World {
+    World, word {
         /// Log, progress, secrets and other tools.
         Driver = "driver",
         /// [`World::Driver`] and randomness.
