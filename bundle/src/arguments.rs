@@ -15,17 +15,14 @@ pub struct Setting {
 
 impl Setting {
     /// A value as typed, whose type the schema decides.
-    #[must_use]
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
-            key: key.to_owned(),
-            value: value.to_owned(),
             literal: true,
+            ..Self::text(key, value.to_owned())
         }
     }
 
     /// Unchanged text, such as the text of a file.
-    #[must_use]
     pub fn text(key: &str, value: String) -> Self {
         Self {
             key: key.to_owned(),

@@ -75,7 +75,6 @@ pub struct Export {
 
 /// The outside of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Surface {
     /// The names that the top level imports, in the order of the file.
     pub imports: Vec<String>,
@@ -139,7 +138,6 @@ impl From<wasmparser::BinaryReaderError> for SurfaceError {
 
 /// A driver's component: the bytes to compile and their outside.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Component {
     /// The file's name within the bundle.
     pub path: String,
@@ -196,12 +194,13 @@ impl Surface {
             .any(|export| export.kind == "instance" && export.name == HANDLER)
     }
 
-    /// Whether anything of a package, such as `wasi:http`, is imported.
+    /// Whether anything of a package, such as `wasi:http`, is imported, or one interface, such as `wasi:cli/run`.
     pub fn imports_package(&self, package: &str) -> bool {
-        self.imports.iter().any(|name| {
-            name.strip_prefix(package)
-                .is_some_and(|rest| rest.starts_with('/'))
-        })
+        let mut rests = self
+            .imports
+            .iter()
+            .filter_map(|name| name.strip_prefix(package));
+        rests.any(|rest| rest.starts_with(['/', '@']))
     }
 
     /// The imports that no host of this version provides.

@@ -9,6 +9,7 @@ use toolward_contract::action::{self, Action};
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
+use toolward_contract::prompt::Prompt;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::key::KeyId;
@@ -19,18 +20,15 @@ use toolward_signing::verify::{Bundle, Verified};
 use crate::codes;
 use crate::component::Component;
 use crate::dev::{self, PackOptions};
-use crate::documents::serves;
+use crate::documents::{Located, serves};
 pub use crate::error::ContentError;
 use crate::libraries::{Libraries, NoLibraries};
-use crate::shown::{PromptEntry, ResourceEntry};
+use crate::shown::ResourceEntry;
 
 mod assemble;
 
-use assemble::Prefixes;
-
 /// The origin of a bundle's bytes, which decides what may be granted to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ContentOrigin {
     /// A publisher's signatures were verified.
     Signed {
@@ -64,7 +62,6 @@ impl ContentOrigin {
 
 /// A contract and its file.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ToolEntry {
     /// The contract.
     pub tool: Arc<Tool>,
@@ -80,7 +77,6 @@ pub struct ToolEntry {
 
 impl ToolEntry {
     /// A contract without a document and without a name for MCP.
-    #[must_use]
     pub fn unwritten(tool: Arc<Tool>) -> Self {
         Self {
             tool,
@@ -93,7 +89,6 @@ impl ToolEntry {
 
 /// A driver, its file and its component.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct DriverEntry {
     /// The driver.
     pub driver: Arc<Driver>,
@@ -146,7 +141,7 @@ pub struct Content {
     /// The actions, by path.
     pub actions: Vec<Arc<Action>>,
     /// The prompts, by id.
-    pub prompts: Vec<PromptEntry>,
+    pub prompts: Vec<Located<Prompt>>,
     /// The resources, by path.
     pub resources: Vec<ResourceEntry>,
     /// `tools.json`, in agreement with the contracts and drivers.
@@ -183,10 +178,6 @@ impl Content {
     ) -> Result<Self, ContentError> {
         let bundle = bundle.into_inner();
         let publisher = bundle.publisher.name().to_owned();
-        let granted = Prefixes {
-            of_all: &|id| bundle.may_publish(id),
-            of_actions: &|id| bundle.may_publish_action(id),
-        };
         let files = bundle
             .files
             .iter()
@@ -201,7 +192,7 @@ impl Content {
             Arc::new(bundle.manifest.clone()),
             files,
             &publisher,
-            granted,
+            Some(&bundle),
             libraries,
         )?;
         content.provenance = bundle.provenance.clone();
@@ -253,10 +244,7 @@ impl Content {
             Arc::new(packed.manifest),
             packed.files,
             &publisher,
-            Prefixes {
-                of_all: &|_| true,
-                of_actions: &|_| true,
-            },
+            None,
             libraries,
         )?;
         // Both read the documents; packing knows their paths, but no libraries.

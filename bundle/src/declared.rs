@@ -8,63 +8,24 @@ use toolward_contract::tool::Tool;
 
 use crate::component::Surface;
 
-/// An import for a capability.
-struct CapabilityImport {
-    /// The package, or one interface of it.
-    import: &'static str,
-    /// Declaring one of these accounts for the import.
-    classes: &'static [Class],
-    /// Whether a component that imports it without a declaration is refused. Python and Rust's std always import the
-    /// others, which are linked without access.
-    refused: bool,
-}
+/// An import for a capability: the package, or one interface of it; the classes of which one must be declared for it;
+/// whether a component that imports it without a declaration is refused. Python and Rust's std always import the others,
+/// which are linked without access.
+type CapabilityImport = (&'static str, &'static [Class], bool);
 
 const CAPABILITY_IMPORTS: &[CapabilityImport] = &[
-    CapabilityImport {
-        import: "wasi:http",
-        classes: &[Class::Network, Class::External],
-        refused: true,
-    },
-    CapabilityImport {
-        import: "wasi:keyvalue",
-        classes: &[Class::Database],
-        refused: true,
-    },
-    CapabilityImport {
-        import: "wasi:filesystem",
-        classes: &[Class::Workspace],
-        refused: false,
-    },
+    ("wasi:http", &[Class::Network, Class::External], true),
+    ("wasi:keyvalue", &[Class::Database], true),
+    ("wasi:filesystem", &[Class::Workspace], false),
     // No declaration opens raw sockets.
-    CapabilityImport {
-        import: "wasi:sockets",
-        classes: &[],
-        refused: false,
-    },
-    CapabilityImport {
-        import: "toolward:driver/secrets",
-        classes: &[Class::Secret],
-        refused: false,
-    },
-    CapabilityImport {
-        import: "toolward:driver/tools",
-        classes: &[Class::Tool],
-        refused: false,
-    },
+    ("wasi:sockets", &[], false),
+    ("toolward:driver/secrets", &[Class::Secret], false),
+    ("toolward:driver/tools", &[Class::Tool], false),
 ];
 
-impl CapabilityImport {
-    fn is_imported(&self, surface: &Surface) -> bool {
-        surface.imports.iter().any(|name| {
-            name.strip_prefix(self.import)
-                .is_some_and(|rest| rest.starts_with(['/', '@']))
-        })
-    }
-}
-
 /// Whether a driver declares HTTP without a host.
-fn is_without_host(import: &CapabilityImport, driver: &Driver) -> bool {
-    import.import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
+fn is_without_host(import: &str, driver: &Driver) -> bool {
+    import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
 }
 
 /// What a driver's component may use: its `requires` and the declarations of its contracts.
@@ -108,7 +69,7 @@ impl DeclaredCapabilities {
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
         CAPABILITY_IMPORTS
             .iter()
-            .all(|known| known.import != import || self.has(known.classes))
+            .all(|(known, classes, _)| *known != import || self.has(classes))
     }
 
     /// Whether some host of `egress` may be declared: policy decides about external services.
@@ -121,7 +82,6 @@ impl DeclaredCapabilities {
 
 /// How imports differ from declarations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct DeclarationDifference {
     /// Imported but not declared.
     pub undeclared: Vec<UndeclaredImport>,
@@ -131,7 +91,6 @@ pub struct DeclarationDifference {
 
 /// An import that no declaration accounts for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct UndeclaredImport {
     /// The package or interface, such as `wasi:http`.
     pub import: String,
@@ -150,18 +109,20 @@ impl DeclarationDifference {
         let declared = DeclaredCapabilities::of(driver, tools);
         let undeclared = CAPABILITY_IMPORTS
             .iter()
-            .filter(|import| import.is_imported(surface) && !declared.has(import.classes))
-            .map(|import| UndeclaredImport {
-                import: import.import.to_owned(),
-                refused: import.refused && !is_without_host(import, driver),
+            .filter(|(import, classes, _)| {
+                surface.imports_package(import) && !declared.has(classes)
+            })
+            .map(|(import, _, refused)| UndeclaredImport {
+                import: (*import).to_owned(),
+                refused: *refused && !is_without_host(import, driver),
             })
             .collect();
         let useless = |capability: &&Capability| {
             let mut imports = CAPABILITY_IMPORTS
                 .iter()
-                .filter(|import| import.classes.contains(capability.class()))
+                .filter(|(_, classes, _)| classes.contains(capability.class()))
                 .peekable();
-            imports.peek().is_some() && !imports.any(|import| import.is_imported(surface))
+            imports.peek().is_some() && !imports.any(|(import, ..)| surface.imports_package(import))
         };
         let all = declared.capabilities.union(&driver.egress);
         let unused = all.iter().filter(useless).map(ToString::to_string);

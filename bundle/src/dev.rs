@@ -13,7 +13,7 @@ use toolward_contract::diagnostic::{self, Diagnostic, Position};
 use toolward_contract::index::Index;
 use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
-use toolward_signing::manifest::{FileEntry, Manifest, ToolsEntry};
+use toolward_signing::manifest::{Artifacts, FileEntry, Manifest, ToolsEntry};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 
@@ -42,7 +42,6 @@ const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
 
 /// A bundle ready for signing.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct PackedBundle {
     /// The manifest.
     pub manifest: Manifest,
@@ -127,8 +126,10 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
             false => bundle.min_host,
         },
         provenance: options.provenance,
-        tools,
-        files: entries,
+        artifacts: Artifacts {
+            tools,
+            files: entries,
+        },
     };
     let manifest_bytes = manifest
         .to_bytes()

@@ -26,7 +26,6 @@ pub(crate) use scope::BundleScope;
 
 /// A document with the name of its file.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Located<T> {
     /// The file's name within the bundle.
     pub path: String,
@@ -36,7 +35,6 @@ pub struct Located<T> {
 
 /// A document that could not be read. It has its errors, and dependent documents are not checked against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Unread {
     /// The file's name within the bundle.
     pub path: String,
@@ -55,7 +53,6 @@ impl Unread {
 
 /// The parsed documents of a bundle.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct Documents {
     /// The contracts that parse, by path.
     pub tools: Vec<Located<Tool>>,
@@ -158,13 +155,11 @@ fn schemas(tool: &Tool) -> usize {
 
 impl Documents {
     /// Reads all documents among `files`, with no other bundle around them.
-    #[must_use]
     pub fn read(files: &BTreeMap<String, Arc<[u8]>>) -> Self {
         Self::read_in(files, Surroundings::NONE)
     }
 
     /// Reads all documents among `files`. `surroundings` resolve registry references.
-    #[must_use]
     pub fn read_in(files: &BTreeMap<String, Arc<[u8]>>, surroundings: Surroundings<'_>) -> Self {
         let mut documents = Self::default();
         let mut actions = Vec::new();
@@ -174,7 +169,7 @@ impl Documents {
             }
         }
         let unread = documents.unread.clone();
-        let scope = BundleScope::new(files, &actions, &[], &unread).within(surroundings);
+        let scope = BundleScope::new(files, &actions, &[], &unread, surroundings);
         let mut weight = 0_usize;
         for (path, bytes) in files {
             match role_of(path) {
@@ -345,7 +340,8 @@ impl Documents {
 
     /// What a contract, or `tools.json`, may refer to.
     pub(crate) fn scope<'a>(&'a self, files: &'a BTreeMap<String, Arc<[u8]>>) -> BundleScope<'a> {
-        BundleScope::new(files, &self.actions, &self.tools, &self.unread)
+        let (actions, tools) = (&self.actions, &self.tools);
+        BundleScope::new(files, actions, tools, &self.unread, Surroundings::NONE)
     }
 
     /// Each contract with the drivers that say they implement it.

@@ -61,7 +61,6 @@ pub type Files = BTreeMap<String, Arc<[u8]>>;
 
 /// The files of an authoring directory.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct DirectoryFiles {
     /// The files to pack.
     pub files: Files,

@@ -158,7 +158,7 @@ fn attach(
 
 /// Compares the version of `tools.json` with the listed one.
 pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
-    let (listed, found) = (manifest.tools.version, index.version);
+    let (listed, found) = (manifest.artifacts.tools.version, index.version);
     (listed != u64::from(found)).then(|| {
         about_file(
             "manifest.toml",

@@ -7,14 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use toolward_contract::action::Action;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
-use toolward_signing::provenance::Provenance;
 use toolward_signing::verify::{self, UnsignedBundle};
 
+use crate::component::Component;
 use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
 use crate::error::ReadError;
@@ -30,7 +31,6 @@ use self::views::driver_view;
 
 /// A bundle for inspection. All its text is untrusted.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct Inspection {
     /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
@@ -60,7 +60,6 @@ pub struct Inspection {
 
 /// The head of a manifest.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ManifestView {
     /// The bundle's id.
     pub id: String,
@@ -80,7 +79,6 @@ pub struct ManifestView {
 
 /// How components were made.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ProvenanceView {
     /// The compiler.
     pub compiler: String,
@@ -92,7 +90,6 @@ pub struct ProvenanceView {
 
 /// A file of the manifest.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct FileView {
     /// Its name within the bundle.
     pub path: String,
@@ -178,8 +175,41 @@ impl UnverifiedBundle {
 }
 
 impl Inspection {
+    /// The claims of a bundle.
+    fn new<'b>(
+        manifest: &Manifest,
+        manifest_digest: Digest,
+        tools: &[&Tool],
+        drivers: impl Iterator<Item = (&'b Driver, Option<&'b Component>)>,
+        actions: impl Iterator<Item = &'b Arc<Action>>,
+        problems: Vec<Diagnostic>,
+    ) -> Self {
+        let known = || tools.iter().copied();
+        Self {
+            verified: false,
+            publisher: manifest.publisher.clone(),
+            signers: Vec::new(),
+            manifest_digest,
+            manifest: ManifestView {
+                id: manifest.id.clone(),
+                version: manifest.version.to_string(),
+                sequence: manifest.sequence,
+                created: manifest.created.to_string(),
+                expires: manifest.expires.as_ref().map(ToString::to_string),
+                min_host: manifest.min_host.as_ref().map(ToString::to_string),
+            },
+            tools: known().map(ToolView::of).collect(),
+            drivers: drivers
+                .map(|(driver, component)| driver_view(driver, component, known()))
+                .collect(),
+            actions: actions.map(|action| ActionView::of(action)).collect(),
+            provenance: None,
+            files: file_views(manifest),
+            problems,
+        }
+    }
+
     /// Inspects a verified bundle, or a directory under work.
-    #[must_use]
     pub fn of(content: &Content) -> Self {
         let signers = match &content.origin {
             ContentOrigin::Signed { signers, .. } => {
@@ -187,30 +217,26 @@ impl Inspection {
             }
             ContentOrigin::Dev { .. } => Vec::new(),
         };
-        let tools = content.tools.iter().map(|entry| entry.tool.as_ref());
-        let (drivers, provenance) = (content.drivers.iter(), content.provenance.as_ref());
-        let sources = |provenance: &Provenance| {
+        let tools: Vec<&Tool> = content.tools.iter().map(|entry| &*entry.tool).collect();
+        let drivers = content.drivers.iter();
+        let drivers = drivers.map(|entry| (&*entry.driver, entry.component.as_ref()));
+        let actions = content.actions.iter();
+        let provenance = content.provenance.as_ref().map(|provenance| {
             let sets = provenance.sources.iter();
-            sets.map(|set| (set.name.clone(), set.digest)).collect()
-        };
+            ProvenanceView {
+                compiler: provenance.compiler.clone(),
+                target: provenance.target.clone(),
+                sources: sets.map(|set| (set.name.clone(), set.digest)).collect(),
+            }
+        });
+        let (manifest, digest) = (&content.manifest, content.manifest_digest);
+        let problems = content.warnings.clone();
         Self {
             verified: !content.origin.is_dev(),
             publisher: content.origin.publisher(),
             signers,
-            manifest_digest: content.manifest_digest,
-            manifest: manifest_view(&content.manifest),
-            tools: tools.clone().map(ToolView::of).collect(),
-            drivers: drivers
-                .map(|d| driver_view(&d.driver, d.component.as_ref(), tools.clone()))
-                .collect(),
-            actions: content.actions.iter().map(|a| ActionView::of(a)).collect(),
-            provenance: provenance.map(|provenance| ProvenanceView {
-                compiler: provenance.compiler.clone(),
-                target: provenance.target.clone(),
-                sources: sources(provenance),
-            }),
-            files: file_views(&content.manifest),
-            problems: content.warnings.clone(),
+            provenance,
+            ..Self::new(manifest, digest, &tools, drivers, actions, problems)
         }
     }
 
@@ -229,9 +255,9 @@ impl Inspection {
             mut problems,
         } = UnverifiedBundle::read(path)?;
         let written = documents.tools.iter().map(|tool| &tool.value);
-        let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();
-        let known = tools.iter().map(|tool| tool.as_ref());
-        let mut drivers = Vec::with_capacity(documents.drivers.len());
+        let tools = written.chain(&indexed.contracts).map(|tool| &**tool);
+        let tools: Vec<&Tool> = tools.collect();
+        let mut components = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
             let component = rules::readable(driver, &files, None);
             let component = component.unwrap_or_else(|problem| {
@@ -243,53 +269,27 @@ impl Inspection {
             {
                 problems.push(*problem);
             }
-            drivers.push(driver_view(
-                &driver.value,
-                component.as_ref(),
-                known.clone(),
-            ));
+            components.push(component);
         }
-        let attached = indexed.drivers.iter();
-        drivers.extend(attached.map(|driver| driver_view(driver, None, known.clone())));
-        Ok(Self {
-            verified: false,
-            publisher: bundle.manifest.publisher.clone(),
-            signers: Vec::new(),
-            manifest_digest: bundle.manifest_digest,
-            manifest: manifest_view(&bundle.manifest),
-            tools: tools.iter().map(|tool| ToolView::of(tool)).collect(),
-            drivers,
-            actions: documents
-                .actions
-                .iter()
-                .map(|action| ActionView::of(&action.value))
-                .collect(),
-            provenance: None,
-            files: file_views(&bundle.manifest),
-            problems,
-        })
-    }
-}
-
-fn manifest_view(manifest: &Manifest) -> ManifestView {
-    ManifestView {
-        id: manifest.id.clone(),
-        version: manifest.version.to_string(),
-        sequence: manifest.sequence,
-        created: manifest.created.to_string(),
-        expires: manifest.expires.as_ref().map(ToString::to_string),
-        min_host: manifest.min_host.as_ref().map(ToString::to_string),
+        let drivers = documents.drivers.iter().map(|driver| &*driver.value);
+        let drivers = drivers.zip(components.iter().map(Option::as_ref));
+        let drivers = drivers.chain(indexed.drivers.iter().map(|driver| (&**driver, None)));
+        let actions = documents.actions.iter().map(|action| &action.value);
+        let (manifest, digest) = (&bundle.manifest, bundle.manifest_digest);
+        Ok(Self::new(
+            manifest, digest, &tools, drivers, actions, problems,
+        ))
     }
 }
 
 fn file_views(manifest: &Manifest) -> Vec<FileView> {
     let tools = FileView {
-        path: manifest.tools.path.to_string(),
-        blake3: manifest.tools.blake3,
-        size: manifest.tools.size,
+        path: manifest.artifacts.tools.path.to_string(),
+        blake3: manifest.artifacts.tools.blake3,
+        size: manifest.artifacts.tools.size,
         role: "tools".to_owned(),
     };
-    let listed = manifest.files.iter().map(|file| FileView {
+    let listed = manifest.artifacts.files.iter().map(|file| FileView {
         path: file.path.to_string(),
         blake3: file.blake3,
         size: file.size,

@@ -9,8 +9,7 @@
 //! * [`dev`], [`files`]: a directory under work;
 //! * [`rules`], [`index`], [`codes`]: the rules of a host, as diagnostics;
 //! * [`parallel`]: work on many bundles at once;
-//! * [`text`]: untrusted text, made safe to show;
-//! * [`tool_names`]: hints for unknown names of tools.
+//! * [`text`]: untrusted text, made safe to show; hints for unknown names of tools.
 //!
 //! `toolward-signing` decides who may publish what, and verifies the bytes; `toolward-contract` parses the documents;
 //! `toolward-author` makes bundles.
@@ -35,10 +34,9 @@ pub mod rules;
 pub mod shown;
 pub mod surface;
 pub mod text;
-pub mod tool_names;
 
 pub use component::Component;
 pub use component::Surface;
 pub use content::{Content, ContentOrigin, DriverEntry, ToolEntry};
 pub use error::{ContentError, ReadError};
-pub use shown::{PromptEntry, ResourceEntry};
+pub use shown::ResourceEntry;

@@ -19,11 +19,6 @@ pub trait Libraries {
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
-
-    /// Whether the libraries of a host are known. If not, a reference to a library can't be checked.
-    fn are_at_hand(&self) -> bool {
-        true
-    }
 }
 
 /// An action of another bundle.
@@ -42,20 +37,6 @@ pub struct NoLibraries;
 impl Libraries for NoLibraries {
     fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
         None
-    }
-}
-
-/// The libraries of a later host, which are unknown while the bundle is made.
-#[derive(Debug, Clone, Copy)]
-struct LibrariesOfHosts;
-
-impl Libraries for LibrariesOfHosts {
-    fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
-        None
-    }
-
-    fn are_at_hand(&self) -> bool {
-        false
     }
 }
 
@@ -85,34 +66,26 @@ impl Library<'_> {
 pub struct Surroundings<'a> {
     /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All other bundles.
-    pub others: &'a dyn Libraries,
+    /// All other bundles. `None`: the bundles of a later host, which are unknown while this one is made, so that references
+    /// to them can't be checked.
+    pub others: Option<&'a dyn Libraries>,
 }
 
 impl Surroundings<'static> {
     /// None: registry references are not resolved.
     pub const NONE: Self = Self {
         own: None,
-        others: &NoLibraries,
+        others: Some(&NoLibraries),
     };
 }
 
 impl<'a> Surroundings<'a> {
     /// For reading a bundle without running it, as its author or inspector does: its own actions are known, and
     /// references to libraries are left unresolved.
-    #[must_use]
     pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {
             own: Some(Library { publisher, id }),
-            others: &LibrariesOfHosts,
+            others: None,
         }
-    }
-}
-
-impl std::fmt::Debug for Surroundings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings")
-            .field("own", &self.own)
-            .finish_non_exhaustive()
     }
 }

@@ -22,19 +22,8 @@ pub const RESOURCES: &str = "resources/";
 /// embeds together: a client reads it as one message.
 pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
 
-/// A prompt and its file.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct PromptEntry {
-    /// The prompt.
-    pub prompt: Arc<Prompt>,
-    /// The name of its file.
-    pub path: String,
-}
-
 /// A file below `resources/` and its sidecar.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ResourceEntry {
     /// The name of the file.
     pub path: String,

@@ -15,7 +15,7 @@ mod read;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_signing::Digest;
 
@@ -25,9 +25,8 @@ pub use difference::{SurfaceChange, SurfaceDifference};
 
 /// Which fields a surface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Version {
-    /// Of drivers with code, what they implement by ids, and neither mappings nor limits.
+    /// Only read: a bundle that was accepted under it must be accepted again.
     V1,
     /// All of DRIVER.md but prose, timeouts and retries.
     V2,
@@ -57,9 +56,6 @@ impl Version {
     }
 }
 
-/// How large canonical bytes that are read back may be: more than the documents of the largest bundle give.
-const MAX_BYTES: usize = 512 * 1024 * 1024;
-
 /// The surface of a bundle.
 #[derive(Clone, PartialEq)]
 pub struct BundleSurface {
@@ -70,13 +66,11 @@ pub struct BundleSurface {
 
 impl BundleSurface {
     /// The surface of a bundle's contents.
-    #[must_use]
     pub fn of(content: &Content) -> Self {
         Self::of_version(content, Version::CURRENT)
     }
 
     /// The surface of a bundle's contents in an earlier version.
-    #[must_use]
     pub fn of_version(content: &Content, version: Version) -> Self {
         Self::from_value(version, read::value(content, version))
     }
@@ -88,24 +82,11 @@ impl BundleSurface {
     }
 
     /// The empty surface, which a first release is compared with.
-    #[must_use]
     pub fn empty() -> Self {
         Self::from_value(Version::CURRENT, Value::Object(serde_json::Map::new()))
     }
 
-    /// Reads canonical bytes back; `None` for all others.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > MAX_BYTES {
-            return None;
-        }
-        let (version, json) = Version::split(bytes)?;
-        let surface = Self::from_value(version, serde_json::from_slice(json).ok()?);
-        (surface.bytes == bytes).then_some(surface)
-    }
-
     /// Reads the canonical bytes of a surface with a known digest: `None` if they have another digest.
-    #[must_use]
     pub fn from_digested(bytes: Vec<u8>, digest: &Digest) -> Option<Self> {
         if Digest::of(&bytes) != *digest {
             return None;
@@ -187,8 +168,8 @@ impl fmt::Debug for BundleSurface {
 }
 
 /// The searchable facts of a tool. All of its text is untrusted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ToolSummary {
     /// Its id with the major version, such as `text.stats@1`.
     pub major_id: String,
@@ -208,27 +189,11 @@ pub struct ToolSummary {
 
 impl ToolSummary {
     fn read(major_id: &str, tool: &Value) -> Self {
-        let text = |key: &str| {
-            let found = tool.get(key).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
-        let texts = |key: &str| -> Vec<String> {
-            let found = tool.get(key).and_then(Value::as_array);
-            let found = found.into_iter().flatten().filter_map(Value::as_str);
-            found.map(str::to_owned).collect()
-        };
         let id = major_id.rsplit_once('@').map_or(major_id, |(id, _)| id);
         Self {
             major_id: major_id.to_owned(),
             id: id.to_owned(),
-            name: text("name"),
-            description: text("description"),
-            tags: texts("tags"),
-            aliases: texts("aliases"),
-            mcp_name: tool
-                .get("mcp_name")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            ..Self::deserialize(tool).unwrap_or_default()
         }
     }
 }

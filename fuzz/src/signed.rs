@@ -19,7 +19,7 @@ pub fn manifest(data: &[u8]) -> bool {
     assert_eq!(again.to_bytes().ok(), Some(written));
     assert_eq!(again.sorted(), read.sorted());
     let mut read = read;
-    read.files.clone_from(&again.files);
+    read.artifacts.files.clone_from(&again.artifacts.files);
     assert_eq!(read, again);
     true
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rmcp::model::Tool;
 use toolward_bundle::content::Content;
-use toolward_bundle::tool_names;
+use toolward_bundle::text::near_tool;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
 
@@ -142,7 +142,7 @@ impl ServerFeatures {
         }
         let listed = self.catalogue.listed.iter();
         let own = listed.filter(|tool| tool.is_for(principal));
-        tool_names::near(name, own.map(|tool| tool.name.as_str()))
+        near_tool(name, own.map(|tool| tool.name.as_str()))
     }
 
     /// The tools that a principal is shown: its own, or the tools that find them.

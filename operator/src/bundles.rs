@@ -291,7 +291,7 @@ impl ReservedIds {
                 .map(move |id| (id.to_owned(), by.clone()))
         });
         let prefixes = publishers.iter().flat_map(|publisher| {
-            let prefixes = publisher.prefixes().iter();
+            let prefixes = publisher.prefixes.iter();
             let narrow = prefixes.filter(|prefix| prefix.as_str() != "*");
             narrow.map(|prefix| (prefix.clone(), visible_line(publisher.name(), 200)))
         });
@@ -329,7 +329,7 @@ fn ids(content: &Content) -> BTreeSet<&str> {
     let tools = content.tools.iter().map(|entry| entry.tool.id.as_str());
     let drivers = content.drivers.iter().map(|entry| &entry.driver);
     let drivers = drivers.chain(&content.denied);
-    let prompts = content.prompts.iter().map(|entry| entry.prompt.id.as_str());
+    let prompts = content.prompts.iter().map(|entry| entry.value.id.as_str());
     tools
         .chain(drivers.map(|driver| driver.id.as_str()))
         .chain(prompts)

@@ -228,10 +228,6 @@ impl Fetcher {
                 read.map_err(|error| Error::unreadable(&downloads, error))?;
                 context.archive(&bytes)?
             }
-            other => {
-                return Err(Error::usage(Code::SourceInvalid, format!("{other}"))
-                    .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
-            }
         };
         // A file has no separate envelope, and a source may have changed since.
         is_expected(&bundle.manifest.id)?;

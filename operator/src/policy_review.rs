@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use toolward_bundle::content::Content;
-use toolward_bundle::tool_names;
+use toolward_bundle::text::tool_hint;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_policy::{
@@ -195,7 +195,7 @@ impl PolicyReview {
             Some(tool) => format!("no bundle has a tool `{tool}`"),
             None => "no bundle has a tool".to_owned(),
         };
-        let hint = tool_names::hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
+        let hint = tool_hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
         Error::failed(Code::ToolMissing, message).hint(hint.unwrap_or_else(|| {
             "`toolward list` shows the installed tools; `--bundle` names another bundle".to_owned()
         }))

@@ -86,7 +86,7 @@ impl Installer<'_> {
             false => ReleaseSource::Local,
         };
         let publisher = context.store.publisher(publisher);
-        let own = publisher.and_then(|publisher| publisher.max_age());
+        let own = publisher.and_then(|publisher| publisher.max_age);
         Ok(CurrentReleases {
             origin,
             index,
@@ -135,7 +135,7 @@ fn channel_for<'a>(
         // Without a choice no index would be checked, and a source could serve an old
         // release.
         (None, several) => {
-            let names: Vec<_> = several.iter().map(Channel::name).collect();
+            let names: Vec<_> = several.iter().map(|channel| &*channel.name).collect();
             let names = names.join(", ");
             let several = format!("{source} may be held to any of these channels: {names}");
             Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
@@ -156,7 +156,7 @@ pub fn fetch_index(
     store: &Store,
     context: &TrustContext,
 ) -> Result<VerifiedIndex> {
-    let bytes = network.document(channel.source(), DocumentArtifact::Channel)?;
+    let bytes = network.document(&channel.source, DocumentArtifact::Channel)?;
     let index = channel::accept(&bytes, channel, &context.terms())?;
     let name = channel.fingerprint().digest().to_string();
     let kind = rollback::VersionedDocument::Channel;

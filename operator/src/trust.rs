@@ -187,8 +187,8 @@ impl Trust {
             keys => of_keys(keys)?,
         };
         // A key that is given by itself still belongs to its publisher.
-        for publisher in store.publishers().filter(|one| one.is_ad_hoc()) {
-            for key in publisher.keys() {
+        for publisher in store.publishers().filter(|one| one.is_ad_hoc) {
+            for key in &publisher.keys {
                 for owner in trusted.owners(&key.key_id()) {
                     revocations.share(owner, publisher.name());
                 }

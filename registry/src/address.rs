@@ -9,13 +9,14 @@ use url::Url;
 use crate::failure::{Failure, FailureReason, quoted};
 use crate::reference::{Reference, is_loopback};
 
-/// The registry's address, for paths below it. Plain http is only for this machine, and only if `plain`.
-pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
+/// An address below the registry's. `path` is made of checked names only. Plain http is only for this machine, and only
+/// if `plain`.
+pub(crate) fn below(reference: &Reference, plain: bool, path: &str) -> Result<Url, Failure> {
     let scheme = match plain && reference.is_loopback() {
         true => "http",
         false => "https",
     };
-    let text = format!("{scheme}://{}/", reference.registry());
+    let text = format!("{scheme}://{}/{path}", reference.registry());
     Url::parse(&text).map_err(|error| {
         Failure::new(FailureReason::ReferenceInvalid)
             .at(reference.to_string())
@@ -66,15 +67,6 @@ fn host(registry: &str) -> &str {
     registry.get(..end).unwrap_or(registry)
 }
 
-/// An address below the registry's. `path` is made of checked names only.
-pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
-    base.join(path).map_err(|error| {
-        Failure::new(FailureReason::ReferenceInvalid)
-            .at(base.to_string())
-            .caused_by(error)
-    })
-}
-
 /// Whether a document may be fetched from here: https, or plain http on this machine if `plain`; without a name and
 /// password in it.
 pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
@@ -113,7 +105,6 @@ pub(crate) fn shown(url: &Url) -> String {
 
 /// A source of bundles and documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Source {
     /// A file, or the directory of a bundle. It may not exist.
     Path(PathBuf),
@@ -222,7 +213,7 @@ mod address_tests {
             Some("source-invalid")
         );
         let remote: Reference = "oci://host.example/a".parse().unwrap();
-        assert_eq!(base(&remote, true).unwrap().scheme(), "https");
+        assert_eq!(below(&remote, true, "v2/").unwrap().scheme(), "https");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use toolward_signing::Digest;
-use toolward_signing::archive::{Contents, write_content};
+use toolward_signing::archive::{Contents, content_bytes};
 use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
@@ -73,7 +73,7 @@ impl OutgoingBundle {
         }
         let manifest = Manifest::parse(contents.manifest).map_err(refused)?;
         let annotations = annotations(&manifest, contents.manifest, details)?;
-        let content = write_content(contents, Vec::new()).map_err(refused)?;
+        let content = content_bytes(contents).map_err(refused)?;
         let layers = vec![
             layer(media::ENVELOPE, contents.envelope, "manifest.dsse.json"),
             layer(media::CONTENT, &content, "content.tar.zst"),
@@ -98,7 +98,6 @@ impl OutgoingBundle {
 
 /// A bundle in a registry, as its OCI manifest describes it. Everything but the digests is a claim.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Artifact {
     /// The OCI manifest's digest.
     pub digest: BlobDigest,

@@ -31,7 +31,6 @@ const MAX_PAGES: usize = 8;
 
 /// An attached document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Referrer {
     /// The digest of its OCI manifest.
     pub digest: BlobDigest,
@@ -213,9 +212,7 @@ impl Operation {
                 None => ImageIndex {
                     schema_version: SCHEMA_VERSION,
                     media_type: Some(media::INDEX.to_owned()),
-                    manifests: Vec::new(),
-                    artifact_type: None,
-                    annotations: None,
+                    ..ImageIndex::default()
                 },
             };
             if index

@@ -12,10 +12,9 @@ use crate::address::{bare_registry, check_scheme};
 use crate::credentials::RegistryCredentials;
 use crate::failure::{Failure, FailureReason, quoted};
 use crate::hosts::{AddressCheck, CheckedResolver, Redirects};
+use crate::limits::{ClientLimits, Deadline};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
-use crate::retry::Deadline;
-use crate::transfer::ClientLimits;
 use crate::transport::{Operation, RegistryTransport};
 
 /// A client for registries and `https`. Cheap to clone; the clones share tokens.

@@ -66,7 +66,6 @@ impl<'de> Deserialize<'de> for Zeroed {
 
 impl RegistryCredentials {
     /// No credentials.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
@@ -231,13 +230,11 @@ pub struct Helpers(Option<(Vec<PathBuf>, Duration)>);
 
 impl Helpers {
     /// No helper runs.
-    #[must_use]
     pub fn off() -> Self {
         Self(None)
     }
 
     /// `docker-credential-NAME` runs, from the first of these folders that has it, and is stopped after `time`.
-    #[must_use]
     pub fn on(folders: Vec<PathBuf>, time: Duration) -> Self {
         Self(Some((folders, time)))
     }

@@ -1,12 +1,11 @@
 //! Signed documents from files, `https` and registries: of bounded size, not verified.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use bytes::Bytes;
 use reqwest::{Method, Response};
 use serde::Deserialize;
+use toolward_support::files::{self, Problem};
 use url::Url;
 
 use crate::address::{Source, check_scheme, shown};
@@ -21,7 +20,6 @@ use crate::transport::{Operation, RegistryRequest};
 
 /// A document: an envelope, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct FetchedDocument {
     /// The envelope's bytes.
     pub bytes: Vec<u8>,
@@ -156,24 +154,14 @@ impl Operation {
 
 /// Reads a regular file of at most `max` bytes.
 fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
-    let place = || path.display().to_string();
-    let io = |error: std::io::Error| io_failed(place(), error);
-    // Before opening: a pipe would block.
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(Failure::new(FailureReason::SourceInvalid)
-            .at(place())
-            .expected("a file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(io)?
-        .take(max.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(io)?;
-    if bytes.len() as u64 > max {
-        return Err(Failure::new(FailureReason::ResponseTooLarge)
-            .at(place())
-            .expected(format!("at most {max} bytes")));
-    }
-    Ok(bytes)
+    let file = files::open_regular(path).and_then(|file| files::read(file, path, max));
+    file.map_err(|error| match error.problem {
+        Problem::Io { source, .. } => io_failed(path.display().to_string(), source),
+        Problem::TooLarge { .. } => Failure::new(FailureReason::ResponseTooLarge)
+            .at(path.display().to_string())
+            .expected(format!("at most {max} bytes")),
+        _ => Failure::new(FailureReason::SourceInvalid)
+            .at(path.display().to_string())
+            .expected("a file"),
+    })
 }

@@ -1,5 +1,5 @@
 //! Downloading a blob to memory or to a file: never more than its size, never another one. A broken download resumes,
-//! and a file is resumed by a later attempt.
+//! and a file is resumed by a later attempt. The progress of transfers.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,8 +19,48 @@ use crate::digest::BlobDigest;
 use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
 use crate::reference::Reference;
 use crate::response::{broken, unexpected};
-use crate::transfer::Reporter;
 use crate::transport::{AccessScope, Operation, RegistryRequest};
+
+/// The current step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Downloading the envelope.
+    Envelope,
+    /// Downloading the content, which may resume an earlier attempt.
+    Content,
+    /// Uploading a blob.
+    Upload,
+}
+
+/// Progress of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferProgress {
+    /// The current step.
+    pub step: Step,
+    /// Bytes transferred.
+    pub done: u64,
+    /// Bytes in total, if known.
+    pub total: Option<u64>,
+}
+
+/// Called with each progress.
+pub type ProgressFn = dyn Fn(TransferProgress) + Send + Sync;
+
+/// Reports progress to a callback, if there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Reporter<'a>(pub(crate) Option<&'a ProgressFn>, pub(crate) Step);
+
+impl Reporter<'_> {
+    pub(crate) fn report(&self, done: u64, total: Option<u64>) {
+        if let Some(callback) = self.0 {
+            callback(TransferProgress {
+                step: self.1,
+                done,
+                total,
+            });
+        }
+    }
+}
 
 /// How a request for a blob ended.
 enum TransferEnd {

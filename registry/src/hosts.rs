@@ -3,7 +3,6 @@
 //! best-known public registries are known, so that these need no setting. A person may be asked about any other host.
 
 use std::error::Error;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -94,47 +93,34 @@ impl Resolve for CheckedResolver {
 }
 
 /// All addresses of a name are of a kind that no redirect may lead to.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("an address that is {0}")]
 pub(crate) struct AddressRefused(pub(crate) &'static str);
 
-impl fmt::Display for AddressRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an address that is {}", self.0)
-    }
-}
-
-impl Error for AddressRefused {}
-
-/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls. Each row lets the
-/// credentials for that registry go to its realm; credentials never go to a download host.
-struct KnownRegistry {
-    /// `host[:port]`.
-    registry: &'static str,
-    /// The origin of its token server, if that is not its own.
-    realm: Option<&'static str>,
-    /// Origins that it redirects downloads to.
-    redirects: &'static [&'static str],
-}
+/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls: `host[:port]`; the origin of
+/// its token server, if that is not its own; origins that it redirects downloads to. Each row lets the credentials for
+/// that registry go to its token server; credentials never go to a download host.
+type KnownRegistry = (&'static str, Option<&'static str>, &'static [&'static str]);
 
 const KNOWN: &[KnownRegistry] = &[
-    KnownRegistry {
-        registry: "registry-1.docker.io",
-        realm: Some("https://auth.docker.io"),
-        redirects: &[
+    (
+        "registry-1.docker.io",
+        Some("https://auth.docker.io"),
+        &[
             "https://production.cloudflare.docker.com",
             "https://production.cloudfront.docker.com",
             "https://docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
         ],
-    },
-    KnownRegistry {
-        registry: "ghcr.io",
-        realm: None,
-        redirects: &["https://pkg-containers.githubusercontent.com"],
-    },
-    KnownRegistry {
-        registry: "quay.io",
-        realm: None,
-        redirects: &[
+    ),
+    (
+        "ghcr.io",
+        None,
+        &["https://pkg-containers.githubusercontent.com"],
+    ),
+    (
+        "quay.io",
+        None,
+        &[
             "https://cdn.quay.io",
             "https://cdn01.quay.io",
             "https://cdn02.quay.io",
@@ -143,28 +129,28 @@ const KNOWN: &[KnownRegistry] = &[
             "https://cdn05.quay.io",
             "https://cdn06.quay.io",
         ],
-    },
-    KnownRegistry {
-        registry: "registry.gitlab.com",
-        realm: Some("https://gitlab.com"),
-        redirects: &["https://cdn.registry.gitlab-static.net"],
-    },
+    ),
+    (
+        "registry.gitlab.com",
+        Some("https://gitlab.com"),
+        &["https://cdn.registry.gitlab-static.net"],
+    ),
 ];
 
 fn known(registry: &str) -> Option<&'static KnownRegistry> {
-    KNOWN.iter().find(|known| known.registry == registry)
+    KNOWN.iter().find(|(known, ..)| *known == registry)
 }
 
 /// Whether this is the token server of that registry.
 pub(crate) fn is_realm(registry: &str, origin: &str) -> bool {
-    known(registry).is_some_and(|known| known.realm == Some(origin))
+    known(registry).is_some_and(|(_, realm, _)| *realm == Some(origin))
 }
 
 /// Whether the registry at `own`, an origin, redirects downloads to `origin`.
 fn is_redirect(own: &str, origin: &str) -> bool {
     let registry = own.strip_prefix("https://");
     let known = registry.and_then(known);
-    known.is_some_and(|known| known.redirects.contains(&origin))
+    known.is_some_and(|(.., redirects)| redirects.contains(&origin))
 }
 
 /// Endings of names outside the public DNS (RFC 6761, RFC 6762, RFC 8375, and `internal`, which ICANN reserved).
@@ -182,8 +168,8 @@ pub enum HostRole {
 
 /// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public
 /// DNS, reached by https. It is the [source](Error::source) of a failure, whose text does not change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}")]
 pub struct UnknownHost {
     /// The purpose of the host.
     pub role: HostRole,
@@ -194,7 +180,6 @@ pub struct UnknownHost {
 impl UnknownHost {
     /// The host, if a person may be asked about it: no address, no name of this machine or its network, and no name
     /// that looks like another one when it is shown.
-    #[must_use]
     pub fn of(role: HostRole, url: &Url) -> Option<Self> {
         let Some(Host::Domain(name)) = url.host() else {
             return None;
@@ -217,7 +202,6 @@ impl UnknownHost {
     }
 
     /// The unknown host behind a failure, if there is one.
-    #[must_use]
     pub fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
         let mut error = error;
         loop {
@@ -244,14 +228,6 @@ impl UnknownHost {
         }
     }
 }
-
-impl fmt::Display for UnknownHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)
-    }
-}
-
-impl Error for UnknownHost {}
 
 #[cfg(test)]
 mod redirect_tests {
@@ -313,8 +289,8 @@ mod known_tests {
 
     #[test]
     fn every_row_is_an_origin_with_https_and_no_port() {
-        for known in KNOWN {
-            for origin in known.realm.iter().chain(known.redirects) {
+        for (_, realm, redirects) in KNOWN {
+            for origin in realm.iter().chain(*redirects) {
                 let url = url::Url::parse(origin).unwrap();
                 assert_eq!(crate::address::origin(&url), *origin);
                 assert!(url.scheme() == "https" && url.port().is_none(), "{origin}");

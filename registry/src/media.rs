@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use toolward_support::words;
 
 use crate::failure::{Failure, FailureReason};
 use crate::reference::Reference;
@@ -45,39 +46,22 @@ pub const BUNDLE_PUBLISHER: &str = "vnd.toolward.bundle.publisher";
 /// Annotation: the BLAKE3 digest of `manifest.toml`, which identifies the bundle.
 pub const BUNDLE_DIGEST: &str = "vnd.toolward.bundle.digest";
 
-/// A signed document that travels alone, or is attached to a bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DocumentArtifact {
-    /// Further signatures over a bundle's manifest.
-    Signatures,
-    /// A publisher document: name, keys, threshold.
-    Publisher,
-    /// A publisher's revocation list.
-    Revocations,
-    /// A signed channel index.
-    Channel,
+words! {
+    /// A signed document that travels alone, or is attached to a bundle, with its `artifactType`.
+    #[derive(Hash)]
+    DocumentArtifact, artifact_type {
+        /// Further signatures over a bundle's manifest.
+        Signatures = "application/vnd.toolward.bundle.signatures.v1",
+        /// A publisher document: name, keys, threshold.
+        Publisher = "application/vnd.toolward.publisher.v1",
+        /// A publisher's revocation list.
+        Revocations = "application/vnd.toolward.revocations.v1",
+        /// A signed channel index.
+        Channel = "application/vnd.toolward.channel.v1",
+    }
 }
 
 impl DocumentArtifact {
-    /// All kinds.
-    pub const ALL: &[Self] = &[
-        Self::Signatures,
-        Self::Publisher,
-        Self::Revocations,
-        Self::Channel,
-    ];
-
-    /// The `artifactType`.
-    pub fn artifact_type(self) -> &'static str {
-        match self {
-            Self::Signatures => "application/vnd.toolward.bundle.signatures.v1",
-            Self::Publisher => "application/vnd.toolward.publisher.v1",
-            Self::Revocations => "application/vnd.toolward.revocations.v1",
-            Self::Channel => "application/vnd.toolward.channel.v1",
-        }
-    }
-
     /// The payload type of its envelope.
     pub fn payload_type(self) -> &'static str {
         match self {
@@ -177,7 +161,7 @@ pub(crate) struct ImageManifest {
 }
 
 /// An image index.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ImageIndex {
     pub(crate) schema_version: u8,

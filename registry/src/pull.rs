@@ -1,27 +1,27 @@
-//! Pulling a bundle: the tag is resolved once, everything after it by digest; the caller sees the envelope before the
-//! content is downloaded.
+//! Pulling a bundle: from a registry, the tag is resolved once, everything after it by digest; by `https`, the first
+//! entry of the archive is the envelope. The caller sees the envelope before the rest is downloaded.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
 use bytes::Bytes;
+use reqwest::Response;
 use reqwest::header::ACCEPT;
 use toolward_signing::Refusal;
-use toolward_signing::archive::{Effort, attach};
+use toolward_signing::archive::{Effort, attach, first_envelope};
 use url::Url;
 
-use crate::address::{base, below, shown};
+use crate::address::{below, shown};
 use crate::artifact::{Artifact, Blob, only_entry};
 use crate::attach::CosignedEnvelope;
 use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::download::BlobSink;
-use crate::failure::{Failure, FailureReason, io_failed, refused};
+use crate::download::{BlobSink, ProgressFn, Reporter, Step};
+use crate::failure::{Failure, FailureReason, bytes, io_failed, refused};
 use crate::media::{self, readable_entries};
 use crate::reference::Reference;
-use crate::response::read;
-use crate::transfer::{ProgressFn, Reporter, Step};
+use crate::response::{broken, read};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// What a pull depends on besides the reference.
@@ -37,7 +37,6 @@ pub struct PullOptions<'a> {
 
 impl<'a> PullOptions<'a> {
     /// With co-signatures, without progress.
-    #[must_use]
     pub fn new(downloads: &'a Path) -> Self {
         Self {
             downloads,
@@ -56,7 +55,6 @@ impl<'a> PullOptions<'a> {
 
 /// A pulled bundle. Its blobs have the digests in the OCI manifest; the caller verifies [`archive`](Self::archive).
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct PulledBundle<T> {
     /// The result of the caller's `verify`.
     pub accepted: T,
@@ -111,10 +109,7 @@ impl RegistryClient {
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
-        let reporter = Reporter {
-            callback: options.progress,
-            step: Step::Content,
-        };
+        let reporter = Reporter(options.progress, Step::Content);
         let sink = operation
             .download(reference, &artifact.content, sink, reporter)
             .await?;
@@ -168,7 +163,7 @@ impl Operation {
     /// An address in a repository, such as `manifests/1.0.0`.
     pub(crate) fn url(&self, reference: &Reference, path: &str) -> Result<Url, Failure> {
         let path = format!("v2/{}/{path}", reference.repository());
-        below(&base(reference, self.transport.plain)?, &path)
+        below(reference, self.transport.plain, &path)
     }
 
     /// The manifest of an artifact of this type: the target of the reference, or the only entry of the type in an index
@@ -218,13 +213,151 @@ impl Operation {
         blob: &Blob,
         progress: Option<&ProgressFn>,
     ) -> Result<Vec<u8>, Failure> {
-        let reporter = Reporter {
-            callback: progress,
-            step: Step::Envelope,
-        };
+        let reporter = Reporter(progress, Step::Envelope);
         let sink = self
             .download(reference, blob, BlobSink::default(), reporter)
             .await?;
         Ok(sink.memory)
+    }
+}
+
+/// The envelope must be within this many bytes of the archive: twice what it can take uncompressed.
+const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
+
+/// A `.toolbundle` fetched by `https`, not verified.
+#[derive(Debug)]
+pub struct FetchedBundle<T> {
+    /// The result of the caller's `verify`.
+    pub accepted: T,
+    /// The archive, at its first byte. The file is unnamed: it disappears when it is closed.
+    pub archive: File,
+    /// The archive's size in bytes.
+    pub size: u64,
+}
+
+impl RegistryClient {
+    /// Fetches a `.toolbundle`. `verify` gets its first entry, the envelope, as soon as it has arrived; if it
+    /// refuses, the download stops. The file has no name in `downloads`. A broken download starts over: the
+    /// file on the server may have changed.
+    ///
+    /// # Errors
+    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
+    pub async fn fetch_bundle<T>(
+        &self,
+        url: &Url,
+        downloads: &Path,
+        progress: Option<&ProgressFn>,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<FetchedBundle<T>, Failure> {
+        let operation = self.operation();
+        let mut sink = BlobSink::fresh(downloads)?;
+        let reporter = Reporter(progress, Step::Content);
+        let work = async {
+            let response = operation.open(url).await?;
+            operation
+                .receive(response, &mut sink, reporter, verify)
+                .await
+        };
+        let accepted = match operation.deadline.within(&shown(url), work).await {
+            Ok(accepted) => accepted,
+            Err(failure) => {
+                sink.discard();
+                return Err(failure);
+            }
+        };
+        let size = sink.length;
+        let io = |error: std::io::Error| io_failed(downloads.display().to_string(), error);
+        Ok(FetchedBundle {
+            accepted,
+            archive: sink.into_file().map_err(io)?,
+            size,
+        })
+    }
+}
+
+impl Operation {
+    async fn receive<T>(
+        &self,
+        mut response: Response,
+        sink: &mut BlobSink,
+        reporter: Reporter<'_>,
+        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<T, Failure> {
+        let place = shown(response.url());
+        let max = self.transport.limits.content;
+        let too_large = || {
+            Failure::new(FailureReason::BlobTooLarge)
+                .at(place.clone())
+                .expected(format!("at most {}", bytes(max)))
+        };
+        let total = response.content_length();
+        if let Some(length) = total
+            && length > max
+        {
+            return Err(too_large().found(bytes(length)));
+        }
+        let mut first = FirstBytes::default();
+        let mut verify = Some(verify);
+        let mut accepted = None;
+        loop {
+            let chunk = response
+                .chunk()
+                .await
+                .map_err(|error| broken(&error).at(place.clone()))?;
+            if let Some(chunk) = &chunk {
+                if sink.length.saturating_add(chunk.len() as u64) > max {
+                    return Err(too_large());
+                }
+                sink.append(chunk)
+                    .map_err(|error| io_failed("a download", error))?;
+                reporter.report(sink.length, total);
+            }
+            if verify.is_some()
+                && let Some(envelope) = first
+                    .envelope(chunk.as_deref())
+                    .map_err(|failure| failure.at(place.clone()))?
+                && let Some(verify) = verify.take()
+            {
+                accepted = Some(verify(&envelope).map_err(refused)?);
+            }
+            if chunk.is_none() {
+                return accepted.ok_or_else(|| {
+                    Failure::new(FailureReason::BlobTruncated)
+                        .at(place)
+                        .expected("an archive with its envelope")
+                });
+            }
+        }
+    }
+}
+
+/// The first bytes of an archive, up to the end of its envelope.
+#[derive(Default)]
+struct FirstBytes {
+    bytes: Vec<u8>,
+    /// How many bytes must have arrived before the next attempt to read the envelope: an attempt for each packet would
+    /// take quadratic time.
+    next_attempt: usize,
+}
+
+impl FirstBytes {
+    /// Adds the next chunk, or the end, and returns the envelope once it is complete.
+    fn envelope(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>, Failure> {
+        self.bytes.extend_from_slice(chunk.unwrap_or_default());
+        if chunk.is_some() && self.bytes.len() < self.next_attempt {
+            return Ok(None);
+        }
+        self.next_attempt = self.bytes.len().saturating_mul(2);
+        match first_envelope(&self.bytes).map_err(refused)? {
+            Some(envelope) => {
+                self.bytes = Vec::new();
+                Ok(Some(envelope))
+            }
+            None if self.bytes.len() > MAX_FIRST_BYTES => {
+                Err(Failure::new(FailureReason::ResponseInvalid)
+                    .expected("an archive that begins with its envelope"))
+            }
+            None => Ok(None),
+        }
     }
 }

@@ -10,11 +10,11 @@ use crate::address::{origin, shown};
 use crate::artifact::{Blob, OutgoingBundle};
 use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
+use crate::download::{ProgressFn, Reporter, Step};
 use crate::failure::{Cause, Failure, FailureReason, bytes, quoted};
 use crate::media;
 use crate::reference::Reference;
 use crate::response::location;
-use crate::transfer::{ProgressFn, Reporter, Step};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
 /// Bytes of a blob in one request.
@@ -27,7 +27,6 @@ const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 
 /// A pushed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PushedBundle {
     /// The OCI manifest's digest.
     pub digest: BlobDigest,
@@ -59,10 +58,7 @@ impl RegistryClient {
                 .found(digest.to_string()));
         }
         let operation = self.operation();
-        let reporter = Reporter {
-            callback: progress,
-            step: Step::Upload,
-        };
+        let reporter = Reporter(progress, Step::Upload);
         operation.upload_small(reference, &bundle.envelope).await?;
         operation
             .upload(reference, &bundle.content, reporter)
@@ -86,8 +82,9 @@ impl Operation {
         envelope: &Bytes,
     ) -> Result<(), Failure> {
         let empty = Bytes::from_static(media::EMPTY_BYTES);
-        self.upload(reference, &empty, Reporter::SILENT).await?;
-        self.upload(reference, envelope, Reporter::SILENT).await
+        let silent = Reporter(None, Step::Upload);
+        self.upload(reference, &empty, silent).await?;
+        self.upload(reference, envelope, silent).await
     }
 
     /// Uploads a blob unless the registry has it.
@@ -192,8 +189,7 @@ impl Operation {
         ask.headers.insert(CONTENT_LENGTH, last.len().into());
         ask.body = Some(last);
         ask.repeat = false;
-        let is_success = |status: StatusCode| status.is_success();
-        let response = self.expect(&ask, is_success).await?;
+        let response = self.expect(&ask, |status| status.is_success()).await?;
         check_stored(response.headers(), blob.digest, &ask.url)
     }
 
@@ -210,8 +206,7 @@ impl Operation {
             .header(CONTENT_RANGE, &format!("{from}-{end}"))?;
         ask.body = Some(piece);
         ask.repeat = false;
-        let is_success = |status: StatusCode| status.is_success();
-        let response = self.expect(&ask, is_success).await?;
+        let response = self.expect(&ask, |status| status.is_success()).await?;
         match received(response.headers()) {
             Some(got) if got != end.saturating_add(1) => {
                 Err(Failure::new(FailureReason::ResponseInvalid)
@@ -252,8 +247,7 @@ impl Operation {
             .header(CONTENT_TYPE, media_type)?;
         ask.body = Some(manifest);
         let work = async {
-            let is_success = |status: StatusCode| status.is_success();
-            let response = self.expect(&ask, is_success).await?;
+            let response = self.expect(&ask, |status| status.is_success()).await?;
             check_stored(response.headers(), digest, &ask.url)?;
             Ok(response.headers().contains_key(SUBJECT))
         };

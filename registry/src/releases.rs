@@ -37,7 +37,6 @@ pub struct TagPattern {
 impl TagPattern {
     /// The pattern that a tag follows, if it ends with a whole version such as `1.0.0` or `v2.1.0-rc.1`. Other
     /// tags, such as `stable` or `1.0`, are moved from release to release.
-    #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let version_at = |at: usize| {
             let before = tag.get(..at)?.chars().next_back();
@@ -59,7 +58,6 @@ impl TagPattern {
 
 /// The release behind a tag.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct TaggedRelease<T> {
     /// The tag.
     pub tag: String,
@@ -71,7 +69,6 @@ pub struct TaggedRelease<T> {
 
 /// The releases of a repository.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct TaggedReleases<T> {
     /// The releases that were read, the highest tag first.
     pub found: Vec<TaggedRelease<T>>,

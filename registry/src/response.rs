@@ -125,17 +125,8 @@ fn advice(error: &reqwest::Error) -> Option<&'static str> {
 
 /// The innermost cause, which has the details.
 fn deepest(error: &reqwest::Error) -> String {
-    let mut deepest: &dyn std::error::Error = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    if std::ptr::eq(
-        std::ptr::from_ref(deepest).cast::<()>(),
-        std::ptr::from_ref(error).cast::<()>(),
-    ) {
-        return "a broken connection".to_owned();
-    }
-    deepest.to_string()
+    let deepest = causes(error).skip(1).last();
+    deepest.map_or_else(|| "a broken connection".to_owned(), ToString::to_string)
 }
 
 /// Whether a retry would not help: no certificate could be trusted, or a redirect leads to a refused address.

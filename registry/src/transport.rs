@@ -13,11 +13,10 @@ use crate::address::{check_scheme, shown};
 use crate::credentials::RegistryCredentials;
 use crate::failure::{Failure, FailureReason};
 use crate::hosts::{HostRole, NOT_GLOBAL, RedirectTarget, Redirects, UnknownHost};
+use crate::limits::{ClientLimits, Deadline, Tries, retry_after};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
 use crate::response::{broken, is_final, location, unexpected};
-use crate::retry::{Deadline, Tries, retry_after};
-use crate::transfer::ClientLimits;
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 3;

@@ -12,7 +12,9 @@ use criterion::{Criterion, Throughput};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
+use toolward_signing::manifest::{
+    self, Artifacts, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
+};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
@@ -78,21 +80,23 @@ fn bundle() -> Result<Bundle, Box<dyn std::error::Error>> {
         expires: None,
         min_host: None,
         provenance: false,
-        tools: ToolsEntry {
-            path: BundlePath::parse("tools.json")?,
-            blake3: Digest::of(tools),
-            size: tools.len() as u64,
-            version: 2,
+        artifacts: Artifacts {
+            tools: ToolsEntry {
+                path: BundlePath::parse("tools.json")?,
+                blake3: Digest::of(tools),
+                size: tools.len() as u64,
+                version: 2,
+            },
+            files: files
+                .iter()
+                .map(|(path, role, bytes)| FileEntry {
+                    path: path.clone(),
+                    blake3: Digest::of(bytes),
+                    size: bytes.len() as u64,
+                    role: *role,
+                })
+                .collect(),
         },
-        files: files
-            .iter()
-            .map(|(path, role, bytes)| FileEntry {
-                path: path.clone(),
-                blake3: Digest::of(bytes),
-                size: bytes.len() as u64,
-                role: *role,
-            })
-            .collect(),
     };
     let key = SigningKey::generate()?;
     let manifest = manifest.to_bytes()?;
@@ -106,24 +110,25 @@ fn bundle() -> Result<Bundle, Box<dyn std::error::Error>> {
     contents.push((BundlePath::parse("tools.json")?, tools));
     let folder = tempfile::tempdir()?;
     let archive_path = folder.path().join("big.toolbundle");
-    archive::write_file(
-        &Contents {
-            envelope: &envelope,
-            manifest: &manifest,
-            provenance: None,
-            files: contents,
-        },
-        &archive_path,
-    )?;
+    let contents = Contents {
+        envelope: &envelope,
+        manifest: &manifest,
+        provenance: None,
+        files: contents,
+    };
+    std::fs::write(&archive_path, archive::to_bytes(&contents)?)?;
     let trust = TrustStore::for_key(key.public());
     let verified = verify::open(&archive_path, &trust, &VerifyOptions::default())?;
     let directory = folder.path().join("big");
-    archive::unpack(&verified, &directory)?;
-    let files = verified
-        .files
-        .keys()
-        .map(|path| directory.join(path.as_str()))
-        .collect();
+    let mut files = Vec::new();
+    for (path, bytes) in &verified.files {
+        let path = directory.join(path.as_str());
+        std::fs::create_dir_all(path.parent().unwrap_or(&directory))?;
+        std::fs::write(&path, bytes)?;
+        files.push(path);
+    }
+    std::fs::write(directory.join(manifest::FILE), &manifest)?;
+    std::fs::write(directory.join(manifest::ENVELOPE_FILE), &envelope)?;
     Ok(Bundle {
         directory,
         archive: archive_path,

@@ -1,25 +1,18 @@
-//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives, and verified
-//! bundles to new directories: complete, or not at all. [`crate::verify`] reads archives, since reading one is verifying
-//! it.
+//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives. [`crate::verify`]
+//! reads them, since reading one is verifying it.
 
 mod detached;
-mod stored;
 pub(crate) mod tar;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::DCtx;
 
-use crate::bundle::{Bundle, MAX_BYTES};
-use crate::document::Verified;
-use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
+use crate::bundle::MAX_BYTES;
+use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
 use crate::text::bytes as count_bytes;
@@ -27,8 +20,7 @@ use crate::{envelope, provenance};
 use tar::{BLOCK, ZEROS, canonical};
 
 pub use crate::bundle::Contents;
-pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
-pub use stored::to_stored_bytes;
+pub use detached::{Effort, attach, content_bytes, first_envelope};
 
 /// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
@@ -105,22 +97,22 @@ pub(crate) fn decoding(error: io::Error) -> Refusal {
 /// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.
 const COMPRESSION_LEVEL: i32 = 19;
 
-/// Writes an archive and returns the writer. The bytes depend only on the contents and the version of zstd. Neither
-/// signatures nor the manifest are compared with the contents.
+/// The archive with these contents. The bytes depend only on the contents and the version of zstd. Neither signatures
+/// nor the manifest are compared with the contents.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
-/// would accept, [`ErrorKind::Io`] if writing fails.
-pub fn write<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
+/// would accept.
+pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     check(contents)?;
-    write_entries(&contents.entries(), out)
+    compress(&contents.entries())
 }
 
-/// Writes entries and the archive's end.
-fn write_entries<W: Write>(entries: &[(&str, &[u8])], out: W) -> Result<W, Refusal> {
+/// Entries and the archive's end, compressed.
+fn compress(entries: &[(&str, &[u8])]) -> Result<Vec<u8>, Refusal> {
     let total = tar_size(entries.iter().map(|(_, bytes)| bytes.len() as u64));
     let write = || {
-        let mut encoder = encoder(out, COMPRESSION_LEVEL, total)?;
+        let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, total)?;
         for (path, bytes) in entries {
             write_entry(&mut encoder, path, bytes)?;
         }
@@ -148,14 +140,6 @@ fn encoder<W: Write>(out: W, level: i32, total: u64) -> io::Result<Encoder<'stat
     Ok(encoder)
 }
 
-/// [`write()`] into memory.
-///
-/// # Errors
-/// Those of [`write()`].
-pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
-    write(contents, Vec::new())
-}
-
 fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     path::check_set(contents.files.iter().map(|(path, _)| path))
         .map_err(|refusal| refusal.at("the archive"))?;
@@ -163,26 +147,14 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     if let Some(path) = paths.find(|path| manifest::is_document(path.as_str())) {
         return Err(Refusal::new(ErrorKind::FileDuplicate).at(path.as_str()));
     }
-    let total = contents.files.iter().fold(0, |total: u64, (_, bytes)| {
-        total.saturating_add(bytes.len() as u64)
-    });
+    let total = contents.files.iter().map(|(_, bytes)| bytes.len() as u64);
+    let [manifest, envelope] = [contents.manifest, contents.envelope].map(|one| one.len() as u64);
+    let provenance = contents.provenance.map_or(0, <[u8]>::len) as u64;
     let limits = [
-        (
-            manifest::FILE,
-            contents.manifest.len() as u64,
-            manifest::MAX_BYTES as u64,
-        ),
-        (
-            ENVELOPE_FILE,
-            contents.envelope.len() as u64,
-            envelope::MAX_BYTES as u64,
-        ),
-        (
-            provenance::FILE,
-            contents.provenance.map_or(0, <[u8]>::len) as u64,
-            envelope::MAX_BYTES as u64,
-        ),
-        ("all files", total, MAX_BYTES),
+        (manifest::FILE, manifest, manifest::MAX_BYTES as u64),
+        (ENVELOPE_FILE, envelope, envelope::MAX_BYTES as u64),
+        (provenance::FILE, provenance, envelope::MAX_BYTES as u64),
+        ("all files", total.fold(0, u64::saturating_add), MAX_BYTES),
     ];
     match limits.iter().find(|(_, size, max)| size > max) {
         Some((place, size, max)) => Err(too_large(max).at(*place).found(count_bytes(*size))),
@@ -190,83 +162,64 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// [`write()`] into a file at `target`, in place of an existing one: all of it or, on failure, nothing.
-///
-/// # Errors
-/// Those of [`write()`].
-pub fn write_file(contents: &Contents<'_>, target: &Path) -> Result<(), Refusal> {
-    let bytes = to_bytes(contents)?;
-    toolward_support::files::replace(target, &bytes, 0o666)
-        .map_err(|error| io_failed(target.display().to_string(), error))
-}
+/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a
+/// window and a size in 8 bytes and no checksum (each file has a digest), and a window of 128 KiB.
+const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
+/// The largest block of a frame.
+const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Writes a bundle to the directory `target`, which must not exist; its parent must. The files are written to a
-/// directory next to it, which is then renamed, so that the write is atomic, and a failure leaves nothing. The verified
-/// bytes are written, but a later reader must verify them again.
-///
-/// # Errors
-/// [`ErrorKind::Io`], also if `target` exists.
-pub fn unpack(bundle: &Verified<Bundle>, target: &Path) -> Result<(), Refusal> {
-    let io = |error: io::Error| io_failed(target.display().to_string(), error);
-    let (parent, name) = open_parent(target)?;
-    if parent.symlink_metadata(name).is_ok() {
-        return Err(Refusal::new(ErrorKind::Io)
-            .at(target.display().to_string())
-            .expected("a name that is not taken")
-            .found("something of this name")
-            .hinted("name a directory that does not exist yet"));
-    }
-    let temporary = temporary_name(name)?;
-    parent.create_dir(&temporary).map_err(io)?;
-    let written = parent
-        .open_dir(&temporary)
-        .and_then(|fresh| write_files(bundle, &fresh))
-        .and_then(|()| parent.rename(&temporary, &parent, name));
-    written.map_err(|error| {
-        // If this fails too, the first error is the one to report.
-        let _ = parent.remove_dir_all(&temporary);
-        io(error)
-    })
-}
-
-fn write_files(bundle: &Bundle, root: &Dir) -> io::Result<()> {
-    let folders: BTreeSet<_> = bundle
-        .files
-        .keys()
-        .flat_map(|path| path.folders())
-        .collect();
-    // Sorted, so that outer folders come first.
-    for folder in folders {
-        root.create_dir(folder)?;
-    }
-    for (path, bytes) in bundle.contents().entries() {
-        let mut file = root.open_with(path, OpenOptions::new().write(true).create_new(true))?;
-        file.write_all(bytes)?;
-    }
-    Ok(())
-}
-
-/// Opens the directory that `target` is in; also returns its name there.
-fn open_parent(target: &Path) -> Result<(Dir, &str), Refusal> {
-    let place = || target.display().to_string();
-    let name = target.file_name().and_then(|name| name.to_str());
-    let (Some(parent), Some(name)) = (target.parent(), name) else {
-        return Err(Refusal::new(ErrorKind::Io)
-            .at(place())
-            .expected("a path that ends in a name"));
+/// The archive with these contents, uncompressed, for a host's own disk, whose readers need it fast: the same contents
+/// give the same bytes. It is not checked whether a reader would accept them.
+#[must_use]
+pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
+    let entries = contents.entries();
+    let total = tar_size(entries.iter().map(|(_, bytes)| bytes.len() as u64));
+    let capacity = usize::try_from(total).unwrap_or(0);
+    let mut frame = FrameWriter {
+        out: Vec::with_capacity(capacity.saturating_add(capacity / CHUNK_BYTES * 3 + 32)),
+        piece: Vec::with_capacity(CHUNK_BYTES),
     };
-    let parent = match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
-    };
-    let parent = Dir::open_ambient_dir(parent, ambient_authority());
-    Ok((parent.map_err(|error| io_failed(place(), error))?, name))
+    frame.out.extend_from_slice(&FRAME_HEADER);
+    frame.out.extend_from_slice(&total.to_le_bytes());
+    for (path, bytes) in entries {
+        // Writing to memory can't fail.
+        let _ = write_entry(&mut frame, path, bytes);
+    }
+    let _ = frame.write_all(&[0; END_BYTES]);
+    frame.end_block(true);
+    frame.out
 }
 
-/// An unpredictable name for an unfinished file or directory.
-fn temporary_name(name: &str) -> Result<String, Refusal> {
-    let random = getrandom::u64().map_err(|error| unplaced_io(io::Error::other(error)))?;
-    Ok(format!(".{name}.{random:016x}.tmp"))
+/// Collects a frame of raw blocks.
+struct FrameWriter {
+    out: Vec<u8>,
+    piece: Vec<u8>,
+}
+
+impl FrameWriter {
+    /// Section 3.1.1.2: whether it is the last, type 0 (raw), and the size, in three bytes.
+    fn end_block(&mut self, last: bool) {
+        let size = u32::try_from(self.piece.len()).unwrap_or(0);
+        let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();
+        self.out.extend_from_slice(&[a, b, c]);
+        self.out.append(&mut self.piece);
+    }
+}
+
+impl Write for FrameWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.piece.len() == CHUNK_BYTES {
+            self.end_block(false);
+        }
+        let room = CHUNK_BYTES - self.piece.len();
+        let (now, _) = bytes.split_at(room.min(bytes.len()));
+        self.piece.extend_from_slice(now);
+        Ok(now.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -352,5 +305,34 @@ mod tests {
         assert!((1..=MAX_REUSED_BYTES).contains(&reused()));
         assert_eq!(decoded(&archive, u64::MAX), large);
         assert_eq!(reused(), 0);
+    }
+
+    #[test]
+    fn a_stored_archive_holds_the_same_tar_as_a_compressed_one() {
+        // Blocks that end within a file, at its end, and within the padding.
+        for size in [
+            0,
+            1,
+            CHUNK_BYTES - 5 * BLOCK,
+            CHUNK_BYTES,
+            3 * CHUNK_BYTES + 77,
+        ] {
+            let file = vec![7; size];
+            let contents = Contents {
+                envelope: b"{}",
+                manifest: b"id = 1\n",
+                provenance: None,
+                files: vec![(
+                    crate::path::BundlePath::parse("icons/a.bin").unwrap(),
+                    &file,
+                )],
+            };
+            let stored = to_stored_bytes(&contents);
+            let compressed = to_bytes(&contents).unwrap();
+            let tar = zstd::decode_all(&*stored).unwrap();
+            assert_eq!(tar, zstd::decode_all(&*compressed).unwrap());
+            assert_eq!(stored, to_stored_bytes(&contents));
+            assert!(stored.len() > tar.len());
+        }
     }
 }

@@ -2,23 +2,21 @@
 //! source that holds releases back or mixes old and new ones.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use semver::Version;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::document::{
-    DocumentKind, DocumentText, SCHEMA, SignedDocument, Terms, Verified, each, write_string,
+    DocumentKind, SignedDocument, Terms, Verified, line, lines, name, number, optional_line,
+    version,
 };
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::PublicKey;
 use crate::manifest::Manifest;
 use crate::signers::{Fingerprint, Quorum};
-use crate::text::string;
 use crate::timestamp::Timestamp;
 
 /// The payload type under which an index is signed.
@@ -52,38 +50,19 @@ pub type VerifiedIndex = Verified<SignedDocument<ChannelIndex>>;
 
 /// A channel, as the operator pins it: where its index is, and who may sign it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Channel {
-    pub(crate) name: String,
-    pub(crate) source: String,
-    pub(crate) keys: Vec<PublicKey>,
-    pub(crate) threshold: usize,
+    /// The channel's name, which its index must have.
+    pub name: String,
+    /// The address of the index, which this crate does not interpret.
+    pub source: String,
+    /// The keys that may sign the index, all distinct.
+    pub keys: Vec<PublicKey>,
+    /// How many distinct keys must have signed.
+    pub threshold: usize,
 }
 
 impl Channel {
-    /// The channel's name, which its index must have.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The address of the index, which this crate does not interpret.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The keys that may sign the index, all distinct.
-    #[must_use]
-    pub fn keys(&self) -> &[PublicKey] {
-        &self.keys
-    }
-
-    /// How many distinct keys must have signed.
-    #[must_use]
-    pub fn threshold(&self) -> usize {
-        self.threshold
-    }
-
     /// The key under which the last version of the index is stored: when the operator pins other keys, versions
     /// that a thief of the earlier ones used up no longer count.
     #[must_use]
@@ -93,53 +72,71 @@ impl Channel {
 }
 
 /// Names the current release of each bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChannelIndex {
     /// The channel's name.
+    #[serde(deserialize_with = "name")]
     pub name: String,
     /// Rises with every index.
+    #[serde(deserialize_with = "number::<1, _>")]
     pub version: u64,
     /// When the index was made.
     pub created: Timestamp,
     /// When it stops being valid: at most [`MAX_VALIDITY`] after `created`.
     pub expires: Timestamp,
     /// The bundles, each id once.
+    #[serde(default)]
     pub bundles: Vec<ListedRelease>,
 }
 
 /// The current release of a bundle, and what a person may look for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ListedRelease {
     /// The bundle's id.
+    #[serde(deserialize_with = "name")]
     pub id: String,
     /// The version of that release.
+    #[serde(deserialize_with = "version")]
     pub version: Version,
     /// The sequence of that release.
+    #[serde(deserialize_with = "number::<0, _>")]
     pub sequence: u64,
     /// The manifest's digest.
     pub digest: Digest,
     /// The name of the publisher.
+    #[serde(deserialize_with = "name")]
     pub publisher: String,
     /// What people call it.
+    #[serde(default, deserialize_with = "optional_line::<MAX_TITLE, _>")]
     pub name: Option<String>,
     /// What it is for.
+    #[serde(default, deserialize_with = "optional_line::<MAX_DESCRIPTION, _>")]
     pub description: Option<String>,
     /// Words to find it by.
+    #[serde(default, deserialize_with = "lines::<MAX_TITLE, _>")]
     pub tags: Vec<String>,
     /// The tools in it.
+    #[serde(default)]
     pub tools: Vec<ListedTool>,
 }
 
 /// A tool in a bundle: to be searched, not to be trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ListedTool {
-    /// The contract's id.
+    /// The contract's id. Contracts have another grammar for ids; an index is only searched for them.
+    #[serde(deserialize_with = "line::<MAX_TITLE, _>")]
     pub id: String,
     /// What people call it.
+    #[serde(default, deserialize_with = "optional_line::<MAX_TITLE, _>")]
     pub title: Option<String>,
     /// What it does.
+    #[serde(deserialize_with = "line::<MAX_DESCRIPTION, _>")]
     pub description: String,
     /// Words to find it by.
+    #[serde(default, deserialize_with = "lines::<MAX_TITLE, _>")]
     pub tags: Vec<String>,
 }
 
@@ -195,14 +192,11 @@ pub fn accept(
     terms: &Terms<'_>,
 ) -> Result<VerifiedIndex, Refusal> {
     let envelope = KIND.open(bytes)?;
-    let signers = Quorum {
-        whose: &format!("channel {}", channel.name),
-        keys: &channel.keys,
-        threshold: channel.threshold,
-    }
-    // A channel has no publisher: only what the operator denies affects its keys.
-    .check(&envelope, &|key| terms.revocations.is_denied(key))
-    .map_err(|refusal| refusal.at(KIND.name))?;
+    let whose = format!("channel {}", channel.name);
+    let signers = Quorum(&whose, &channel.keys, channel.threshold)
+        // A channel has no publisher: only what the operator denies affects its keys.
+        .check(&envelope, &|key| terms.revocations.is_denied(key))
+        .map_err(|refusal| refusal.at(KIND.name))?;
     let index = ChannelIndex::parse(envelope.payload())?;
     if index.name != channel.name {
         return Err(Refusal::new(ErrorKind::ChannelMismatch)
@@ -215,72 +209,32 @@ pub fn accept(
     Ok(Verified::new(index))
 }
 
-/// The index as TOML has it, with the place of each value.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    schema: Spanned<u64>,
-    name: Spanned<String>,
-    version: Spanned<u64>,
-    created: Spanned<String>,
-    expires: Spanned<String>,
-    #[serde(default)]
-    bundles: Vec<RawBundle>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawBundle {
-    id: Spanned<String>,
-    version: Spanned<String>,
-    sequence: Spanned<u64>,
-    digest: Spanned<String>,
-    publisher: Spanned<String>,
-    name: Option<Spanned<String>>,
-    description: Option<Spanned<String>>,
-    #[serde(default)]
-    tags: Vec<Spanned<String>>,
-    #[serde(default)]
-    tools: Vec<RawTool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawTool {
-    id: Spanned<String>,
-    title: Option<Spanned<String>>,
-    description: Spanned<String>,
-    #[serde(default)]
-    tags: Vec<Spanned<String>>,
-}
-
 impl ChannelIndex {
     /// Reads an index. Signatures are not checked.
     ///
     /// # Errors
     /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
-        source.schema(&raw.schema)?;
-        source.at_most(raw.bundles.len(), MAX_BUNDLES, "bundles")?;
-        let index = Self {
-            name: source.name(&raw.name)?,
-            version: source.number(&raw.version, 1)?,
-            created: source.parsed(&raw.created)?,
-            expires: source.parsed(&raw.expires)?,
-            bundles: each(&raw.bundles, |bundle| bundle.read(&source))?,
-        };
-        source.check_times(index.created, Some(index.expires))?;
+        let format = KIND.format();
+        let index: Self = format.read(bytes, &[("bundles", MAX_BUNDLES, "bundles")])?;
+        for bundle in &index.bundles {
+            format.at_most(bundle.tools.len(), MAX_TOOLS, "tools")?;
+            let tags = bundle.tools.iter().map(|tool| &tool.tags);
+            for tags in tags.chain([&bundle.tags]) {
+                format.at_most(tags.len(), MAX_TAGS, "tags")?;
+            }
+        }
+        format.check_times(index.created, Some(index.expires))?;
         let seconds = index.expires.unix().saturating_sub(index.created.unix());
         if u64::try_from(seconds).is_ok_and(|seconds| seconds > MAX_VALIDITY.as_secs()) {
-            return Err(source
+            return Err(format
                 .invalid()
                 .expected("`expires` at most 90 days after `created`")
                 .found(index.expires.to_string()));
         }
         let mut seen = HashSet::new();
         match index.bundles.iter().find(|bundle| !seen.insert(&bundle.id)) {
-            Some(bundle) => Err(source
+            Some(bundle) => Err(format
                 .invalid()
                 .expected("each id once")
                 .found(format!("{} twice", bundle.id))),
@@ -295,8 +249,7 @@ impl ChannelIndex {
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut sorted = self.clone();
         sorted.bundles.sort_by(|a, b| a.id.cmp(&b.id));
-        let write = |text: &mut String| sorted.write(text);
-        KIND.format().write(&sorted, write, Self::parse)
+        KIND.format().write(&sorted, Self::parse)
     }
 
     /// The index in an envelope without signatures, see [`Envelope::sign`].
@@ -306,79 +259,4 @@ impl ChannelIndex {
     pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
         Ok(Envelope::new(KIND.payload_type, self.to_bytes()?))
     }
-
-    fn write(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "schema = {SCHEMA}")?;
-        write_string(text, "name", &*self.name)?;
-        writeln!(text, "version = {}", self.version)?;
-        writeln!(text, "created = \"{}\"", self.created)?;
-        writeln!(text, "expires = \"{}\"", self.expires)?;
-        for bundle in &self.bundles {
-            writeln!(text, "\n[[bundles]]")?;
-            write_string(text, "id", &*bundle.id)?;
-            writeln!(text, "version = \"{}\"", bundle.version)?;
-            writeln!(text, "sequence = {}", bundle.sequence)?;
-            writeln!(text, "digest = \"{}\"", bundle.digest)?;
-            write_string(text, "publisher", &*bundle.publisher)?;
-            write_string(text, "name", bundle.name.as_deref())?;
-            write_string(text, "description", bundle.description.as_deref())?;
-            write_tags(text, &bundle.tags)?;
-            for tool in &bundle.tools {
-                writeln!(text, "\n[[bundles.tools]]")?;
-                write_string(text, "id", &*tool.id)?;
-                write_string(text, "title", tool.title.as_deref())?;
-                write_string(text, "description", &*tool.description)?;
-                write_tags(text, &tool.tags)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl RawBundle {
-    fn read(&self, source: &DocumentText<'_>) -> Result<ListedRelease, Refusal> {
-        source.at_most(self.tools.len(), MAX_TOOLS, "tools")?;
-        Ok(ListedRelease {
-            id: source.name(&self.id)?,
-            version: source.version(&self.version)?,
-            sequence: source.number(&self.sequence, 0)?,
-            digest: source.parsed(&self.digest)?,
-            publisher: source.name(&self.publisher)?,
-            name: free_text(source, self.name.as_ref(), MAX_TITLE)?,
-            description: free_text(source, self.description.as_ref(), MAX_DESCRIPTION)?,
-            tags: read_tags(source, &self.tags)?,
-            tools: each(&self.tools, |tool| {
-                Ok(ListedTool {
-                    // Contracts have another grammar for ids; an index is only searched for them.
-                    id: source.free_text(&tool.id, MAX_TITLE)?,
-                    title: free_text(source, tool.title.as_ref(), MAX_TITLE)?,
-                    description: source.free_text(&tool.description, MAX_DESCRIPTION)?,
-                    tags: read_tags(source, &tool.tags)?,
-                })
-            })?,
-        })
-    }
-}
-
-fn free_text(
-    source: &DocumentText<'_>,
-    text: Option<&Spanned<String>>,
-    max: usize,
-) -> Result<Option<String>, Refusal> {
-    text.map(|text| source.free_text(text, max)).transpose()
-}
-
-fn read_tags(source: &DocumentText<'_>, tags: &[Spanned<String>]) -> Result<Vec<String>, Refusal> {
-    source.at_most(tags.len(), MAX_TAGS, "tags")?;
-    tags.iter()
-        .map(|tag| source.free_text(tag, MAX_TITLE))
-        .collect()
-}
-
-fn write_tags(text: &mut String, tags: &[String]) -> std::fmt::Result {
-    if tags.is_empty() {
-        return Ok(());
-    }
-    let tags: Vec<_> = tags.iter().map(|tag| string(tag)).collect();
-    writeln!(text, "tags = [{}]", tags.join(", "))
 }

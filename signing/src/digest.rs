@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// The text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits. There is one spelling.
 macro_rules! impl_hex_text {
     ($name:ident) => {
@@ -35,11 +33,7 @@ macro_rules! impl_hex_text {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
+        $crate::error::impl_serde_text!($name);
     };
 }
 
@@ -56,6 +50,11 @@ impl Digest {
         Self(blake3::hash(bytes).into())
     }
 
+    /// The digest of the bytes that were hashed so far.
+    pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
+        Self(hasher.finalize().into())
+    }
+
     /// A digest from its 32 bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
@@ -70,36 +69,6 @@ impl Digest {
 }
 
 impl_hex_text!(Digest);
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Computes a digest of bytes that arrive in pieces.
-#[derive(Clone, Debug, Default)]
-pub struct Hasher(blake3::Hasher);
-
-impl Hasher {
-    /// A hasher of no bytes yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the next bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest of all bytes so far.
-    #[must_use]
-    pub fn finish(&self) -> Digest {
-        Digest(self.0.finalize().into())
-    }
-}
 
 /// 32 bytes as 64 lower-case hexadecimal digits.
 #[must_use]
@@ -135,13 +104,5 @@ mod tests {
             let refusal = wrong.parse::<Digest>().unwrap_err();
             assert_eq!(refusal.code(), "digest-invalid");
         }
-    }
-
-    #[test]
-    fn pieces_give_the_digest_of_the_whole() {
-        let mut hasher = Hasher::new();
-        hasher.update(b"one ");
-        hasher.update(b"two");
-        assert_eq!(hasher.finish(), Digest::of(b"one two"));
     }
 }

@@ -1,22 +1,22 @@
 //! What publisher documents, revocation lists and channel indexes have in common: one envelope, TOML 1.0
 //! inside, a version and a time. Each kind has a module for its contents.
 //!
-//! Reading applies the rules of text first, then TOML 1.0, then turns every value into its type.
+//! Reading applies the rules of text first, then TOML 1.0, then turns every value into its type, which checks it.
 
-use std::fmt::{self, Write as _};
-use std::ops::Deref;
-use std::str::FromStr;
+use std::cell::Cell;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use semver::Version;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use toml::de::{DeTable, ValueDeserializer};
 
 use crate::digest::Digest;
 use crate::envelope::Envelope;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, REFUSED, Refusal, refuse};
 use crate::id;
 use crate::key::KeyId;
 use crate::revocation::known::Revocations;
@@ -24,7 +24,7 @@ use crate::text::{first_newer, is_hidden, place, quoted, string, visible};
 use crate::timestamp::{Mode, Timestamp};
 
 /// The schema of all these documents.
-pub(crate) const SCHEMA: u64 = 1;
+const SCHEMA: i64 = 1;
 
 /// A value that this crate has verified. Only this crate makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,166 +172,83 @@ pub(crate) struct Format {
 
 impl Format {
     /// Writes a document and reads it back, which applies every rule of the format to what was built in memory.
-    pub(crate) fn write<T: PartialEq>(
+    pub(crate) fn write<T: Serialize + PartialEq>(
         &self,
         document: &T,
-        write_tables: impl FnOnce(&mut String) -> fmt::Result,
         parse: fn(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Vec<u8>, Refusal> {
-        let mut text = String::new();
-        // Writing to a String can't fail.
-        let _ = write_tables(&mut text);
+        let mut text = format!("schema = {SCHEMA}\n");
+        if let Ok(Value::Object(table)) = serde_json::to_value(document) {
+            write_table(&mut text, "", &table);
+        }
         let bytes = text.into_bytes();
         if parse(&bytes)? == *document {
             return Ok(bytes);
         }
-        Err(Refusal::new(self.field)
-            .at(self.name)
+        Err(self
+            .invalid()
             .expected("values that read back as they were written"))
     }
-}
 
-/// Only the schema, to tell a document of a later schema from a broken one.
-#[derive(Deserialize)]
-struct SchemaOnly {
-    schema: Option<toml::Value>,
-}
-
-/// The text of a document, which gives each refusal its place.
-pub(crate) struct DocumentText<'a> {
-    format: Format,
-    bytes: &'a [u8],
-}
-
-impl<'a> DocumentText<'a> {
-    /// Reads a document into a type that mirrors its TOML.
+    /// Reads a document. `limits`: how many tables a key may have, with their name in messages.
     pub(crate) fn read<T: DeserializeOwned>(
-        format: Format,
-        bytes: &'a [u8],
-    ) -> Result<(Self, T), Refusal> {
-        let source = Self { format, bytes };
-        let text = crate::text::plain(bytes, format.max_bytes, format.text, format.name)?;
-        if let Some(newer) = first_newer(text) {
-            return Err(Refusal::new(format.syntax)
-                .at(source.place(newer.offset))
+        &self,
+        bytes: &[u8],
+        limits: &[(&str, usize, &str)],
+    ) -> Result<T, Refusal> {
+        let text = crate::text::plain(bytes, self.max_bytes, self.text, self.name)?;
+        if let Some((offset, what)) = first_newer(text) {
+            return Err(Refusal::new(self.syntax)
+                .at(place(self.name, bytes, offset))
                 .expected("TOML 1.0")
-                .found(format!("{}, which came with TOML 1.1", newer.what)));
+                .found(format!("{what}, which came with TOML 1.1")));
         }
-        match toml::from_str(text) {
-            Ok(raw) => Ok((source, raw)),
-            Err(error) => Err(source.refused(text, &error)),
-        }
-    }
-
-    fn refused(&self, text: &str, error: &toml::de::Error) -> Refusal {
-        // If the TOML is valid, a field is wrong, not the syntax.
-        let refusal = match toml::from_str(text) {
-            Ok(SchemaOnly { schema }) => {
-                let schema = schema.and_then(|schema| schema.as_integer());
-                match schema.filter(|schema| u64::try_from(*schema) != Ok(SCHEMA)) {
-                    Some(schema) => return self.other_schema(schema).at(self.format.name),
-                    None => Refusal::new(self.format.field),
-                }
-            }
-            Err(_) if self.format.syntax == self.format.field => Refusal::new(self.format.field),
-            Err(_) => Refusal::new(self.format.syntax).expected("TOML 1.0"),
+        let at = |refusal: Refusal, span: Option<Range<usize>>| {
+            refusal.at(place(self.name, bytes, span.map_or(0, |span| span.start)))
         };
-        refusal
-            .at(self.place(error.span().map_or(0, |span| span.start)))
-            .found(visible(error.message()))
-    }
-
-    /// A refusal of a schema that is not this crate's.
-    pub(crate) fn other_schema(&self, schema: impl fmt::Display) -> Refusal {
-        Refusal::new(self.format.schema)
-            .expected("schema 1")
-            .found(visible(&format!("schema {schema}")))
-    }
-
-    /// Checks the schema of a document that has all keys of this one.
-    pub(crate) fn schema(&self, schema: &Spanned<u64>) -> Result<(), Refusal> {
-        match *schema.get_ref() {
-            SCHEMA => Ok(()),
-            other => Err(self.other_schema(other).at(self.format.name)),
+        let failed = |refusal: Refusal, error: &toml::de::Error| {
+            at(refusal, error.span()).found(visible(error.message()))
+        };
+        let mut table = DeTable::parse(text).map_err(|error| {
+            let refusal = Refusal::new(self.syntax);
+            failed(
+                match self.syntax == self.field {
+                    true => refusal,
+                    false => refusal.expected("TOML 1.0"),
+                },
+                &error,
+            )
+        })?;
+        // First, to tell a document of a later schema from a broken one.
+        let Some(schema) = table.get_mut().remove("schema") else {
+            let refusal = Refusal::new(self.field).found("missing field `schema`");
+            return Err(at(refusal, Some(table.span())));
+        };
+        let span = schema.span();
+        match i64::deserialize(ValueDeserializer::from(schema)) {
+            Ok(SCHEMA) => {}
+            Ok(other) => {
+                let refusal = Refusal::new(self.schema).expected("schema 1");
+                return Err(at(refusal.found(format!("schema {other}")), Some(span)));
+            }
+            Err(error) => return Err(failed(Refusal::new(self.field), &error)),
         }
-    }
-
-    /// Checks one value; a refusal gets its place.
-    pub(crate) fn value<T, U>(
-        &self,
-        value: &Spanned<T>,
-        read: impl FnOnce(&T) -> Result<U, Refusal>,
-    ) -> Result<U, Refusal> {
-        read(value.get_ref()).map_err(|refusal| refusal.at(self.place(value.span().start)))
-    }
-
-    /// [`DocumentText::value`] for a value that may be left out.
-    pub(crate) fn optional<T, U>(
-        &self,
-        value: Option<&Spanned<T>>,
-        read: impl FnOnce(&T) -> Result<U, Refusal>,
-    ) -> Result<Option<U>, Refusal> {
-        value.map(|value| self.value(value, read)).transpose()
-    }
-
-    /// A text that its type reads.
-    pub(crate) fn parsed<U: FromStr<Err = Refusal>>(
-        &self,
-        value: &Spanned<String>,
-    ) -> Result<U, Refusal> {
-        self.value(value, |text| text.parse())
-    }
-
-    /// The name of a publisher, a bundle or a channel.
-    pub(crate) fn name(&self, value: &Spanned<String>) -> Result<String, Refusal> {
-        self.value(value, |text| id::check(text).map(|()| text.clone()))
-    }
-
-    pub(crate) fn version(&self, value: &Spanned<String>) -> Result<Version, Refusal> {
-        self.value(value, |text| {
-            Version::parse(text).map_err(|error| {
-                Refusal::new(self.format.field)
-                    .expected("a semantic version such as 1.2.3")
-                    .found(format!("{} ({error})", quoted(text)))
-            })
-        })
-    }
-
-    /// A number from `least`, which is 0 or 1, to 2^63 - 1: TOML promises 64-bit signed integers only, and other
-    /// readers may refuse larger ones, which the `toml` crate reads.
-    pub(crate) fn number(&self, value: &Spanned<u64>, least: u64) -> Result<u64, Refusal> {
-        self.value(value, |number| {
-            if *number >= least && i64::try_from(*number).is_ok() {
-                return Ok(*number);
-            }
-            Err(Refusal::new(self.format.field)
-                .expected(match least {
-                    0 => "an integer of at most 2^63 - 1",
-                    _ => "an integer from 1 to 2^63 - 1",
-                })
-                .found(number.to_string()))
-        })
-    }
-
-    /// Text for people: one line, not empty, at most `max` characters, none of them hidden. An escape could
-    /// bring in what the rules of text keep out.
-    pub(crate) fn free_text(&self, value: &Spanned<String>, max: usize) -> Result<String, Refusal> {
-        self.value(value, |text| {
-            let is_too_long = text.chars().count() > max;
-            if text.trim().is_empty() || is_too_long || text.chars().any(is_hidden) {
-                return Err(Refusal::new(self.format.field)
-                    .expected(format!(
-                        "one line of at most {max} characters, none of them hidden"
-                    ))
-                    .found(quoted(text)));
-            }
-            Ok(text.clone())
+        for (key, max, what) in limits {
+            let tables = table.get_ref().get(*key);
+            let tables = tables.and_then(|tables| tables.get_ref().as_array());
+            self.at_most(tables.map_or(0, |tables| tables.len()), *max, what)?;
+        }
+        let _ = REFUSED.take();
+        READ.set(Some(*self));
+        T::deserialize(toml::de::Deserializer::from(table)).map_err(|error| match REFUSED.take() {
+            Some(refusal) => at(refusal, error.span()),
+            None => failed(Refusal::new(self.field), &error),
         })
     }
 
     /// A refusal of the document as a whole.
     pub(crate) fn invalid(&self) -> Refusal {
-        Refusal::new(self.format.field).at(self.format.name)
+        Refusal::new(self.field).at(self.name)
     }
 
     /// Refuses more entries than a document may have.
@@ -359,34 +276,164 @@ impl<'a> DocumentText<'a> {
             _ => Ok(()),
         }
     }
+}
 
-    fn place(&self, offset: usize) -> String {
-        place(self.format.name, self.bytes, offset)
+thread_local! {
+    /// The format that this thread reads: serde gives the readers of its values no state.
+    static READ: Cell<Option<Format>> = const { Cell::new(None) };
+}
+
+/// A refusal of a value, of the kind of its document.
+pub(crate) fn wrong_value() -> Refusal {
+    Refusal::new(
+        READ.get()
+            .map_or(ErrorKind::DocumentInvalid, |format| format.field),
+    )
+}
+
+/// The name of a publisher, a bundle or a channel.
+pub(crate) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    id::Id::deserialize(from).map(|id| id.as_str().to_owned())
+}
+
+pub(crate) fn optional_name<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<String>, D::Error> {
+    let id = Option::<id::Id>::deserialize(from)?;
+    Ok(id.map(|id| id.as_str().to_owned()))
+}
+
+/// A semantic version.
+struct Release(Version);
+
+impl<'de> Deserialize<'de> for Release {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Version::parse(&text).map(Self).map_err(|error| {
+            refuse(
+                wrong_value()
+                    .expected("a semantic version such as 1.2.3")
+                    .found(format!("{} ({error})", quoted(&text))),
+            )
+        })
     }
 }
 
-/// Reads each entry of a list.
-pub(crate) fn each<T, U>(
-    entries: &[T],
-    read: impl FnMut(&T) -> Result<U, Refusal>,
-) -> Result<Vec<U>, Refusal> {
-    entries.iter().map(read).collect()
+pub(crate) fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+    Release::deserialize(from).map(|release| release.0)
 }
 
-/// Writes a key with a time, or nothing without one.
-pub(crate) fn write_time(text: &mut String, key: &str, time: Option<Timestamp>) -> fmt::Result {
-    time.map_or(Ok(()), |time| writeln!(text, "{key} = \"{time}\""))
+pub(crate) fn optional_version<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Version>, D::Error> {
+    Ok(Option::<Release>::deserialize(from)?.map(|release| release.0))
 }
 
-/// Writes a key with a string, or nothing without one. Characters that signed text may not have become escapes,
-/// which are refused when the document is read back.
-pub(crate) fn write_string<'a>(
-    text: &mut String,
-    key: &str,
-    value: impl Into<Option<&'a str>>,
-) -> fmt::Result {
-    let Some(value) = value.into() else {
-        return Ok(());
-    };
-    writeln!(text, "{key} = {}", string(value))
+/// A number from `LEAST`, which is 0 or 1, to 2^63 - 1: TOML promises 64-bit signed integers only, and other readers
+/// may refuse larger ones, which the `toml` crate reads.
+pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
+    from: D,
+) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if number >= LEAST && i64::try_from(number).is_ok() {
+        return Ok(number);
+    }
+    Err(refuse(
+        wrong_value()
+            .expected(match LEAST {
+                0 => "an integer of at most 2^63 - 1",
+                _ => "an integer from 1 to 2^63 - 1",
+            })
+            .found(number.to_string()),
+    ))
+}
+
+/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape could bring in what
+/// the rules of text keep out.
+struct Line<const MAX: usize>(String);
+
+impl<'de, const MAX: usize> Deserialize<'de> for Line<MAX> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let is_too_long = text.chars().count() > MAX;
+        if text.trim().is_empty() || is_too_long || text.chars().any(is_hidden) {
+            let expected = format!("one line of at most {MAX} characters, none of them hidden");
+            return Err(refuse(
+                wrong_value().expected(expected).found(quoted(&text)),
+            ));
+        }
+        Ok(Self(text))
+    }
+}
+
+pub(crate) fn line<'de, const MAX: usize, D: Deserializer<'de>>(
+    from: D,
+) -> Result<String, D::Error> {
+    Line::<MAX>::deserialize(from).map(|line| line.0)
+}
+
+pub(crate) fn optional_line<'de, const MAX: usize, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Line<MAX>>::deserialize(from)?.map(|line| line.0))
+}
+
+pub(crate) fn lines<'de, const MAX: usize, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<String>, D::Error> {
+    let lines = Vec::<Line<MAX>>::deserialize(from)?;
+    Ok(lines.into_iter().map(|line| line.0).collect())
+}
+
+/// Writes the values of a table, then the tables in it. No values, `false` and empty lists are left out. Characters that
+/// signed text may not have become escapes, which are refused when the document is read back.
+fn write_table(out: &mut String, path: &str, table: &Map<String, Value>) {
+    for (key, value) in table {
+        let written = match value {
+            Value::Null | Value::Bool(false) | Value::Object(_) => continue,
+            Value::Array(items) if items.iter().all(Value::is_object) => continue,
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().map(written).collect();
+                format!("[{}]", items.join(", "))
+            }
+            value => written(value),
+        };
+        out.push_str(&format!("{key} = {written}\n"));
+    }
+    for (key, value) in table {
+        let path = match path {
+            "" => key.clone(),
+            path => format!("{path}.{key}"),
+        };
+        match value {
+            Value::Object(table) => {
+                // A table of tables needs no heading.
+                if !table
+                    .values()
+                    .all(|value| value.is_object() || value.is_array())
+                {
+                    out.push_str(&format!("\n[{path}]\n"));
+                }
+                write_table(out, &path, table);
+            }
+            Value::Array(items) => {
+                for table in items.iter().filter_map(Value::as_object) {
+                    out.push_str(&format!("\n[[{path}]]\n"));
+                    write_table(out, &path, table);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A value of TOML. Text in several lines, as a key in PEM, stays readable.
+fn written(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) if text.contains('\n') && !text.contains(['"', '\\']) => {
+            format!("\"\"\"\n{text}\"\"\"")
+        }
+        Some(text) => string(text),
+        None => value.to_string(),
+    }
 }

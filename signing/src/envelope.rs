@@ -11,9 +11,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{ErrorKind, Refusal, too_large};
+use crate::error::{ErrorKind, REFUSED, Refusal, refuse, too_large};
 use crate::key::SigningKey;
 use crate::text::{bytes as count_bytes, quoted, visible};
 
@@ -44,43 +44,29 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
         payload_type.len(),
         payload.len()
     );
-    let mut encoded = Vec::with_capacity(head.len() + payload.len());
-    encoded.extend_from_slice(head.as_bytes());
-    encoded.extend_from_slice(payload);
-    encoded
+    [head.as_bytes(), payload].concat()
 }
 
 /// One signature of an envelope. Nothing in it is trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// The key that the signer claims: a hint that saves work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keyid: Option<String>,
     /// The signature's bytes.
+    #[serde(deserialize_with = "read_sig", serialize_with = "write_base64")]
     pub sig: Vec<u8>,
 }
 
 /// An envelope. Its signatures are not verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Envelope {
     payload_type: String,
+    #[serde(deserialize_with = "read_payload", serialize_with = "write_base64")]
     payload: Vec<u8>,
+    #[serde(deserialize_with = "objects")]
     signatures: Vec<Signature>,
-}
-
-/// The JSON of an envelope.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    payload_type: String,
-    payload: String,
-    signatures: Vec<Object<SignatureDocument>>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SignatureDocument {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    keyid: Option<String>,
-    sig: String,
 }
 
 impl Envelope {
@@ -110,34 +96,28 @@ impl Envelope {
         if bytes.len() > max_bytes {
             return Err(too_large(max_bytes).found(count_bytes(bytes.len() as u64)));
         }
-        let Object(document) =
-            serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {
-                invalid("a JSON object with `payloadType`, `payload` and `signatures`")
-                    .found(visible(&error.to_string()))
+        let _ = REFUSED.take();
+        let Object(mut envelope) =
+            serde_json::from_slice::<Object<Self>>(bytes).map_err(|error| {
+                REFUSED.take().unwrap_or_else(|| {
+                    invalid("a JSON object with `payloadType`, `payload` and `signatures`")
+                        .found(visible(&error.to_string()))
+                })
             })?;
-        if document.signatures.is_empty() || document.signatures.len() > MAX_SIGNATURES {
-            return Err(invalid("1 to 16 signatures").found(document.signatures.len().to_string()));
+        if envelope.signatures.is_empty() || envelope.signatures.len() > MAX_SIGNATURES {
+            return Err(invalid("1 to 16 signatures").found(envelope.signatures.len().to_string()));
         }
-        let signatures = document
-            .signatures
-            .into_iter()
-            .map(|Object(signature)| {
-                let keyid = signature.keyid.filter(|keyid| !keyid.is_empty());
-                if keyid.as_ref().is_some_and(|id| id.len() > MAX_FIELD) {
-                    return Err(invalid("a key id of at most 1024 bytes"));
-                }
-                let sig = decode("sig", &signature.sig).ok();
-                let sig = sig
-                    .filter(|sig| sig.len() <= MAX_FIELD)
-                    .ok_or_else(|| invalid("a signature of at most 1024 bytes in base64"))?;
-                Ok(Signature { keyid, sig })
-            })
-            .collect::<Result<_, Refusal>>()?;
-        Ok(Self {
-            payload_type: document.payload_type,
-            payload: decode("payload", &document.payload)?,
-            signatures,
-        })
+        for signature in &mut envelope.signatures {
+            signature.keyid.take_if(|keyid| keyid.is_empty());
+            if signature
+                .keyid
+                .as_ref()
+                .is_some_and(|id| id.len() > MAX_FIELD)
+            {
+                return Err(invalid("a key id of at most 1024 bytes"));
+            }
+        }
+        Ok(envelope)
     }
 
     /// The envelope as indented JSON with a final line feed, the same bytes each time.
@@ -145,21 +125,7 @@ impl Envelope {
     /// # Errors
     /// [`ErrorKind::EnvelopeInvalid`], should the encoder fail.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        let document = Document {
-            payload_type: self.payload_type.clone(),
-            payload: BASE64_STANDARD.encode(&self.payload),
-            signatures: self
-                .signatures
-                .iter()
-                .map(|signature| {
-                    Object(SignatureDocument {
-                        keyid: signature.keyid.clone(),
-                        sig: BASE64_STANDARD.encode(&signature.sig),
-                    })
-                })
-                .collect(),
-        };
-        let mut bytes = serde_json::to_vec_pretty(&document)
+        let mut bytes = serde_json::to_vec_pretty(self)
             .map_err(|error| Refusal::new(ErrorKind::EnvelopeInvalid).found(error.to_string()))?;
         bytes.push(b'\n');
         Ok(bytes)
@@ -177,26 +143,6 @@ impl Envelope {
             sig,
         });
         self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
-    }
-
-    /// Adds a signature by `key` and leaves other signatures unchanged. Returns `false` if a signature by `key` exists
-    /// already, under any key id.
-    ///
-    /// # Errors
-    /// [`ErrorKind::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays unchanged.
-    pub fn co_sign(&mut self, key: &SigningKey) -> Result<bool, Refusal> {
-        let message = self.to_be_signed();
-        let public = key.public();
-        let is_there = |signature: &Signature| public.verify(&message, &signature.sig).is_ok();
-        if self.signatures.iter().any(is_there) {
-            return Ok(false);
-        }
-        let keyid = public.key_id().to_string();
-        self.add([Signature {
-            keyid: Some(keyid),
-            sig: key.sign(&message).to_vec(),
-        }])?;
-        Ok(true)
     }
 
     /// Adds the signatures of `other`, an envelope over the same document with other signers, and returns how many were
@@ -225,11 +171,6 @@ impl Envelope {
             .cloned()
             .collect();
         let count = new.len();
-        self.add(new)?;
-        Ok(count)
-    }
-
-    fn add(&mut self, new: impl IntoIterator<Item = Signature>) -> Result<(), Refusal> {
         let mut signatures = self.signatures.clone();
         signatures.extend(new);
         if signatures.len() > MAX_SIGNATURES {
@@ -239,7 +180,7 @@ impl Envelope {
         }
         signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
         self.signatures = signatures;
-        Ok(())
+        Ok(count)
     }
 
     /// The bytes that each signature is over.
@@ -260,12 +201,6 @@ impl Envelope {
         &self.payload
     }
 
-    /// The document, as signed.
-    #[must_use]
-    pub fn into_payload(self) -> Vec<u8> {
-        self.payload
-    }
-
     /// The signatures, not verified.
     #[must_use]
     pub fn signatures(&self) -> &[Signature] {
@@ -273,15 +208,31 @@ impl Envelope {
     }
 }
 
-fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
-    let engine = if text.contains(['-', '_']) {
-        &URL_SAFE
-    } else {
-        &STANDARD
-    };
-    engine
-        .decode(text)
-        .map_err(|error| invalid(format!("`{field}` in base64")).found(error.to_string()))
+fn read_payload<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    decode(&String::deserialize(from)?)
+        .map_err(|error| refuse(invalid("`payload` in base64").found(error.to_string())))
+}
+
+fn read_sig<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    let sig = decode(&String::deserialize(from)?).ok();
+    sig.filter(|sig| sig.len() <= MAX_FIELD)
+        .ok_or_else(|| refuse(invalid("a signature of at most 1024 bytes in base64")))
+}
+
+fn decode(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    match text.contains(['-', '_']) {
+        true => URL_SAFE.decode(text),
+        false => STANDARD.decode(text),
+    }
+}
+
+fn write_base64<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&BASE64_STANDARD.encode(bytes))
+}
+
+fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(from)?;
+    Ok(objects.into_iter().map(|Object(one)| one).collect())
 }
 
 fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
@@ -289,8 +240,6 @@ fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
 }
 
 /// A `T` that JSON must give as an object: serde also reads a struct from an array of its fields.
-#[derive(Serialize)]
-#[serde(transparent)]
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

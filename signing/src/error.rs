@@ -1,8 +1,11 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
 //! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
+use std::cell::Cell;
 use std::fmt::Display;
+use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, de};
 use toolward_support::{codes, report::Report};
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
@@ -22,6 +25,47 @@ pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
 pub(crate) fn too_large(most: impl Display) -> Refusal {
     Refusal::new(ErrorKind::TooLarge).expected(format!("at most {most} bytes"))
 }
+
+thread_local! {
+    /// The refusal behind the last error of serde on this thread, whose errors are texts.
+    pub(crate) static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
+}
+
+/// An error of serde for a refusal, which [`REFUSED`] has.
+pub(crate) fn refuse<E: de::Error>(refusal: Refusal) -> E {
+    let error = E::custom(&refusal);
+    REFUSED.set(Some(refusal));
+    error
+}
+
+/// Deserializes a text that its type reads.
+pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err = Refusal>,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(refuse)
+}
+
+/// The serde form of types that have one as text.
+macro_rules! impl_serde_text {
+    ($($name:ty),+) => { $(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                $crate::error::from_text(from)
+            }
+        }
+    )+ };
+}
+
+pub(crate) use impl_serde_text;
 
 codes! {
     /// Why something was refused. Codes are stable; new ones may be added.

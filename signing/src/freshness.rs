@@ -72,10 +72,7 @@ impl Freshness<'_> {
 /// The maximum age that applies if two may be set.
 #[must_use]
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+    [one, other].into_iter().flatten().min()
 }
 
 /// Refuses what was made longer than `max_age` before `now`.

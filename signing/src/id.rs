@@ -2,8 +2,9 @@
 //! other grammars; a [`Prefix`] compares them all.
 
 use std::fmt;
+use std::str::FromStr;
 
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, impl_serde_text};
 use crate::text::quoted;
 
 /// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
@@ -50,6 +51,16 @@ impl Id {
         &self.0
     }
 }
+
+impl FromStr for Id {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        Self::parse(text)
+    }
+}
+
+impl_serde_text!(Id);
 
 impl AsRef<str> for Id {
     fn as_ref(&self) -> &str {

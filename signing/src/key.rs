@@ -8,7 +8,6 @@ use std::fmt;
 use ed25519_dalek::pkcs8::spki::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::{DecodePublicKey as _, PublicKeyBytes};
 use ed25519_dalek::{Signature, VerifyingKey};
-use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::impl_hex_text;
@@ -129,12 +128,10 @@ impl PublicKey {
 
     /// For keys that need no checking: the public half of a signing key.
     fn new(key: VerifyingKey) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(SPKI_PREFIX);
-        hasher.update(key.as_bytes());
+        let spki = Sha256::new_with_prefix(SPKI_PREFIX).chain_update(key.as_bytes());
         Self {
             key,
-            id: KeyId(hasher.finalize().into()),
+            id: KeyId(spki.finalize().into()),
         }
     }
 

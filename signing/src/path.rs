@@ -44,11 +44,6 @@ impl BundlePath {
         &self.0
     }
 
-    /// The segments from the outermost to the file's name.
-    pub fn segments(&self) -> impl Iterator<Item = &str> {
-        self.0.split('/')
-    }
-
     /// The folders that lead to the file, outermost first: `a`, `a/b` for `a/b/c`.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.0
@@ -264,6 +259,5 @@ mod tests {
     fn folders_are_listed_outermost_first() {
         let path = BundlePath::parse("a/b/c").unwrap();
         assert_eq!(path.folders().collect::<Vec<_>>(), ["a", "a/b"]);
-        assert_eq!(path.segments().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::digest::{Digest, Hasher, hex};
+use crate::digest::{Digest, hex};
 use crate::envelope::Object;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest;
@@ -220,14 +220,14 @@ fn sha256(bytes: &[u8]) -> String {
 pub fn source_digest<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Digest {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();
-    let mut hasher = Hasher::new();
+    let mut hasher = blake3::Hasher::new();
     for (path, content) in files {
         hasher.update(&(path.len() as u64).to_le_bytes());
         hasher.update(&(content.len() as u64).to_le_bytes());
         hasher.update(path.as_bytes());
         hasher.update(content);
     }
-    hasher.finish()
+    Digest::finish(&hasher)
 }
 
 #[cfg(test)]

@@ -5,17 +5,14 @@
 //! right keys have signed it.
 
 use std::collections::HashSet;
-use std::fmt::{self, Write as _};
 
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
 
 use crate::digest::Digest;
-use crate::document::{
-    DocumentKind, DocumentText, SCHEMA, SignedDocument, Verified, each, write_string, write_time,
-};
+use crate::document::{DocumentKind, SignedDocument, Verified, line, name, number};
 use crate::envelope::Envelope;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, refuse};
 use crate::key::{KeyId, PublicKey};
 use crate::revocation::known::Revocations;
 use crate::sequence::{self, Advance};
@@ -27,8 +24,6 @@ pub use crate::sequence::Reset;
 
 /// The payload type under which a publisher document is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.publisher.v1+toml";
-/// How a document's file ends, after the publisher's name.
-pub const FILE_SUFFIX: &str = ".publisher.json";
 /// How large a document may be, in bytes: on first use it is read before any key is trusted.
 pub const MAX_BYTES: usize = 256 * 1024;
 /// How many revoked keys, and how many resets, a document may list.
@@ -49,11 +44,14 @@ pub(crate) const KIND: DocumentKind = DocumentKind {
 pub type VerifiedPublisher = Verified<SignedDocument<PublisherDocument>>;
 
 /// A publisher's keys and revocations. Only a [`VerifiedPublisher`] is known to come from the publisher.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublisherDocument {
     /// The publisher's name, as in its manifests.
+    #[serde(deserialize_with = "name")]
     pub name: String,
     /// Rises by one with every document, from 1.
+    #[serde(deserialize_with = "number::<1, _>")]
     pub version: u64,
     /// When the document was made.
     pub created: Timestamp,
@@ -62,15 +60,19 @@ pub struct PublisherDocument {
     /// How many distinct keys must sign a bundle, a list or the next document.
     pub threshold: usize,
     /// The keys, 1 to 16, all distinct.
+    #[serde(default, deserialize_with = "read_keys", serialize_with = "write_keys")]
     pub keys: Vec<PublicKey>,
     /// Keys whose signatures no longer count, on any document. None of them is among `keys`.
+    #[serde(default)]
     pub revoked_keys: Vec<RevokedKey>,
     /// Sequences that are lowered after a key was stolen.
+    #[serde(default)]
     pub resets: Vec<Reset>,
 }
 
 /// A key whose signatures no longer count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RevokedKey {
     /// The revoked key.
     pub key_id: KeyId,
@@ -78,6 +80,7 @@ pub struct RevokedKey {
     /// signatures do not count either.
     pub since: Option<Timestamp>,
     /// Why, in the publisher's words.
+    #[serde(deserialize_with = "line::<MAX_REASON, _>")]
     pub reason: String,
 }
 
@@ -264,16 +267,13 @@ impl Candidate {
                 || document.revokes(key)
                 || revocations.key(&self.document.name, key).is_some()
         };
-        Quorum {
-            whose: &format!(
-                "publisher {}, by version {} of its document",
-                document.name, document.version
-            ),
-            keys: &document.keys,
-            threshold: document.threshold,
-        }
-        .check(&self.envelope, &is_revoked)
-        .map_err(|refusal| refusal.at(KIND.name))
+        let whose = format!(
+            "publisher {}, by version {} of its document",
+            document.name, document.version
+        );
+        Quorum(&whose, &document.keys, document.threshold)
+            .check(&self.envelope, &is_revoked)
+            .map_err(|refusal| refusal.at(KIND.name))
     }
 
     fn accept(
@@ -292,57 +292,6 @@ impl Candidate {
     }
 }
 
-/// The document as TOML has it, with the place of each value.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    schema: Spanned<u64>,
-    name: Spanned<String>,
-    version: Spanned<u64>,
-    created: Spanned<String>,
-    expires: Option<Spanned<String>>,
-    threshold: Spanned<u64>,
-    #[serde(default)]
-    keys: Vec<RawKey>,
-    #[serde(default)]
-    revoked_keys: Vec<RawRevokedKey>,
-    #[serde(default)]
-    resets: Vec<RawReset>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawKey {
-    pem: Spanned<String>,
-}
-
-/// A revoked key, in publisher documents and in revocation lists.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawRevokedKey {
-    key_id: Spanned<String>,
-    since: Option<Spanned<String>>,
-    reason: Spanned<String>,
-}
-
-impl RawRevokedKey {
-    pub(crate) fn read(&self, source: &DocumentText<'_>) -> Result<RevokedKey, Refusal> {
-        Ok(RevokedKey {
-            key_id: source.parsed(&self.key_id)?,
-            since: source.optional(self.since.as_ref(), |text| text.parse())?,
-            reason: source.free_text(&self.reason, MAX_REASON)?,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawReset {
-    id: Spanned<String>,
-    sequence: Spanned<u64>,
-    digest: Spanned<String>,
-}
-
 impl PublisherDocument {
     /// Reads a document. Signatures are not checked.
     ///
@@ -350,40 +299,21 @@ impl PublisherDocument {
     /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], [`ErrorKind::TrustExampleKey`], or the reason of
     /// the value that is wrong, such as [`ErrorKind::KeyWeak`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
-        source.schema(&raw.schema)?;
-        source.at_most(raw.keys.len(), MAX_KEYS, "`[[keys]]`")?;
-        source.at_most(raw.revoked_keys.len(), MAX_ENTRIES, "`[[revoked_keys]]`")?;
-        source.at_most(raw.resets.len(), MAX_ENTRIES, "`[[resets]]`")?;
-        let document = Self {
-            name: source.name(&raw.name)?,
-            version: source.number(&raw.version, 1)?,
-            created: source.parsed(&raw.created)?,
-            expires: source.optional(raw.expires.as_ref(), |text| text.parse())?,
-            threshold: source.value(&raw.threshold, |threshold| {
-                usize::try_from(*threshold)
-                    .ok()
-                    .filter(|threshold| (1..=raw.keys.len()).contains(threshold))
-                    .ok_or_else(|| {
-                        Refusal::new(ErrorKind::DocumentInvalid)
-                            .expected(format!(
-                                "a threshold from 1 to {}, the number of keys",
-                                raw.keys.len()
-                            ))
-                            .found(threshold.to_string())
-                    })
-            })?,
-            keys: each(&raw.keys, |key| source.value(&key.pem, |pem| read_key(pem)))?,
-            revoked_keys: each(&raw.revoked_keys, |revoked| revoked.read(&source))?,
-            resets: each(&raw.resets, |reset| {
-                Ok(Reset {
-                    id: source.name(&reset.id)?,
-                    sequence: source.number(&reset.sequence, 0)?,
-                    digest: source.parsed(&reset.digest)?,
-                })
-            })?,
-        };
-        source.check_times(document.created, document.expires)?;
+        let format = KIND.format();
+        let limits = [
+            ("keys", MAX_KEYS, "`[[keys]]`"),
+            ("revoked_keys", MAX_ENTRIES, "`[[revoked_keys]]`"),
+            ("resets", MAX_ENTRIES, "`[[resets]]`"),
+        ];
+        let document: Self = format.read(bytes, &limits)?;
+        let count = document.keys.len();
+        if !(1..=count).contains(&document.threshold) {
+            return Err(format
+                .invalid()
+                .expected(format!("a threshold from 1 to {count}, the number of keys"))
+                .found(document.threshold.to_string()));
+        }
+        format.check_times(document.created, document.expires)?;
         document
             .check_sets()
             .map_err(|refusal| refusal.at(KIND.name))?;
@@ -395,10 +325,7 @@ impl PublisherDocument {
     /// # Errors
     /// Those of [`PublisherDocument::parse`], for a document that breaks a rule.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        let pems = self.keys.iter().map(PublicKey::to_pem);
-        let pems = pems.collect::<Result<Vec<_>, _>>()?;
-        let write = |text: &mut String| self.write(text, &pems);
-        KIND.format().write(self, write, Self::parse)
+        KIND.format().write(self, Self::parse)
     }
 
     /// The document in an envelope without signatures, see [`Envelope::sign`].
@@ -427,43 +354,34 @@ impl PublisherDocument {
             None => Ok(()),
         }
     }
-
-    fn write(&self, text: &mut String, pems: &[String]) -> fmt::Result {
-        writeln!(text, "schema = {SCHEMA}")?;
-        write_string(text, "name", &*self.name)?;
-        writeln!(text, "version = {}", self.version)?;
-        writeln!(text, "created = \"{}\"", self.created)?;
-        write_time(text, "expires", self.expires)?;
-        writeln!(text, "threshold = {}", self.threshold)?;
-        for pem in pems {
-            writeln!(text, "\n[[keys]]\npem = \"\"\"\n{pem}\"\"\"")?;
-        }
-        for revoked in &self.revoked_keys {
-            revoked.write(text, "revoked_keys")?;
-        }
-        for reset in &self.resets {
-            writeln!(text, "\n[[resets]]")?;
-            write_string(text, "id", &*reset.id)?;
-            writeln!(text, "sequence = {}", reset.sequence)?;
-            writeln!(text, "digest = \"{}\"", reset.digest)?;
-        }
-        Ok(())
-    }
 }
 
-impl RevokedKey {
-    pub(crate) fn write(&self, text: &mut String, table: &str) -> fmt::Result {
-        writeln!(text, "\n[[{table}]]")?;
-        writeln!(text, "key_id = \"{}\"", self.key_id)?;
-        write_time(text, "since", self.since)?;
-        write_string(text, "reason", &*self.reason)
-    }
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyTable {
+    #[serde(deserialize_with = "read_key")]
+    pem: PublicKey,
 }
 
-fn read_key(pem: &str) -> Result<PublicKey, Refusal> {
-    let key = PublicKey::from_pem(pem.trim())?;
+fn read_keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PublicKey>, D::Error> {
+    let tables = Vec::<KeyTable>::deserialize(from)?;
+    Ok(tables.into_iter().map(|table| table.pem).collect())
+}
+
+fn read_key<'de, D: Deserializer<'de>>(from: D) -> Result<PublicKey, D::Error> {
+    let pem = String::deserialize(from)?;
+    let key = PublicKey::from_pem(pem.trim()).map_err(refuse)?;
     if key.is_example() {
-        return Err(Refusal::new(ErrorKind::TrustExampleKey).found(format!("key {}", key.key_id())));
+        let example = Refusal::new(ErrorKind::TrustExampleKey);
+        return Err(refuse(example.found(format!("key {}", key.key_id()))));
     }
     Ok(key)
+}
+
+/// A key that can't be written is refused when the document is read back.
+fn write_keys<S: Serializer>(keys: &[PublicKey], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(
+        keys.iter()
+            .map(|key| json!({ "pem": key.to_pem().unwrap_or_default() })),
+    )
 }

@@ -4,21 +4,18 @@
 pub(crate) mod known;
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Serialize};
 
 use crate::bundle::Bundle;
 use crate::digest::Digest;
 use crate::document::{
-    DocumentKind, DocumentText, SCHEMA, SignedDocument, Terms, Verified, each, write_string,
-    write_time,
+    DocumentKind, SignedDocument, Terms, Verified, line, name, number, optional_name,
 };
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::publisher::{MAX_REASON, PublisherDocument, RawRevokedKey, RevokedKey};
+use crate::publisher::{MAX_REASON, PublisherDocument, RevokedKey};
 use crate::sequence;
 use crate::timestamp::Timestamp;
 use crate::trust::{Publisher, TrustStore};
@@ -45,30 +42,38 @@ pub type SignedList = SignedDocument<RevocationList>;
 pub type VerifiedList = Verified<SignedList>;
 
 /// The keys and bundles that a publisher revokes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RevocationList {
     /// The name of their publisher.
+    #[serde(deserialize_with = "name")]
     pub publisher: String,
     /// Rises with every list, from 1. A later list has all entries of the earlier.
+    #[serde(deserialize_with = "number::<1, _>")]
     pub version: u64,
     /// When the list was made.
     pub created: Timestamp,
     /// When there will be a newer list. Revocations outlast it.
     pub expires: Option<Timestamp>,
     /// Keys whose signatures no longer count; `since` is for people.
+    #[serde(default)]
     pub keys: Vec<RevokedKey>,
     /// Bundles that must not run any more.
+    #[serde(default)]
     pub bundles: Vec<RevokedBundle>,
 }
 
 /// A bundle that must not run any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RevokedBundle {
     /// The manifest's digest.
     pub digest: Digest,
     /// The bundle's id, for people.
+    #[serde(default, deserialize_with = "optional_name")]
     pub id: Option<String>,
     /// Why, in the publisher's words.
+    #[serde(deserialize_with = "line::<MAX_REASON, _>")]
     pub reason: String,
 }
 
@@ -90,18 +95,20 @@ impl RevocationList {
 impl Revocations {
     /// Adds what a publisher's list revokes, for that publisher.
     pub fn add_list(&mut self, list: &RevocationList) {
+        let by = || Revoker::Publisher(list.publisher.clone());
         for key in &list.keys {
-            self.add_key(&list.publisher, key.key_id, &key.reason);
+            self.add_key(by(), key.key_id, &key.reason);
         }
         for bundle in &list.bundles {
-            self.add_bundle(&list.publisher, bundle.digest, &bundle.reason);
+            self.add_bundle(by(), bundle.digest, &bundle.reason);
         }
     }
 
     /// Adds the keys that a publisher's document revokes, for that publisher.
     pub fn add_document(&mut self, document: &PublisherDocument) {
         for key in &document.revoked_keys {
-            self.add_key(&document.name, key.key_id, &key.reason);
+            let by = Revoker::Publisher(document.name.clone());
+            self.add_key(by, key.key_id, &key.reason);
         }
     }
 
@@ -111,23 +118,11 @@ impl Revocations {
     /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer of its signers than the threshold are
     /// left.
     pub fn check(&self, bundle: &Bundle) -> Result<(), Refusal> {
-        self.check_release(&bundle.publisher, &bundle.signers, &bundle.manifest_digest)
-    }
-
-    /// [`Revocations::check`] of the stored facts of a bundle.
-    ///
-    /// # Errors
-    /// Those of [`Revocations::check`].
-    pub fn check_release(
-        &self,
-        publisher: &Publisher,
-        signers: &[KeyId],
-        digest: &Digest,
-    ) -> Result<(), Refusal> {
-        self.refuse_bundle(publisher.name(), digest)?;
+        let publisher = &bundle.publisher;
+        self.refuse_bundle(publisher.name(), &bundle.manifest_digest)?;
         publisher
             .quorum()
-            .count(signers.iter().copied(), &|key| {
+            .count(bundle.signers.iter().copied(), &|key| {
                 self.key(publisher.name(), key).is_some()
             })
             .map(drop)
@@ -191,7 +186,7 @@ pub fn accept(
         let unrevoked = previous.signers.iter().filter(|key| !is_revoked(key));
         previous.publisher == list.publisher
             && (!previous.signers.iter().any(is_revoked)
-                || unrevoked.count() >= publisher.threshold())
+                || unrevoked.count() >= publisher.threshold)
     });
     if let Some(previous) = previous {
         sequence::check(
@@ -228,59 +223,20 @@ pub fn stored(bytes: &[u8], signers: Vec<KeyId>) -> Result<SignedList, Refusal> 
     ))
 }
 
-/// The list as TOML has it, with the place of each value.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    schema: Spanned<u64>,
-    publisher: Spanned<String>,
-    version: Spanned<u64>,
-    created: Spanned<String>,
-    expires: Option<Spanned<String>>,
-    #[serde(default)]
-    keys: Vec<RawRevokedKey>,
-    #[serde(default)]
-    bundles: Vec<RawBundle>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawBundle {
-    digest: Spanned<String>,
-    id: Option<Spanned<String>>,
-    reason: Spanned<String>,
-}
-
 impl RevocationList {
     /// Reads a list. Signatures are not checked.
     ///
     /// # Errors
     /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        let (source, raw) = DocumentText::read::<Raw>(KIND.format(), bytes)?;
-        source.schema(&raw.schema)?;
-        for length in [raw.keys.len(), raw.bundles.len()] {
-            source.at_most(length, MAX_ENTRIES, "entries of a kind")?;
-        }
-        let list = Self {
-            publisher: source.name(&raw.publisher)?,
-            version: source.number(&raw.version, 1)?,
-            created: source.parsed(&raw.created)?,
-            expires: source.optional(raw.expires.as_ref(), |text| text.parse())?,
-            keys: each(&raw.keys, |key| key.read(&source))?,
-            bundles: each(&raw.bundles, |bundle| {
-                Ok(RevokedBundle {
-                    digest: source.parsed(&bundle.digest)?,
-                    id: bundle.id.as_ref().map(|id| source.name(id)).transpose()?,
-                    reason: source.free_text(&bundle.reason, MAX_REASON)?,
-                })
-            })?,
-        };
-        source.check_times(list.created, list.expires)?;
+        let format = KIND.format();
+        let limits = ["keys", "bundles"].map(|key| (key, MAX_ENTRIES, "entries of a kind"));
+        let list: Self = format.read(bytes, &limits)?;
+        format.check_times(list.created, list.expires)?;
         let keys: HashSet<_> = list.keys.iter().map(|key| key.key_id).collect();
         let bundles: HashSet<_> = list.bundles.iter().map(|bundle| bundle.digest).collect();
         if keys.len() != list.keys.len() || bundles.len() != list.bundles.len() {
-            return Err(source
+            return Err(format
                 .invalid()
                 .expected("each key and each bundle once")
                 .found("one of them twice"));
@@ -293,8 +249,7 @@ impl RevocationList {
     /// # Errors
     /// Those of [`RevocationList::parse`], for a list that breaks a rule.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        let write = |text: &mut String| self.write(text);
-        KIND.format().write(self, write, Self::parse)
+        KIND.format().write(self, Self::parse)
     }
 
     /// The list in an envelope without signatures, see [`Envelope::sign`].
@@ -303,23 +258,5 @@ impl RevocationList {
     /// Those of [`RevocationList::to_bytes`].
     pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
         Ok(Envelope::new(KIND.payload_type, self.to_bytes()?))
-    }
-
-    fn write(&self, text: &mut String) -> std::fmt::Result {
-        writeln!(text, "schema = {SCHEMA}")?;
-        write_string(text, "publisher", &*self.publisher)?;
-        writeln!(text, "version = {}", self.version)?;
-        writeln!(text, "created = \"{}\"", self.created)?;
-        write_time(text, "expires", self.expires)?;
-        for key in &self.keys {
-            key.write(text, "keys")?;
-        }
-        for bundle in &self.bundles {
-            writeln!(text, "\n[[bundles]]")?;
-            writeln!(text, "digest = \"{}\"", bundle.digest)?;
-            write_string(text, "id", bundle.id.as_deref())?;
-            write_string(text, "reason", &*bundle.reason)?;
-        }
-        Ok(())
     }
 }

@@ -1,16 +1,22 @@
 //! Numbers that only rise: the sequence of a bundle, the version of a document. Pure functions; the caller stores the
 //! last number for each publisher and id.
 
+use serde::{Deserialize, Serialize};
+
 use crate::digest::Digest;
+use crate::document::{name, number};
 use crate::error::{ErrorKind, Refusal};
 
 /// The last genuine release of an id. If a thief released higher sequences, hosts that saw them go back to this one,
 /// once, when they accept the document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reset {
     /// The bundle's id.
+    #[serde(deserialize_with = "name")]
     pub id: String,
     /// The highest sequence that the publisher released itself.
+    #[serde(deserialize_with = "number::<0, _>")]
     pub sequence: u64,
     /// The manifest's digest of that release.
     pub digest: Digest,

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
-use crate::digest::{Digest, Hasher};
+use crate::digest::Digest;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
@@ -63,15 +61,13 @@ pub(crate) fn verified<'a>(
     Ok(verified)
 }
 
-/// Who must have signed: a threshold of these keys.
+/// Who must have signed: whose keys, for messages; the keys; how many distinct ones.
 #[derive(Clone, Copy)]
-pub(crate) struct Quorum<'a> {
-    /// Whose keys they are, for messages.
-    pub(crate) whose: &'a str,
-    pub(crate) keys: &'a [PublicKey],
-    /// How many distinct keys.
-    pub(crate) threshold: usize,
-}
+pub(crate) struct Quorum<'a>(
+    pub(crate) &'a str,
+    pub(crate) &'a [PublicKey],
+    pub(crate) usize,
+);
 
 impl Quorum<'_> {
     /// The keys that signed and count, at least the threshold. Keys that `is_revoked` do not count.
@@ -80,7 +76,7 @@ impl Quorum<'_> {
         envelope: &Envelope,
         is_revoked: &dyn Fn(&KeyId) -> bool,
     ) -> Result<Vec<KeyId>, Refusal> {
-        let signers = verified(envelope, self.keys.iter())?;
+        let signers = verified(envelope, self.1.iter())?;
         self.count(signers, is_revoked)
     }
 
@@ -90,13 +86,14 @@ impl Quorum<'_> {
         signers: impl IntoIterator<Item = KeyId>,
         is_revoked: &dyn Fn(&KeyId) -> bool,
     ) -> Result<Vec<KeyId>, Refusal> {
+        let Self(whose, _, threshold) = *self;
         let (revoked, counting): (Vec<_>, Vec<_>) = signers.into_iter().partition(is_revoked);
-        if counting.len() >= self.threshold {
+        if counting.len() >= threshold {
             return Ok(counting);
         }
-        let expected = format!("{} distinct keys of {}", self.threshold, self.whose);
+        let expected = format!("{threshold} distinct keys of {whose}");
         // Revocation is the reason only if the signatures would have sufficed without it.
-        Err(if revoked.len() + counting.len() >= self.threshold {
+        Err(if revoked.len() + counting.len() >= threshold {
             let revoked: Vec<_> = revoked.iter().map(KeyId::to_string).collect();
             Refusal::new(ErrorKind::KeyRevoked)
                 .expected(format!("{expected} that are not revoked"))
@@ -134,7 +131,7 @@ impl Fingerprint {
         let mut ids: Vec<_> = keys.iter().map(|key| key.key_id().to_string()).collect();
         ids.sort();
         ids.dedup();
-        let mut hasher = Hasher::new();
+        let mut hasher = blake3::Hasher::new();
         let threshold = threshold.to_string();
         for line in [DOMAIN, name, &threshold]
             .into_iter()
@@ -143,7 +140,7 @@ impl Fingerprint {
             hasher.update(line.as_bytes());
             hasher.update(b"\n");
         }
-        Self(hasher.finish())
+        Self(Digest::finish(&hasher))
     }
 
     /// The fingerprint without the spaces, as a name for state.
@@ -188,11 +185,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-impl Serialize for Fingerprint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+crate::error::impl_serde_text!(Fingerprint);
 
 #[cfg(test)]
 mod tests {

@@ -101,17 +101,10 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
-/// Syntax that TOML 1.0 lacks, and its offset in bytes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Newer {
-    pub(crate) offset: usize,
-    pub(crate) what: &'static str,
-}
-
-/// The first syntax in `text` that TOML 1.0 lacks, before the `toml` crate parses it, which reads 1.1 with the same
+/// The first syntax in `text` that TOML 1.0 lacks, after its offset in bytes, before the `toml` crate parses it, which reads 1.1 with the same
 /// lexer: a `\e` or `\x` escape, a line feed, comment or
 /// trailing comma in an inline table, a time without seconds.
-pub(crate) fn first_newer(text: &str) -> Option<Newer> {
+pub(crate) fn first_newer(text: &str) -> Option<(usize, &'static str)> {
     let mut open = Vec::new();
     // Whether only white space followed the last comma.
     let mut after_comma = false;
@@ -133,8 +126,7 @@ pub(crate) fn first_newer(text: &str) -> Option<Newer> {
             _ => (None, ""),
         };
         if let Some(within) = within {
-            let offset = start + within;
-            return Some(Newer { offset, what });
+            return Some((start + within, what));
         }
         match kind {
             TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => open.push(kind),
@@ -204,7 +196,7 @@ mod tests {
             ("a = 1979-05-27T07:32+01:00", 17),
             ("a = [07:32, 1]", 7),
         ] {
-            let found = first_newer(text).map(|newer| newer.offset);
+            let found = first_newer(text).map(|(offset, _)| offset);
             assert_eq!(found, Some(offset), "{text:?}");
         }
     }

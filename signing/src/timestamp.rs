@@ -9,7 +9,7 @@ use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, impl_serde_text};
 use crate::text::quoted;
 
 /// A time such as `2026-11-21T09:30:00Z`: RFC 3339, whole seconds, `T` and `Z` in upper case.
@@ -96,6 +96,8 @@ impl fmt::Display for Timestamp {
         )
     }
 }
+
+impl_serde_text!(Timestamp);
 
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ use crate::key::{KeyId, PublicKey};
 use crate::publisher::PublisherDocument;
 use crate::text::quoted;
 
-use publisher::{DocumentFacts, insert};
+use publisher::insert;
 
 pub use crate::key::EXAMPLE_KEY_IDS;
 pub use config::{TABLES, TrustSettings, max_age};
@@ -92,11 +92,9 @@ impl TrustStore {
             document.threshold,
             prefixes,
         )?;
+        publisher.expires = document.expires;
         let revoked_keys = document.revoked_keys.iter();
-        publisher.document = Some(DocumentFacts {
-            expires: document.expires,
-            revoked: revoked_keys.map(|revoked| revoked.key_id).collect(),
-        });
+        publisher.revoked = revoked_keys.map(|revoked| revoked.key_id).collect();
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
@@ -122,7 +120,7 @@ impl TrustStore {
                 .hinted("name the beginning of its ids, such as `acme`"));
         }
         let mut publisher = Publisher::checked(name.to_owned(), vec![key], 1, prefixes)?;
-        publisher.bare = true;
+        publisher.is_bare = true;
         publisher.max_age = Some(max_age);
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
@@ -173,7 +171,7 @@ impl TrustStore {
         if !ad_hoc.any(|publisher| publisher.keys.contains(&key)) {
             let name = format!("key:{}", key.key_id());
             let mut publisher = Publisher::new(name, vec![key], 1, vec![Prefix::all()]);
-            publisher.ad_hoc = true;
+            publisher.is_ad_hoc = true;
             self.ad_hoc.push(Arc::new(publisher));
         }
     }
@@ -228,7 +226,7 @@ impl TrustStore {
     /// Whether a publisher may publish an action of this id: prefixes of all ids and prefixes of actions count
     /// alike.
     pub(crate) fn covers_action(&self, publisher: &Publisher, id: &str) -> bool {
-        self.decides(publisher, id, Publisher::actions)
+        self.decides(publisher, id, |publisher| &publisher.actions)
     }
 
     /// Whether of all prefixes that cover `id` one of this publisher's is the longest. `further` prefixes count besides
@@ -239,7 +237,7 @@ impl TrustStore {
         id: &str,
         further: fn(&Publisher) -> &[Prefix],
     ) -> bool {
-        if publisher.ad_hoc {
+        if publisher.is_ad_hoc {
             return true;
         }
         let closest = |publisher: &Publisher| {
@@ -263,7 +261,7 @@ impl TrustStore {
             || "which no publisher holds".to_owned(),
             |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
         );
-        let change = match publisher.is_bare() {
+        let change = match publisher.is_bare {
             true => "`toolward trust add KEY.pub.pem --prefix PREFIX`".to_owned(),
             false => format!(
                 "`toolward trust update {} --prefix PREFIX`, or `prefixes` of its [[publisher]]",

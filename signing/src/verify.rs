@@ -141,15 +141,8 @@ pub fn open(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    match open_source(path)? {
-        BundleSource::Archive(mut file) => {
-            archive_file(&mut file, trust, options).map_err(|refusal| read_from(path, refusal))
-        }
-        BundleSource::Directory(root) => {
-            let (head, files) = directory::read(&root, verified(trust, options))?;
-            head.with_files(files)
-        }
-    }
+    let (head, files) = read(path, verified(trust, options))?;
+    head.with_files(files)
 }
 
 /// Verifies an archive in an open file, from its start, while it is read: nothing is in memory twice.
@@ -195,14 +188,6 @@ fn from_start(file: &mut File) -> Result<(BufReader<Take<&File>>, u64), Refusal>
     Ok((BufReader::with_capacity(READ_BUFFER_BYTES, file), size))
 }
 
-/// What the system refused to read, placed at the archive's path.
-fn read_from(path: &Path, refusal: Refusal) -> Refusal {
-    match refusal.kind() {
-        ErrorKind::Io => refusal.at(path.display().to_string()),
-        _ => refusal,
-    }
-}
-
 /// Verifies envelope and manifest.
 fn verified<'a>(
     trust: &'a TrustStore,
@@ -229,30 +214,32 @@ pub fn again(
     head.with_files(bundle.files.clone())
 }
 
-/// An opened bundle, not verified.
-enum BundleSource {
-    Directory(Dir),
-    Archive(File),
-}
-
-fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
+/// Reads a directory or an archive whose envelope and manifest, if they exist, `open` accepts.
+fn read<H: BundleHead>(
+    path: &Path,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Result<(H, Files), Refusal> {
     let place = || path.display().to_string();
     let io = |error: std::io::Error| io_failed(place(), error);
     let metadata = std::fs::metadata(path).map_err(io)?;
     if metadata.is_dir() {
-        let directory = Dir::open_ambient_dir(path, ambient_authority());
-        return directory.map(BundleSource::Directory).map_err(io);
+        let root = Dir::open_ambient_dir(path, ambient_authority()).map_err(io)?;
+        return directory::read(&root, open);
     }
     // Before opening: a pipe would block.
     if !metadata.is_file() {
         return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
     }
-    let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
+    let mut file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     if length > MAX_BYTES {
         return Err(too_large(MAX_BYTES).at(place()).found(text::bytes(length)));
     }
-    Ok(BundleSource::Archive(file.into_std()))
+    let read = from_start(&mut file).and_then(|(archive, size)| archive::read(archive, size, open));
+    read.map_err(|refusal| match refusal.kind() {
+        ErrorKind::Io => refusal.at(place()),
+        _ => refusal,
+    })
 }
 
 /// A bundle that matches its manifest. Anyone can make one: no signature was verified.
@@ -288,37 +275,17 @@ impl fmt::Debug for UnsignedBundle {
 /// # Errors
 /// Those of [`open`], except errors about keys, publishers and age.
 pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
-    let (head, files) = match open_source(path)? {
-        BundleSource::Directory(root) => directory::read(&root, UnsignedHead::new)?,
-        BundleSource::Archive(mut file) => {
-            let read = from_start(&mut file)
-                .and_then(|(archive, size)| archive::read(archive, size, UnsignedHead::new));
-            read.map_err(|refusal| read_from(path, refusal))?
-        }
-    };
-    if head.manifest.provenance && head.provenance.is_none() {
+    let (mut bundle, files) = read(path, UnsignedBundle::head)?;
+    if bundle.manifest.provenance && bundle.provenance_bytes.is_none() {
         return Err(provenance_missing());
     }
-    Ok(UnsignedBundle {
-        manifest_digest: Digest::of(&head.manifest_bytes),
-        manifest: head.manifest,
-        manifest_bytes: head.manifest_bytes,
-        envelope: head.envelope,
-        provenance_bytes: head.provenance,
-        files,
-    })
+    bundle.files = files;
+    Ok(bundle)
 }
 
-/// A manifest, signed or not.
-struct UnsignedHead {
-    manifest: Manifest,
-    manifest_bytes: Arc<[u8]>,
-    envelope: Option<Envelope>,
-    provenance: Option<Arc<[u8]>>,
-}
-
-impl UnsignedHead {
-    fn new(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
+impl UnsignedBundle {
+    /// A manifest, signed or not, without the files.
+    fn head(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
         let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
         let envelope = envelope.map(parse_envelope).transpose()?;
         if let Some(envelope) = &envelope {
@@ -326,20 +293,22 @@ impl UnsignedHead {
         }
         Ok(Self {
             manifest: parse_manifest(manifest_bytes)?,
+            manifest_digest: Digest::of(manifest_bytes),
             manifest_bytes: manifest_bytes.into(),
             envelope,
-            provenance: None,
+            provenance_bytes: None,
+            files: Files::new(),
         })
     }
 }
 
-impl BundleHead for UnsignedHead {
+impl BundleHead for UnsignedBundle {
     fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
     fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        self.provenance = Some(bytes.into());
+        self.provenance_bytes = Some(bytes.into());
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl Scene {
         });
         let mut draft = Draft::of("text-stats");
         draft.files.clear();
-        draft.manifest.tools.version = 1;
+        draft.manifest.artifacts.tools.version = 1;
         let document = json!({ "version": 1, "tools": [entry] });
         let key = SigningKey::generate().unwrap();
         let signed = draft.put("tools.json", document.to_string()).sign(&key);

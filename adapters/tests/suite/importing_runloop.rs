@@ -63,7 +63,7 @@ fn a_version_1_document_becomes_a_bundle_that_is_packed_as_it_is() {
 
     let packed = pack(&place, &PackOptions::default()).unwrap();
     assert_eq!(*packed.files["tools.json"], *given.tools_json);
-    assert_eq!(packed.manifest.tools.version, 1);
+    assert_eq!(packed.manifest.artifacts.tools.version, 1);
     let content = Content::from_dev(&place).unwrap();
     let tool = &content.tool("mail.smtp_send").unwrap().tool;
     assert_eq!(tool.approval.to_string(), "always");

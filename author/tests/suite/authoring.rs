@@ -81,6 +81,7 @@ fn the_manifest_lists_every_file_with_its_role() {
     let packed = demo.pack();
     let roles: Vec<(&str, FileRole)> = packed
         .manifest
+        .artifacts
         .files
         .iter()
         .map(|file| (file.path.as_str(), file.role))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use toolward_contract::driver::WitCall;
+use toolward_contract::driver::{ResultForm, WitCall};
 use toolward_support::report::codes;
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
@@ -39,7 +39,6 @@ pub const MAX_KEBAB: usize = 200;
 
 /// A function that a component exports.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Function {
     /// The parameters, in order.
     pub parameters: Vec<(String, Arc<Type>)>,
@@ -47,9 +46,18 @@ pub struct Function {
     pub result: Option<Arc<Type>>,
 }
 
+impl Function {
+    /// The type of the output of a call.
+    fn returned(&self, call: &WitCall) -> Option<&Arc<Type>> {
+        match (call.result, self.result.as_deref()) {
+            (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),
+            _ => self.result.as_ref(),
+        }
+    }
+}
+
 /// The type of a value. Types that are used twice are shared.
 #[derive(Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Type {
     /// `bool`
     Bool,
@@ -123,7 +131,6 @@ codes! {
 
 /// The functions that a component exports, by name: `func`, or `ns:pkg/iface@1.0.0#func`.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Functions {
     /// The functions that can be called.
     pub offered: BTreeMap<String, Function>,

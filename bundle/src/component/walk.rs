@@ -88,10 +88,9 @@ impl Surface {
                     }
                 }
                 Payload::ComponentAliasSection(section) => aliases(section, &mut made)?,
-                Payload::ComponentImportSection(section) if !top => {
-                    inner_imports(section, &mut made)?;
+                Payload::ComponentImportSection(section) => {
+                    self.imports(section, top, &mut made)?;
                 }
-                Payload::ComponentImportSection(section) => self.imports(section, &mut made)?,
                 Payload::ComponentExportSection(section) if top => self.exports(section)?,
                 Payload::End(_) => match enclosing.pop() {
                     Some(outer) => {
@@ -99,9 +98,9 @@ impl Surface {
                         parser = outer;
                     }
                     None if rest.is_empty() => {
-                        self.core_instances = made.made().core;
-                        self.instance_bytes = total_bytes(made.made());
-                        return bounded_instances(made.made());
+                        self.core_instances = made.here.made.core;
+                        self.instance_bytes = total_bytes(made.here.made);
+                        return bounded_instances(made.here.made);
                     }
                     None => return Err(truncated(bytes)),
                 },
@@ -110,18 +109,24 @@ impl Surface {
         }
     }
 
-    /// The imports of the component itself.
+    /// The imports of the component itself (`top`), or of one inside it.
     fn imports(
         &mut self,
         section: ComponentImportSectionReader<'_>,
+        top: bool,
         made: &mut Instantiations,
     ) -> Result<(), SurfaceError> {
         for import in section {
             let import = import?;
             match import.ty {
-                ComponentTypeRef::Component(_) => made.import(),
-                ComponentTypeRef::Module(_) => made.foreign_module(),
+                // No host provides one.
+                ComponentTypeRef::Component(_) if top => made.here.known.push(Default::default()),
+                ComponentTypeRef::Component(_) => return Err(from_elsewhere()),
+                ComponentTypeRef::Module(_) => made.module(MAX_INSTANCE_BYTES),
                 _ => {}
+            }
+            if !top {
+                continue;
             }
             let name = checked_name(import.name.name)?;
             if self.imports.len() >= MAX_NAMES {
@@ -183,21 +188,10 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
     }
 }
 
-/// The imports of a component inside another one.
-fn inner_imports(
-    section: ComponentImportSectionReader<'_>,
-    made: &mut Instantiations,
-) -> Result<(), SurfaceError> {
-    for import in section {
-        match import?.ty {
-            ComponentTypeRef::Component(_) => {
-                return Err(too_complex("components taken from elsewhere", 0));
-            }
-            ComponentTypeRef::Module(_) => made.foreign_module(),
-            _ => {}
-        }
-    }
-    Ok(())
+/// A component that is defined elsewhere: such imports and aliases would defeat the limit of nesting, since siblings
+/// could instantiate each other, a hundred times each. No toolchain needs them for a driver.
+fn from_elsewhere() -> SurfaceError {
+    too_complex("components taken from elsewhere", 0)
 }
 
 fn aliases(
@@ -205,11 +199,15 @@ fn aliases(
     made: &mut Instantiations,
 ) -> Result<(), SurfaceError> {
     for alias in section {
-        let alias = alias?;
-        if brings_a_component(&alias) {
-            return Err(too_complex("components taken from elsewhere", 0));
-        }
-        match alias {
+        match alias? {
+            ComponentAlias::Outer {
+                kind: ComponentOuterAliasKind::Component,
+                ..
+            }
+            | ComponentAlias::InstanceExport {
+                kind: ComponentExternalKind::Component,
+                ..
+            } => return Err(from_elsewhere()),
             ComponentAlias::Outer {
                 kind: ComponentOuterAliasKind::CoreModule,
                 count,
@@ -218,26 +216,11 @@ fn aliases(
             ComponentAlias::InstanceExport {
                 kind: ComponentExternalKind::Module,
                 ..
-            } => made.foreign_module(),
+            } => made.module(MAX_INSTANCE_BYTES),
             _ => {}
         }
     }
     Ok(())
-}
-
-/// Whether an alias refers to a component that is defined elsewhere. Such aliases would defeat the limit of nesting:
-/// siblings could instantiate each other, a hundred times each. No toolchain needs them for a driver.
-fn brings_a_component(alias: &ComponentAlias<'_>) -> bool {
-    matches!(
-        alias,
-        ComponentAlias::Outer {
-            kind: ComponentOuterAliasKind::Component,
-            ..
-        } | ComponentAlias::InstanceExport {
-            kind: ComponentExternalKind::Component,
-            ..
-        }
-    )
 }
 
 /// The instances that instantiating one component makes.
@@ -287,14 +270,9 @@ struct Instantiations {
 }
 
 impl Instantiations {
-    /// A core module starts, whose instances take these bytes.
+    /// A core module, whose instances take these bytes; the maximum, if it comes from elsewhere.
     fn module(&mut self, bytes: u64) {
         self.here.modules.push(bytes);
-    }
-
-    /// A core module comes from elsewhere: any module.
-    fn foreign_module(&mut self) {
-        self.module(MAX_INSTANCE_BYTES);
     }
 
     /// The core module with this index is aliased from an outer component, with the number of levels between.
@@ -329,11 +307,6 @@ impl Instantiations {
             .saturating_add(1);
     }
 
-    /// A component is imported. No host provides one.
-    fn import(&mut self) {
-        self.here.known.push(InstanceCounts::default());
-    }
-
     /// A nested component starts.
     fn enter(&mut self) {
         self.outer.push(std::mem::take(&mut self.here));
@@ -344,11 +317,6 @@ impl Instantiations {
         let outer = self.outer.pop().unwrap_or_default();
         let inner = std::mem::replace(&mut self.here, outer);
         self.here.known.push(inner.made);
-    }
-
-    /// The instances that the component makes.
-    fn made(&self) -> InstanceCounts {
-        self.here.made
     }
 }
 

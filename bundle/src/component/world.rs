@@ -7,7 +7,6 @@ use crate::text::list;
 
 /// The host that a component was made for, by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum MadeFor {
     /// A driver of this host.
     Toolward,
@@ -36,7 +35,6 @@ const EXPORTS: &[(&str, MadeFor)] = &[
 
 impl MadeFor {
     /// The host for these exports.
-    #[must_use]
     pub fn of(surface: &Surface) -> Self {
         if surface.exports_handler() {
             return Self::Toolward;
@@ -94,7 +92,6 @@ impl MadeFor {
 
 /// How a host can use a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Usability {
     /// As a driver, unchanged.
     Driver,
@@ -106,7 +103,6 @@ pub enum Usability {
 
 impl Usability {
     /// The usability of a component with this surface.
-    #[must_use]
     pub fn of(wasm: &[u8], surface: &Surface) -> Self {
         let usable = match MadeFor::of(surface) {
             MadeFor::Toolward => Self::Driver,

@@ -7,13 +7,14 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::tool::{Tool, mapped};
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
+use toolward_signing::verify::Bundle;
 
 use super::{Content, ContentError, ContentOrigin, DriverEntry, ToolEntry, takes_action};
 use crate::documents::{Documents, ids, role_of};
 use crate::index::{self, TOOLS_JSON};
 use crate::libraries::{Libraries, Library, Surroundings};
 use crate::rules;
-use crate::shown::{self, PromptEntry};
+use crate::shown;
 
 impl Content {
     pub(super) fn assemble(
@@ -22,7 +23,7 @@ impl Content {
         manifest: Arc<Manifest>,
         files: BTreeMap<String, Arc<[u8]>>,
         publisher: &str,
-        granted: Prefixes<'_>,
+        signed: Option<&Bundle>,
         libraries: &dyn Libraries,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
@@ -37,7 +38,7 @@ impl Content {
         };
         let surroundings = Surroundings {
             own: Some(own),
-            others: libraries,
+            others: Some(libraries),
         };
         let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
         // The signed tools.json was written without libraries.
@@ -46,8 +47,8 @@ impl Content {
             let surroundings = Surroundings::of_author(owner, &manifest.id);
             Documents::read_in(&files, surroundings)
         });
-        let signed = written.as_ref().unwrap_or(&documents);
-        let indexed = index::read(&files, signed, &mut diagnostics);
+        let as_signed = written.as_ref().unwrap_or(&documents);
+        let indexed = index::read(&files, as_signed, &mut diagnostics);
         if let Some(index) = &indexed.index {
             diagnostics.extend(index::check_version(&manifest, index));
         }
@@ -58,7 +59,7 @@ impl Content {
             names_itself: tool
                 .mcp_name
                 .as_deref()
-                .is_some_and(|name| (granted.of_all)(&id_of(name))),
+                .is_some_and(|name| may_publish(signed, &id_of(name))),
             tool,
             path,
             arrival: None,
@@ -86,14 +87,10 @@ impl Content {
         let Some(index) = indexed.index.filter(|_| errors.is_empty()) else {
             return Err(ContentError::Invalid(errors));
         };
-        check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
+        check_prefixes(&manifest, &documents, &tools, publisher, signed)?;
 
-        let prompts = documents.prompts.iter().map(|prompt| PromptEntry {
-            prompt: Arc::clone(&prompt.value),
-            path: prompt.path.clone(),
-        });
-        let mut prompts: Vec<PromptEntry> = prompts.collect();
-        prompts.sort_by(|a, b| a.prompt.id.cmp(&b.prompt.id));
+        let mut prompts = documents.prompts.clone();
+        prompts.sort_by(|a, b| a.value.id.cmp(&b.value.id));
         let resources = shown::resources(&documents, &files);
         let mut content = Self {
             origin,
@@ -114,20 +111,16 @@ impl Content {
             provenance: None,
             warnings,
         };
-        content.tools.sort_by(|a, b| {
-            let versions = a.tool.version.cmp(&b.tool.version);
-            a.tool.id.cmp(&b.tool.id).then(versions)
-        });
-        content.drivers.sort_by(|a, b| {
-            let versions = a.driver.version.cmp(&b.driver.version);
-            a.driver.id.cmp(&b.driver.id).then(versions)
-        });
+        let tools = &mut content.tools;
+        tools.sort_by_cached_key(|entry| (entry.tool.id.clone(), entry.tool.version.clone()));
+        let drivers = &mut content.drivers;
+        drivers.sort_by_cached_key(|one| (one.driver.id.clone(), one.driver.version.clone()));
         Ok(content)
     }
 }
 
 fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
-    for entry in &manifest.files {
+    for entry in &manifest.artifacts.files {
         let expected = role_of(entry.path.as_str());
         if entry.role != expected {
             return Err(ContentError::RoleMismatch {
@@ -146,11 +139,9 @@ fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }
 
-/// The ids that a publisher may publish.
-#[derive(Clone, Copy)]
-pub(super) struct Prefixes<'a> {
-    pub(super) of_all: &'a dyn Fn(&str) -> bool,
-    pub(super) of_actions: &'a dyn Fn(&str) -> bool,
+/// Whether the publisher of a bundle may publish an id. In a directory under work, all ids count as granted.
+fn may_publish(signed: Option<&Bundle>, id: &str) -> bool {
+    signed.is_none_or(|bundle| bundle.may_publish(id))
 }
 
 /// Refuses a bundle with an id that its publisher may not publish.
@@ -159,7 +150,7 @@ fn check_prefixes(
     documents: &Documents,
     tools: &[ToolEntry],
     publisher: &str,
-    granted: Prefixes<'_>,
+    signed: Option<&Bundle>,
 ) -> Result<(), ContentError> {
     let mut all = vec![("bundle", manifest.id.as_str(), "manifest.toml")];
     let mut add = |kind, (id, path)| all.push((kind, id, path));
@@ -178,11 +169,11 @@ fn check_prefixes(
         }
     }
     for (kind, id, path) in all {
-        let granted = match kind {
-            "action" => granted.of_actions,
-            _ => granted.of_all,
+        let is_granted = match kind {
+            "action" => signed.is_none_or(|bundle| bundle.may_publish_action(id)),
+            _ => may_publish(signed, id),
         };
-        if !granted(id) {
+        if !is_granted {
             return Err(ContentError::PrefixNotGranted {
                 path: path.to_owned(),
                 kind,

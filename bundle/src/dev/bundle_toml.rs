@@ -24,7 +24,6 @@ pub const MAX_SIZE: usize = MAX_BUNDLE_TOML;
 
 /// A valid `bundle.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BundleToml {
     /// The bundle's id: lower-case ASCII, within the publisher's prefixes.
     pub id: String,
@@ -61,7 +60,6 @@ struct Raw {
 
 impl BundleToml {
     /// Reads `source`; `file` is the name that diagnostics give.
-    #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Self> {
         let mut reader = Reader {
             file,
@@ -173,32 +171,17 @@ impl Reader<'_> {
     }
 
     fn id(&mut self, key: &str, id: &Spanned<String>) -> String {
-        if let Err(refusal) = Id::parse(id.get_ref()) {
-            let message = format!("`{key}`: {refusal}");
-            self.error(
-                id.span().start,
-                &codes::BUNDLE_TOML_VALUE,
-                message,
-                Some("write 2 to 80 lower-case ASCII letters, digits, dashes and dots"),
-            );
-        }
+        let read = Id::parse(id.get_ref()).map_err(|refusal| format!("`{key}`: {refusal}"));
+        let hint = "write 2 to 80 lower-case ASCII letters, digits, dashes and dots";
+        self.checked(id, read, hint);
         id.get_ref().clone()
     }
 
     fn version(&mut self, key: &str, value: &Spanned<String>) -> Option<semver::Version> {
-        match semver::Version::parse(value.get_ref()) {
-            Ok(version) => Some(version),
-            Err(error) => {
-                let message = format!("`{key}` is not a version: {error}");
-                self.error(
-                    value.span().start,
-                    &codes::BUNDLE_TOML_VALUE,
-                    message,
-                    Some("versions have three numbers, as in \"1.2.3\""),
-                );
-                None
-            }
-        }
+        let read = semver::Version::parse(value.get_ref());
+        let read = read.map_err(|error| format!("`{key}` is not a version: {error}"));
+        let hint = "versions have three numbers, as in \"1.2.3\"";
+        self.checked(value, read, hint)
     }
 
     /// A text, or a date of TOML: a day is its start in UTC.
@@ -207,22 +190,20 @@ impl Reader<'_> {
         let text = match value.get_ref() {
             toml::Value::String(text) => text.clone(),
             toml::Value::Datetime(date) if date.time.is_none() => format!("{date}T00:00:00Z"),
-            toml::Value::Datetime(date) => date.to_string(),
             other => other.to_string(),
         };
-        match Timestamp::parse(&text) {
-            Ok(time) => Some(time),
-            Err(refusal) => {
-                let message = format!("`{key}`: {refusal}");
-                self.error(
-                    value.span().start,
-                    &codes::BUNDLE_TOML_VALUE,
-                    message,
-                    Some("write it in UTC, as in \"2026-11-21T08:00:00Z\""),
-                );
-                None
-            }
-        }
+        let read = Timestamp::parse(&text).map_err(|refusal| format!("`{key}`: {refusal}"));
+        let hint = "write it in UTC, as in \"2026-11-21T08:00:00Z\"";
+        self.checked(value, read, hint)
+    }
+
+    fn checked<T, U>(&mut self, at: &Spanned<T>, read: Result<U, String>, hint: &str) -> Option<U> {
+        read.map_err(|message| self.wrong(&codes::BUNDLE_TOML_VALUE, at, &message, hint))
+            .ok()
+    }
+
+    fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
+        self.error(at.span().start, code, message.to_owned(), Some(hint));
     }
 
     fn error(&mut self, at: usize, code: &Code, message: String, hint: Option<&str>) {

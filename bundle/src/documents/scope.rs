@@ -14,7 +14,7 @@ use toolward_signing::manifest::FileRole;
 use toolward_support::fields::without_mark_bytes;
 
 use super::{Located, Unread, file_name, folder};
-use crate::libraries::Surroundings;
+use crate::libraries::{Libraries, Surroundings};
 
 /// How many names are candidates for a hint.
 const MAX_HINTED: usize = 256;
@@ -37,29 +37,21 @@ pub(crate) struct BundleScope<'a> {
 }
 
 impl<'a> BundleScope<'a> {
-    /// Without surroundings: registry references lead nowhere.
     pub(super) fn new(
         files: &'a BTreeMap<String, Arc<[u8]>>,
         actions: &'a [Located<Action>],
         tools: &'a [Located<Tool>],
         unread: &'a [Unread],
+        surroundings: Surroundings<'a>,
     ) -> Self {
         Self {
             files,
             actions,
-            surroundings: Surroundings::NONE,
+            surroundings,
             tools,
             unread,
             unread_schemas: RefCell::default(),
             hints_left: Cell::new(MAX_HINTS),
-        }
-    }
-
-    /// The same, with what is known around the bundle.
-    pub(super) fn within(self, surroundings: Surroundings<'a>) -> Self {
-        Self {
-            surroundings,
-            ..self
         }
     }
 
@@ -85,7 +77,7 @@ impl<'a> BundleScope<'a> {
         match found {
             Some(found) => Some((&found.value, None)),
             None => {
-                let found = self.surroundings.others.action(reference)?;
+                let found = self.surroundings.others?.action(reference)?;
                 Some((found.action, Some(found.publisher)))
             }
         }
@@ -138,7 +130,7 @@ impl Scope for BundleScope<'_> {
             Reference::Id(_) => false,
             Reference::Registry(registry) => self.is_own(registry),
         };
-        !of_this_bundle && !self.surroundings.others.are_at_hand()
+        !of_this_bundle && self.surroundings.others.is_none()
     }
 
     fn is_action_unread(&self, reference: &Reference) -> bool {
@@ -166,7 +158,8 @@ impl Scope for BundleScope<'_> {
         }
         let own = self.actions.iter();
         let own = own.flat_map(|action| [action.value.id.clone(), format!("./{}", action.path)]);
-        let others = self.surroundings.others.names();
+        let others = self.surroundings.others.map(Libraries::names);
+        let others = others.into_iter().flatten();
         own.chain(others).take(offered).collect()
     }
 

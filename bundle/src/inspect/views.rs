@@ -16,7 +16,6 @@ use crate::declared::DeclarationDifference;
 
 /// A contract in short.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ToolView {
     /// Its id.
     pub id: String,
@@ -50,7 +49,6 @@ pub struct ToolView {
 
 /// A property of a contract's input or output in short.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct InputView {
     /// Its name.
     pub name: String,
@@ -63,7 +61,6 @@ pub struct InputView {
 
 impl ToolView {
     /// The view of a contract.
-    #[must_use]
     pub fn of(tool: &Tool) -> Self {
         Self {
             id: tool.id.to_string(),
@@ -105,7 +102,6 @@ fn properties(schema: &Schema) -> Vec<InputView> {
 
 /// An action in short: the minimum for contracts that implement it.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ActionView {
     /// Its id.
     pub id: String,
@@ -130,7 +126,6 @@ pub struct ActionView {
 
 impl ActionView {
     /// The view of an action.
-    #[must_use]
     pub fn of(action: &Action) -> Self {
         let hints = action.implementations.iter();
         Self {
@@ -150,7 +145,6 @@ impl ActionView {
 
 /// A driver in short.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct DriverView {
     /// Its id.
     pub id: String,
@@ -193,7 +187,6 @@ pub struct DriverView {
 
 /// A driver's cost for the calls of a contract.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct CostView {
     /// The contract, as the driver names it.
     pub tool: String,
@@ -226,7 +219,6 @@ impl fmt::Display for CostView {
 
 /// A component in short.
 #[derive(Debug, Clone, Serialize)]
-#[non_exhaustive]
 pub struct ComponentView {
     /// Its file.
     pub path: String,

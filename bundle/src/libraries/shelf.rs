@@ -81,7 +81,6 @@ impl Shelf {
     }
 
     /// The library actions of these bundles.
-    #[must_use]
     pub fn of<'b>(bundles: impl IntoIterator<Item = &'b Bundle>, trust: &TrustStore) -> Self {
         Self::new(bundles.into_iter().map(actions), trust)
     }
@@ -150,7 +149,6 @@ pub struct Reading {
 
 impl Reading {
     /// Reads a bundle without libraries.
-    #[must_use]
     pub fn new(bundle: Verified<Bundle>) -> Self {
         let volume = actions(&bundle);
         let content = Content::from_verified(bundle.clone());

@@ -55,7 +55,7 @@ pub(crate) fn readable(
             "component",
             &codes::COMPONENT_MISSING,
             format!("the component {path} is not in the bundle"),
-            Some("build it: `toolward build`".to_owned()),
+            Some("build it: `toolward build`"),
         ));
     };
     let surface = Surface::read(bytes).map_err(|error| {
@@ -63,7 +63,7 @@ pub(crate) fn readable(
             "component",
             &codes::COMPONENT_INVALID,
             format!("{path}: {error}"),
-            error.hint().map(Into::into),
+            error.hint().as_deref(),
         )
     })?;
     let listed = manifest.and_then(|manifest| manifest.entry(&path));
@@ -97,13 +97,12 @@ pub(crate) fn usable(
             &codes::COMPONENT_IMPORT,
             format!("{path} imports {}, which no host provides", list(&unknown)),
             Some(
-                "a driver may import toolward:driver@0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue"
-                    .to_owned(),
+                "a driver may import toolward:driver@0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue",
             ),
         ));
     }
     report.declared(path, surface, documents)?;
-    called_functions(component, driver, documents)
+    called_functions(component, &report, documents)
 }
 
 struct DriverReport<'a> {
@@ -117,10 +116,11 @@ impl DriverReport<'_> {
         key: &str,
         code: &Code,
         message: String,
-        hint: Option<String>,
+        hint: Option<&str>,
     ) -> Box<Diagnostic> {
         let at = key_position(source(self.files, &self.driver.path), key);
         let found = Diagnostic::new(code, &self.driver.path, at, message);
+        let hint = hint.map(str::to_owned);
         Box::new(Diagnostic { hint, ..found })
     }
 
@@ -154,7 +154,7 @@ impl DriverReport<'_> {
             "component",
             &codes::COMPONENT_WORLD,
             format!("{path} exports {found}; expected {HANDLER}"),
-            Some(hint.to_owned()),
+            Some(hint),
         )
     }
 
@@ -169,12 +169,7 @@ impl DriverReport<'_> {
         let declared = DeclaredCapabilities::of(&self.driver.value, tools);
         let egress = &self.driver.value.egress;
         let refused = |key: &str, message: String, hint: &str| {
-            Err(self.error(
-                key,
-                &codes::COMPONENT_UNDECLARED,
-                message,
-                Some(hint.to_owned()),
-            ))
+            Err(self.error(key, &codes::COMPONENT_UNDECLARED, message, Some(hint)))
         };
         // An empty list grants nothing: toolchains import HTTP even if it is unused.
         let without_host = self.driver.value.declares_network && egress.is_empty();
@@ -222,33 +217,31 @@ impl DriverReport<'_> {
 /// The functions that a driver calls in the world `wit`, by name.
 fn called_functions(
     component: &Component,
-    driver: &Located<Driver>,
+    report: &DriverReport<'_>,
     documents: &Documents,
 ) -> Result<BTreeMap<String, Arc<Function>>, Box<Diagnostic>> {
     let mut called = BTreeMap::new();
-    let entries = &driver.value.implements;
+    let (path, entries) = (&component.path, &report.driver.value.implements);
     if entries.iter().all(|entry| entry.world == World::Toolward) {
         return Ok(called);
     }
-    let report = ComponentReport { driver, component };
     let functions = Functions::read(&component.bytes, &component.surface.exports)
-        .map_err(|error| report.error(0, &codes::COMPONENT_INVALID, error.to_string()))?;
+        .map_err(|error| report.entry_error(0, &codes::COMPONENT_INVALID, error.to_string()))?;
     for (index, entry) in entries.iter().enumerate() {
         match &entry.world {
             World::Wit(call) => {
-                let function = report.function(index, &call.export, &functions)?;
-                report.fits(index, function, (call, entry), documents)?;
+                let function = report.function(path, index, &call.export, &functions)?;
+                report.fits(path, index, function, (call, entry), documents)?;
                 called.insert(call.export.clone(), Arc::new(function.clone()));
             }
             World::Foreign(world) => {
                 let export = world.export();
-                let function = report.function(index, export, &functions)?;
+                let function = report.function(path, index, export, &functions)?;
                 if !is_execute(function) {
                     let message = format!(
-                        "{export} of {} is no func(list<u8>) -> result<list<u8>, string>",
-                        component.path
+                        "{export} of {path} is no func(list<u8>) -> result<list<u8>, string>"
                     );
-                    return Err(report.error(index, &codes::COMPONENT_SIGNATURE, message));
+                    return Err(report.entry_error(index, &codes::COMPONENT_SIGNATURE, message));
                 }
             }
             _ => {}
@@ -269,31 +262,21 @@ fn is_execute(function: &Function) -> bool {
     result && matches!(&function.parameters[..], [(_, input)] if input.is_bytes())
 }
 
-/// A component and its driver, for findings about its functions.
-struct ComponentReport<'a> {
-    driver: &'a Located<Driver>,
-    component: &'a Component,
-}
-
-impl ComponentReport<'_> {
-    fn error(&self, index: usize, code: &Code, message: String) -> Box<Diagnostic> {
-        let at = self
-            .driver
-            .value
-            .implements
-            .get(index)
-            .map(|entry| entry.at);
-        let at = at.unwrap_or(Position::START);
+impl DriverReport<'_> {
+    /// A finding about an entry of `implements`.
+    fn entry_error(&self, index: usize, code: &Code, message: String) -> Box<Diagnostic> {
+        let entry = self.driver.value.implements.get(index);
+        let at = entry.map_or(Position::START, |entry| entry.at);
         Box::new(Diagnostic::new(code, &self.driver.path, at, message))
     }
 
     fn function<'f>(
         &self,
+        path: &str,
         index: usize,
         name: &str,
         functions: &'f Functions,
     ) -> Result<&'f Function, Box<Diagnostic>> {
-        let path = &self.component.path;
         if let Some(function) = functions.offered.get(name) {
             return Ok(function);
         }
@@ -303,7 +286,7 @@ impl ComponentReport<'_> {
                 WithheldFunction::TooLarge { .. } => &codes::COMPONENT_TYPE_TOO_LARGE,
             };
             let message = format!("{path} exports {name}, which can't be called: {reason}");
-            return Err(self.error(index, code, message));
+            return Err(self.entry_error(index, code, message));
         }
         let all: Vec<&str> = functions.offered.keys().map(String::as_str).collect();
         let found = match all[..] {
@@ -311,7 +294,7 @@ impl ComponentReport<'_> {
             _ => list(&all),
         };
         let message = format!("{path} has no function {name}; it exports {found}");
-        let mut problem = self.error(index, &codes::COMPONENT_EXPORT_MISSING, message);
+        let mut problem = self.entry_error(index, &codes::COMPONENT_EXPORT_MISSING, message);
         let near = nearest(name, all);
         problem.hint = near.map(|near| format!("did you mean {near}?"));
         Err(problem)
@@ -320,6 +303,7 @@ impl ComponentReport<'_> {
     /// Checks a function against the contract that it implements, if that is known.
     fn fits(
         &self,
+        path: &str,
         index: usize,
         function: &Function,
         (call, entry): (&WitCall, &Implements),
@@ -332,9 +316,9 @@ impl ComponentReport<'_> {
                 continue;
             }
             function.fits(call, entry, tool).map_err(|reason| {
-                let (path, export) = (&self.component.path, &call.export);
+                let export = &call.export;
                 let message = format!("{export} of {path} does not fit {}: {reason}", tool.id);
-                self.error(index, &codes::COMPONENT_SIGNATURE, message)
+                self.entry_error(index, &codes::COMPONENT_SIGNATURE, message)
             })?;
         }
         Ok(())

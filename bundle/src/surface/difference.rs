@@ -26,7 +26,6 @@ pub struct SurfaceDifference {
 
 /// One change. All values are untrusted text; [`Display`](fmt::Display) makes them safe to show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct SurfaceChange {
     /// `bundle`, `tool`, `driver`, `action`, `prompt` or `resource`.
     pub kind: &'static str,

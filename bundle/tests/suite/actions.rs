@@ -184,7 +184,7 @@ fn other_libraries_are_asked_for_what_the_bundle_does_not_have_and_never_for_pat
         };
         let surroundings = Surroundings {
             own: None,
-            others: &elsewhere,
+            others: Some(&elsewhere),
         };
         let (documents, _) = rules::read_in(&files, surroundings);
         let found = documents.tools.first().map(|tool| tool.value.risk_level);

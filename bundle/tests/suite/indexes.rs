@@ -108,7 +108,7 @@ fn a_transport_beside_a_tool_md_serves_the_contract_that_is_written_there() {
     let mut index: Value = serde_json::from_slice(&packed.files["tools.json"]).unwrap();
     index["version"] = json!(1);
     index["tools"][0]["transport"] = get("https://api.example.com/?name=${name}");
-    packed.manifest.tools.version = 1;
+    packed.manifest.artifacts.tools.version = 1;
     let bytes = index.to_string();
     let packed = forged(&packed, &[("tools.json", bytes.as_bytes())]);
     let content = read_signed(&packed).unwrap();
@@ -125,9 +125,10 @@ fn a_transport_may_not_take_the_id_of_a_driver() {
     packed.files.remove("tools/demo.greet/TOOL.md");
     packed
         .manifest
+        .artifacts
         .files
         .retain(|file| !file.path.as_str().ends_with("TOOL.md"));
-    packed.manifest.tools.version = 1;
+    packed.manifest.artifacts.tools.version = 1;
     let text = document(&[entry("demo-greet", get("https://api.example.com/?q=${q}"))]);
     let error = read_signed(&forged(&packed, &[("tools.json", text.as_bytes())])).unwrap_err();
     assert_eq!(error.code(), "duplicate-id");

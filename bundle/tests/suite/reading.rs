@@ -184,7 +184,7 @@ fn two_documents_with_one_id_are_refused() {
 #[test]
 fn a_role_that_contradicts_the_name_is_refused() {
     let mut packed = Demo::new().pack();
-    for entry in &mut packed.manifest.files {
+    for entry in &mut packed.manifest.artifacts.files {
         if entry.path.as_str().ends_with("TOOL.md") {
             entry.role = toolward_signing::manifest::FileRole::Other;
         }
@@ -196,7 +196,7 @@ fn a_role_that_contradicts_the_name_is_refused() {
 #[test]
 fn a_manifest_that_gives_the_index_another_version_is_refused() {
     let mut packed = Demo::new().pack();
-    packed.manifest.tools.version = 7;
+    packed.manifest.artifacts.tools.version = 7;
     packed.manifest_bytes = packed.manifest.to_bytes().unwrap();
     assert_eq!(read_signed(&packed).unwrap_err().code(), "tools-version");
 }

@@ -50,7 +50,7 @@ fn a_signed_bundle_gives_its_prompts_and_resources() {
     assert_eq!(found(&demo), []);
     let content = read_signed(&demo.pack()).unwrap();
     assert_eq!(content.prompts.len(), 1);
-    assert_eq!(content.prompts[0].prompt.id.as_str(), "demo.greet.warmly");
+    assert_eq!(content.prompts[0].value.id.as_str(), "demo.greet.warmly");
     let resources = content.resources.iter();
     let resources: Vec<_> = resources
         .map(|entry| {

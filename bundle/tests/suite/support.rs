@@ -42,9 +42,9 @@ pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> Packed
         .map(|(name, bytes)| (name.clone(), (Digest::of(bytes), bytes.len() as u64)))
         .collect();
     let (digest, size) = digests["tools.json"];
-    forged.manifest.tools.blake3 = digest;
-    forged.manifest.tools.size = size;
-    for entry in &mut forged.manifest.files {
+    forged.manifest.artifacts.tools.blake3 = digest;
+    forged.manifest.artifacts.tools.size = size;
+    for entry in &mut forged.manifest.artifacts.files {
         (entry.blake3, entry.size) = digests[entry.path.as_str()];
     }
     forged.manifest_bytes = forged.manifest.to_bytes().unwrap();
@@ -55,7 +55,7 @@ pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> Packed
 pub(crate) fn index_only(tools_json: &str) -> PackedBundle {
     let mut packed = Demo::new().pack();
     packed.files.clear();
-    packed.manifest.files.clear();
-    packed.manifest.tools.version = 1;
+    packed.manifest.artifacts.files.clear();
+    packed.manifest.artifacts.tools.version = 1;
     forged(&packed, &[("tools.json", tools_json.as_bytes())])
 }

@@ -304,7 +304,6 @@ fn component(path: &Path, context: &Context) -> Result {
             format!("{what}: `toolward import {word}` makes tools of it")
         }
         Usability::Unusable(reason) => line(&format!("{what}, which can't serve here: {reason}")),
-        _ => what.to_owned(),
     });
     context.line(lines)
 }

@@ -156,7 +156,7 @@ impl Pull {
         let standing = self.trust.context(context)?;
         let network = self.network.clone().fetcher(&self.trust, context)?;
         let bundle = network.bundle(&source, None, &standing)?;
-        let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new());
+        let bytes = toolward_signing::archive::to_bytes(&bundle.contents());
         let bytes = bytes.map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
         let value = json!({

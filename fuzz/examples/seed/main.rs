@@ -11,7 +11,9 @@ use toolward_signing::Digest;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
+use toolward_signing::manifest::{
+    Artifacts, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
+};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 
@@ -47,20 +49,22 @@ fn main() {
         expires: None,
         min_host: Some("0.1.0".parse().expect("a version")),
         provenance: true,
-        tools: ToolsEntry {
-            path: path("tools.json"),
-            blake3: Digest::of(tools),
-            size: tools.len() as u64,
-            version: 2,
+        artifacts: Artifacts {
+            tools: ToolsEntry {
+                path: path("tools.json"),
+                blake3: Digest::of(tools),
+                size: tools.len() as u64,
+                version: 2,
+            },
+            files: listed
+                .map(|(name, bytes)| FileEntry {
+                    path: path(name),
+                    blake3: Digest::of(bytes),
+                    size: bytes.len() as u64,
+                    role: role(name),
+                })
+                .collect(),
         },
-        files: listed
-            .map(|(name, bytes)| FileEntry {
-                path: path(name),
-                blake3: Digest::of(bytes),
-                size: bytes.len() as u64,
-                role: role(name),
-            })
-            .collect(),
     };
     let manifest = manifest.to_bytes().expect("a manifest");
     let mut envelope = Envelope::new(MANIFEST_TYPE, manifest.clone());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_bundle::tool_names;
+use toolward_bundle::text::{near_tool, tool_hint};
 use toolward_policy::Rejection;
 
 use crate::api::request::Request;
@@ -88,7 +88,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
 fn pin_hint(pin: &str, tool: &ToolFacts) -> String {
     let ids = tool.drivers.iter();
     let ids = ids.map(|route| &*route.id);
-    match tool_names::near(pin, ids).filter(|near| *near != pin) {
+    match near_tool(pin, ids).filter(|near| *near != pin) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "leave out the pin, or load the bundle with that driver".to_owned(),
     }
@@ -158,5 +158,5 @@ pub(crate) fn still_served(tool: &ToolFacts, route: &DriverFacts) -> Result<(), 
 /// The tool that is meant, or a few of the existing tools.
 fn known(catalogue: &Catalogue, name: &str) -> String {
     let ids = catalogue.tools().map(|tool| &*tool.major_id);
-    tool_names::hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())
+    tool_hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())
 }

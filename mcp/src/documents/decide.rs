@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::shown::{MAX_RESOURCE, PromptEntry, ResourceEntry};
+use toolward_bundle::documents::Located;
+use toolward_bundle::shown::{MAX_RESOURCE, ResourceEntry};
 use toolward_bundle::text::visible_line;
-use toolward_contract::prompt::Part;
+use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::UriTemplate;
 use toolward_policy::{DocumentAccess, DocumentRule, FilePattern, Policy, Publisher, ToolPattern};
 
@@ -98,7 +99,7 @@ impl DocumentVerdict<'_> {
 /// Where a document stands.
 #[derive(Debug, Clone)]
 pub(super) enum Entry<'c> {
-    Prompt(&'c PromptEntry),
+    Prompt(&'c Located<Prompt>),
     Resource(&'c ResourceEntry),
     Template(&'c ResourceEntry, Option<UriTemplate>),
 }
@@ -198,11 +199,11 @@ fn resource<'c>(
 
 fn prompt<'c>(
     content: &'c Content,
-    entry: &'c PromptEntry,
+    entry: &'c Located<Prompt>,
     served: &BTreeSet<&str>,
     access: &DocumentAccess<'_>,
 ) -> DocumentVerdict<'c> {
-    let prompt = &entry.prompt;
+    let prompt = &entry.value;
     let id = prompt.id.as_str();
     let embedded = prompt.messages.iter();
     let mut embedded = embedded.filter_map(|message| match &message.part {

@@ -10,7 +10,8 @@ use rmcp::model::{
     ResourceContents, Role,
 };
 use serde_json::json;
-use toolward_bundle::shown::{MAX_RESOURCE, PromptEntry};
+use toolward_bundle::documents::Located;
+use toolward_bundle::shown::MAX_RESOURCE;
 use toolward_bundle::text::{is_hidden, visible};
 use toolward_contract::prompt::{self, Part};
 
@@ -35,11 +36,11 @@ impl ServedPrompt {
     /// `files`: the served files of its bundle.
     pub(super) fn new(
         name: &str,
-        entry: &PromptEntry,
+        entry: &Located<prompt::Prompt>,
         files: &BTreeMap<String, Arc<ServedResource>>,
         provenance: &Arc<Provenance>,
     ) -> Self {
-        let prompt = Arc::clone(&entry.prompt);
+        let prompt = Arc::clone(&entry.value);
         let embedded = prompt.messages.iter().filter_map(|message| {
             let (Part::Media { path, .. } | Part::File { path, .. }) = &message.part else {
                 return None;

@@ -112,7 +112,7 @@ pub(super) fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, 
 /// `prefix-taken`
 pub(super) fn hold_none_of(store: &TrustStore, own: &str, prefixes: &[Prefix]) -> Result<()> {
     let held = prefixes.iter().find_map(|prefix| {
-        let mut bare = store.overlapping(prefix).filter(|one| one.is_bare());
+        let mut bare = store.overlapping(prefix).filter(|one| one.is_bare);
         Some((bare.find(|one| one.name() != own)?.name(), prefix))
     });
     let Some((holder, prefix)) = held else {

@@ -244,7 +244,7 @@ fn is_free(
     }
     let known =
         |message: String, next: String| Err(Error::usage(Code::PublisherKnown, message).hint(next));
-    if let Some(holder) = all.publishers().find(|one| one.keys().contains(key)) {
+    if let Some(holder) = all.publishers().find(|one| one.keys.contains(key)) {
         let holder = holder.name();
         let message = format!("this key is trusted already, as one of {holder}'s");
         return known(message, next_step(holder, trusted));

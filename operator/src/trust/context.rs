@@ -103,8 +103,8 @@ impl TrustContext {
             let ahead = |moment: Timestamp| self.now.checked_add(moment.ahead_of(self.now)?);
             [
                 manifest.expires.and_then(ahead),
-                known.and_then(|known| known.expires()).and_then(ahead),
-                self.too_old(manifest.created, known.and_then(|known| known.max_age())),
+                known.and_then(|known| known.expires).and_then(ahead),
+                self.too_old(manifest.created, known.and_then(|known| known.max_age)),
             ]
         });
         moments.flatten().filter(|moment| *moment > self.now).min()

@@ -90,9 +90,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
         .await
         .unwrap();
     let artifact = client().resolve(&tagged).await.unwrap();
-    let content = toolward_signing::archive::detach(&sample.archive())
-        .unwrap()
-        .content;
+    let content = toolward_signing::archive::content_bytes(&sample.contents()).unwrap();
     let partial = downloads
         .path()
         .join(format!("{}.partial", artifact.content.digest.hex()));

@@ -9,7 +9,9 @@ use toolward_registry::{
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
-use toolward_signing::manifest::{FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry};
+use toolward_signing::manifest::{
+    Artifacts, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
+};
 use toolward_signing::path::BundlePath;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::TrustStore;
@@ -51,18 +53,20 @@ impl Sample {
             expires: None,
             min_host: None,
             provenance: false,
-            tools: ToolsEntry {
-                path: BundlePath::parse("tools.json").unwrap(),
-                blake3: Digest::of(&tools),
-                size: tools.len() as u64,
-                version: 2,
+            artifacts: Artifacts {
+                tools: ToolsEntry {
+                    path: BundlePath::parse("tools.json").unwrap(),
+                    blake3: Digest::of(&tools),
+                    size: tools.len() as u64,
+                    version: 2,
+                },
+                files: vec![FileEntry {
+                    path: BundlePath::parse("drivers/noise/noise.bin").unwrap(),
+                    blake3: Digest::of(&noise),
+                    size: noise.len() as u64,
+                    role: FileRole::Other,
+                }],
             },
-            files: vec![FileEntry {
-                path: BundlePath::parse("drivers/noise/noise.bin").unwrap(),
-                blake3: Digest::of(&noise),
-                size: noise.len() as u64,
-                role: FileRole::Other,
-            }],
         }
         .to_bytes()
         .unwrap();
@@ -115,7 +119,7 @@ pub(crate) fn by_key_one(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         .iter()
         .any(|signature| key(1).public().verify(&signed, &signature.sig).is_ok())
     {
-        Ok(envelope.into_payload())
+        Ok(envelope.payload().to_vec())
     } else {
         Err(Refusal::new(ErrorKind::SignatureInvalid))
     }

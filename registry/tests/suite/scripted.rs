@@ -237,7 +237,7 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(sample: &Sample) -> Self {
         let outgoing: OutgoingBundle = sample.outgoing();
-        let content = toolward_signing::archive::write_content(&sample.contents(), Vec::new());
+        let content = toolward_signing::archive::content_bytes(&sample.contents());
         Self {
             manifest: outgoing.manifest().to_vec(),
             digest: outgoing.digest(),

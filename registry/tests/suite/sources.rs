@@ -62,8 +62,9 @@ async fn the_envelope_is_verified_before_the_rest_is_downloaded() {
 
 #[tokio::test]
 async fn what_is_no_archive_or_has_no_end_is_refused() {
-    let archive = Sample::new(100_000, &[1]).archive();
-    let content = toolward_signing::archive::detach(&archive).unwrap().content;
+    let sample = Sample::new(100_000, &[1]);
+    let archive = sample.archive();
+    let content = toolward_signing::archive::content_bytes(&sample.contents()).unwrap();
     for (say, code) in [
         (Say::Endless, "archive-format"),
         (ok("<html>"), "archive-format"),

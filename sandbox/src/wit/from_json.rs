@@ -281,7 +281,6 @@ impl Arguments<'_> {
                 }
                 _ => misfit("an object with `ok` or `err`"),
             },
-            _ => misfit("a type of another version"),
         }
     }
 

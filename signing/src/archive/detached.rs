@@ -26,59 +26,28 @@ const MAX_FRAME_HEADER_BYTES: u64 = 18;
 /// How hard to compress an archive from two pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As [`write`](super::write()) does: the same contents give the same bytes. Some MB per second.
+    /// As [`to_bytes`](super::to_bytes) does: the same contents give the same bytes. Some MB per second.
     #[default]
     Exact,
     /// Many times faster, with a larger archive: for one that is read once and deleted.
     Fast,
 }
 
-/// The two pieces of an archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detached {
-    /// `manifest.dsse.json`, not verified.
-    pub envelope: Vec<u8>,
-    /// The archive without it.
-    pub content: Vec<u8>,
-}
-
-/// Writes everything but the envelope, as an archive that starts with `manifest.toml`. The same contents
+/// Everything but the envelope, as an archive that starts with `manifest.toml`. The same contents
 /// give the same bytes for any signers.
 ///
 /// # Errors
-/// Those of [`write`](super::write()).
-pub fn write_content<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Refusal> {
+/// Those of [`to_bytes`](super::to_bytes).
+pub fn content_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     super::check(contents)?;
-    let entries = contents.entries();
-    super::write_entries(entries.get(1..).unwrap_or_default(), out)
-}
-
-/// Splits an archive. Only its first entry is checked.
-///
-/// # Errors
-/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
-/// [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`], [`ErrorKind::ArchiveRatio`] and
-/// [`ErrorKind::TooLarge`] for a decompression bomb.
-pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
-    let io = |error: std::io::Error| io_failed("the archive", error);
-    let mut tar = Frame::open(archive, archive.len() as u64)?;
-    let envelope = read_envelope(&mut tar.decoder)?;
-    let rest = tar
-        .size
-        .checked_sub(entry_size(envelope.len() as u64))
-        .ok_or_else(|| Refusal::new(ErrorKind::ArchiveTruncated))?;
-    let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, rest).map_err(io)?;
-    std::io::copy(&mut tar.decoder, &mut encoder).map_err(decoding)?;
-    tar.end()?;
-    let content = encoder.finish().map_err(decoding)?;
-    Ok(Detached { envelope, content })
+    super::compress(contents.entries().get(1..).unwrap_or_default())
 }
 
 /// The envelope of an archive of which only the first bytes are known: `None` if more bytes are needed. Little more
 /// than [`envelope::MAX_BYTES`] is decompressed at most.
 ///
 /// # Errors
-/// Those of [`detach`] that the first bytes show.
+/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`].
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let read = with_decoder(beginning, |mut decoder| read_envelope(&mut decoder));
     match read.map_err(decoding)? {
@@ -92,7 +61,9 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
 /// verified like any archive.
 ///
 /// # Errors
-/// Those of [`detach`]; [`ErrorKind::Io`] if reading or writing fails.
+/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`],
+/// [`ErrorKind::ArchiveRatio`] and [`ErrorKind::TooLarge`] for a decompression bomb; [`ErrorKind::Io`] if reading or
+/// writing fails.
 pub fn attach<W: Write>(
     envelope: &[u8],
     content: impl BufRead,

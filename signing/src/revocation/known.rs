@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 
 /// Who revoked something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revoker {
     /// The operator, in `[trust.deny]`.
     Operator,
@@ -24,40 +24,20 @@ pub struct Revocation {
     pub reason: String,
 }
 
-impl Revocation {
-    fn new(by: Revoker, reason: &str) -> Self {
-        Self {
-            by,
-            reason: reason.to_owned(),
-        }
-    }
+/// The reason of what the operator denies.
+const DENIED: &str = "it stands in `[trust.deny]`";
 
-    fn by_operator() -> Self {
-        Self::new(Revoker::Operator, "it stands in `[trust.deny]`")
-    }
-}
-
-/// The keys and bundles that one publisher has revoked.
+/// The keys and bundles that the operator or one publisher has revoked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct RevokedSet {
     keys: BTreeMap<KeyId, Revocation>,
     bundles: BTreeMap<Digest, Revocation>,
 }
 
-impl RevokedSet {
-    fn extend(&mut self, other: Self) {
-        self.keys.extend(other.keys);
-        self.bundles.extend(other.bundles);
-    }
-}
-
 /// All known revocations. A publisher revokes only its own keys and bundles, the operator denies those of every
 /// publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Revocations {
-    denied: RevokedSet,
-    publishers: BTreeMap<String, RevokedSet>,
-}
+pub struct Revocations(BTreeMap<Revoker, RevokedSet>);
 
 impl Revocations {
     /// Nothing is revoked.
@@ -69,70 +49,74 @@ impl Revocations {
     /// Whether nothing is revoked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.0.is_empty()
     }
 
     /// Denies a key of any publisher.
     pub fn deny_key(&mut self, key: KeyId) {
-        self.denied.keys.insert(key, Revocation::by_operator());
+        self.add_key(Revoker::Operator, key, DENIED);
     }
 
     /// Denies a bundle of any publisher, by its manifest's digest.
     pub fn deny_bundle(&mut self, digest: Digest) {
-        self.denied
-            .bundles
-            .insert(digest, Revocation::by_operator());
+        self.add_bundle(Revoker::Operator, digest, DENIED);
     }
 
-    /// Adds a key that a publisher revokes.
-    pub(super) fn add_key(&mut self, publisher: &str, key: KeyId, reason: &str) {
-        let revoked = Revocation::new(Revoker::Publisher(publisher.to_owned()), reason);
-        let own = self.publishers.entry(publisher.to_owned()).or_default();
-        own.keys.insert(key, revoked);
+    pub(super) fn add_key(&mut self, by: Revoker, key: KeyId, reason: &str) {
+        let reason = reason.to_owned();
+        let set = self.0.entry(by.clone()).or_default();
+        set.keys.insert(key, Revocation { by, reason });
     }
 
-    /// Adds a bundle that a publisher revokes.
-    pub(super) fn add_bundle(&mut self, publisher: &str, digest: Digest, reason: &str) {
-        let revoked = Revocation::new(Revoker::Publisher(publisher.to_owned()), reason);
-        let own = self.publishers.entry(publisher.to_owned()).or_default();
-        own.bundles.insert(digest, revoked);
+    pub(super) fn add_bundle(&mut self, by: Revoker, digest: Digest, reason: &str) {
+        let reason = reason.to_owned();
+        let set = self.0.entry(by.clone()).or_default();
+        set.bundles.insert(digest, Revocation { by, reason });
+    }
+
+    fn extend_set(&mut self, by: Revoker, revoked: RevokedSet) {
+        let set = self.0.entry(by).or_default();
+        set.keys.extend(revoked.keys);
+        set.bundles.extend(revoked.bundles);
     }
 
     /// Adds all revocations of `other`.
     pub fn extend(&mut self, other: &Self) {
-        self.denied.extend(other.denied.clone());
-        for (name, revoked) in &other.publishers {
-            let own = self.publishers.entry(name.clone()).or_default();
-            own.extend(revoked.clone());
+        for (by, revoked) in &other.0 {
+            self.extend_set(by.clone(), revoked.clone());
         }
     }
 
     /// Applies the revocations of `publisher` to `other`, too: another name of the same publisher, such as the name of
     /// an ad-hoc key.
     pub fn share(&mut self, publisher: &str, other: &str) {
-        if let Some(revoked) = self.publishers.get(publisher).cloned() {
-            let own = self.publishers.entry(other.to_owned()).or_default();
-            own.extend(revoked);
+        if let Some(revoked) = self.0.get(&Revoker::Publisher(publisher.to_owned())) {
+            self.extend_set(Revoker::Publisher(other.to_owned()), revoked.clone());
         }
+    }
+
+    /// What applies to a publisher.
+    fn sets(&self, publisher: &str) -> impl Iterator<Item = &RevokedSet> {
+        let revokers = [Revoker::Operator, Revoker::Publisher(publisher.to_owned())];
+        revokers.into_iter().filter_map(|by| self.0.get(&by))
     }
 
     /// Whether a key of `publisher` is revoked, and why.
     #[must_use]
     pub fn key(&self, publisher: &str, key: &KeyId) -> Option<&Revocation> {
-        let own = || self.publishers.get(publisher)?.keys.get(key);
-        self.denied.keys.get(key).or_else(own)
+        self.sets(publisher).find_map(|set| set.keys.get(key))
     }
 
     /// Whether the operator denies a key, of any publisher.
     pub(crate) fn is_denied(&self, key: &KeyId) -> bool {
-        self.denied.keys.contains_key(key)
+        let denied = self.0.get(&Revoker::Operator);
+        denied.is_some_and(|denied| denied.keys.contains_key(key))
     }
 
     /// Whether a bundle of `publisher` is revoked, by its manifest's digest, and why.
     #[must_use]
     pub fn bundle(&self, publisher: &str, digest: &Digest) -> Option<&Revocation> {
-        let own = || self.publishers.get(publisher)?.bundles.get(digest);
-        self.denied.bundles.get(digest).or_else(own)
+        self.sets(publisher).find_map(|set| set.bundles.get(digest))
     }
 
     pub(crate) fn refuse_bundle(&self, publisher: &str, digest: &Digest) -> Result<(), Refusal> {

@@ -12,23 +12,28 @@ use crate::timestamp::Timestamp;
 
 /// A publisher, as the operator knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Publisher {
     pub(super) name: String,
-    pub(super) keys: Vec<PublicKey>,
-    pub(super) threshold: usize,
-    pub(super) prefixes: Vec<Prefix>,
-    pub(super) actions: Vec<Prefix>,
-    pub(super) ad_hoc: bool,
-    pub(super) bare: bool,
-    pub(super) document: Option<DocumentFacts>,
-    pub(super) max_age: Option<Duration>,
-}
-
-/// The facts of a publisher document besides keys and threshold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DocumentFacts {
-    pub(super) expires: Option<Timestamp>,
+    /// The publisher's keys, all distinct.
+    pub keys: Vec<PublicKey>,
+    /// How many distinct keys must have signed, from 1 to the number of keys.
+    pub threshold: usize,
+    /// The prefixes of the ids that it may publish.
+    pub prefixes: Vec<Prefix>,
+    /// Prefixes for ids of actions only, besides `prefixes`.
+    pub actions: Vec<Prefix>,
+    /// Whether this is a key that was named for one command, with `--trust-key`.
+    pub is_ad_hoc: bool,
+    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
+    /// its bundles.
+    pub is_bare: bool,
+    /// When the publisher document that its keys come from stops being valid, if it does.
+    pub expires: Option<Timestamp>,
+    /// The keys that its publisher document revokes.
     pub(super) revoked: Vec<KeyId>,
+    /// How old its bundles may be, if the operator limits that for this publisher.
+    pub max_age: Option<Duration>,
 }
 
 impl Publisher {
@@ -44,9 +49,10 @@ impl Publisher {
             threshold,
             prefixes,
             actions: Vec::new(),
-            ad_hoc: false,
-            bare: false,
-            document: None,
+            is_ad_hoc: false,
+            is_bare: false,
+            expires: None,
+            revoked: Vec::new(),
             max_age: None,
         }
     }
@@ -75,61 +81,10 @@ impl Publisher {
         &self.name
     }
 
-    /// The publisher's keys, all distinct.
-    #[must_use]
-    pub fn keys(&self) -> &[PublicKey] {
-        &self.keys
-    }
-
-    /// How many distinct keys must have signed, from 1 to the number of keys.
-    #[must_use]
-    pub fn threshold(&self) -> usize {
-        self.threshold
-    }
-
-    /// The prefixes of the ids that it may publish.
-    #[must_use]
-    pub fn prefixes(&self) -> &[Prefix] {
-        &self.prefixes
-    }
-
-    /// Prefixes for ids of actions only, besides [`Publisher::prefixes`].
-    #[must_use]
-    pub fn actions(&self) -> &[Prefix] {
-        &self.actions
-    }
-
-    /// Whether this is a key that was named for one command, with `--trust-key`.
-    #[must_use]
-    pub fn is_ad_hoc(&self) -> bool {
-        self.ad_hoc
-    }
-
-    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
-    /// its bundles.
-    #[must_use]
-    pub fn is_bare(&self) -> bool {
-        self.bare
-    }
-
-    /// When the publisher document that its keys come from stops being valid, if it does.
-    #[must_use]
-    pub fn expires(&self) -> Option<Timestamp> {
-        self.document.as_ref()?.expires
-    }
-
-    /// How old its bundles may be, if the operator limits that for this publisher.
-    #[must_use]
-    pub fn max_age(&self) -> Option<Duration> {
-        self.max_age
-    }
-
     /// Whether its publisher document revokes this key.
     #[must_use]
     pub fn revokes(&self, key: &KeyId) -> bool {
-        self.document
-            .as_ref()
-            .is_some_and(|document| document.revoked.contains(key))
+        self.revoked.contains(key)
     }
 
     /// People compare it before they trust this publisher; state about its signatures is stored under it.
@@ -139,11 +94,7 @@ impl Publisher {
     }
 
     pub(crate) fn quorum(&self) -> Quorum<'_> {
-        Quorum {
-            whose: &self.name,
-            keys: &self.keys,
-            threshold: self.threshold,
-        }
+        Quorum(&self.name, &self.keys, self.threshold)
     }
 
     pub(super) fn key(&self, id: &KeyId) -> Option<&PublicKey> {

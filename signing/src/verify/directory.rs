@@ -9,7 +9,7 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::document::{BundleHead, Files};
-use crate::digest::Hasher;
+use crate::digest::Digest;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE, FileDigest};
 use crate::path::BundlePath;
@@ -61,10 +61,8 @@ pub(super) fn read<H: BundleHead>(
 
 /// Reads one of the documents at the root, or `None` if it is missing.
 fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, Refusal> {
-    let file = match open_file(root, name, name) {
-        Ok(file) => file,
-        Err(OpenError::NotFound) => return Ok(None),
-        Err(OpenError::Refused(refusal)) => return Err(refusal),
+    let Some(file) = open_file(root, name, name)? else {
+        return Ok(None);
     };
     let mut document = Vec::new();
     file.take(max as u64 + 1)
@@ -76,35 +74,25 @@ fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, 
     Ok(Some(document))
 }
 
-enum OpenError {
-    NotFound,
-    Refused(Refusal),
-}
-
-/// Opens a regular file in `folder` itself: no link is followed, no pipe blocks.
-fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
-    let refused = |refusal: Refusal| OpenError::Refused(refusal.at(place));
+/// Opens a regular file in `folder` itself, if it exists: no link is followed, no pipe blocks.
+fn open_file(folder: &Dir, name: &str, place: &str) -> Result<Option<File>, Refusal> {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
     let file = match folder.open_with(name, &options) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OpenError::NotFound),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            let is_link = folder
-                .symlink_metadata(name)
-                .is_ok_and(|metadata| !metadata.is_file());
-            return Err(refused(match is_link {
-                true => not_regular(),
+            let metadata = folder.symlink_metadata(name);
+            return Err(match metadata.is_ok_and(|metadata| !metadata.is_file()) {
+                true => not_regular().at(place),
                 false => io_failed(place, error),
-            }));
+            });
         }
     };
-    let metadata = file
-        .metadata()
-        .map_err(|error| refused(io_failed(place, error)))?;
+    let metadata = file.metadata().map_err(|error| io_failed(place, error))?;
     match metadata.is_file() {
-        true => Ok(file),
-        false => Err(refused(not_regular())),
+        true => Ok(Some(file)),
+        false => Err(not_regular().at(place)),
     }
 }
 
@@ -175,10 +163,8 @@ impl<H: BundleHead> FolderReader<'_, H> {
                 Err(Refusal::new(ErrorKind::FileExtra).at(quoted(path)))
             };
         };
-        let file = open_file(folder, name, path).map_err(|error| match error {
-            OpenError::NotFound => Refusal::new(ErrorKind::FileMissing).at(path),
-            OpenError::Refused(refusal) => refusal,
-        })?;
+        let file = open_file(folder, name, path)?
+            .ok_or_else(|| Refusal::new(ErrorKind::FileMissing).at(path))?;
         let content = self
             .content(file, expected)
             .map_err(|refusal| refusal.at(path))?;
@@ -220,7 +206,7 @@ pub(super) fn read_hashed(
     let size = usize::try_from(expected.size)
         .map_err(|_| Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size)))?;
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
-    let mut hasher = Hasher::new();
+    let mut hasher = blake3::Hasher::new();
     // The buffer is not shared yet.
     for piece in Arc::get_mut(&mut content)
         .unwrap_or_default()
@@ -229,7 +215,7 @@ pub(super) fn read_hashed(
         fill(piece)?;
         hasher.update(piece);
     }
-    let found = hasher.finish();
+    let found = Digest::finish(&hasher);
     if found == expected.blake3 {
         Ok(content)
     } else {

@@ -79,16 +79,9 @@ pub(super) fn manifest_missing() -> Refusal {
     Refusal::new(ErrorKind::ManifestMissing).at(FILE)
 }
 
-/// A manifest that a trusted publisher signed, and its signers.
+/// A bundle that a trusted publisher signed, without its files, and its signers.
 pub(super) struct VerifiedHead<'a> {
-    manifest: Manifest,
-    manifest_bytes: Arc<[u8]>,
-    envelope_bytes: Arc<[u8]>,
-    publisher: Arc<Publisher>,
-    signers: Vec<KeyId>,
-    provenance: Option<(Provenance, Arc<[u8]>)>,
-    warnings: Vec<String>,
-    trust: &'a TrustStore,
+    bundle: Bundle,
     options: &'a VerifyOptions<'a>,
     done: u64,
     total: u64,
@@ -100,7 +93,7 @@ impl<'a> VerifiedHead<'a> {
     pub(super) fn new(
         envelope_bytes: Option<&[u8]>,
         loose_manifest: Option<&[u8]>,
-        trust: &'a TrustStore,
+        trust: &TrustStore,
         options: &'a VerifyOptions<'a>,
     ) -> Result<Self, Refusal> {
         let envelope_bytes = envelope_bytes
@@ -119,7 +112,7 @@ impl<'a> VerifiedHead<'a> {
         }
         let total = manifest.total_size();
         let mut warnings = Vec::new();
-        if publisher.is_ad_hoc() && publisher.keys().iter().any(|key| key.is_example()) {
+        if publisher.is_ad_hoc && publisher.keys.iter().any(|key| key.is_example()) {
             warnings.push(EXAMPLE_WARNING.to_owned());
         }
         check_host(&manifest, options)?;
@@ -131,55 +124,48 @@ impl<'a> VerifiedHead<'a> {
         }
         check_age(&manifest, &publisher, options, &mut warnings)?;
         Ok(Self {
-            manifest,
-            manifest_bytes: envelope.into_payload().into(),
-            envelope_bytes: envelope_bytes.into(),
-            publisher,
-            signers,
-            provenance: None,
-            warnings,
-            trust,
+            bundle: Bundle {
+                manifest,
+                manifest_digest: Digest::of(envelope.payload()),
+                manifest_bytes: envelope.payload().into(),
+                envelope_bytes: envelope_bytes.into(),
+                files: Files::new(),
+                publisher,
+                signers,
+                provenance: None,
+                provenance_bytes: None,
+                warnings,
+                trust: trust.clone(),
+            },
             options,
             done: 0,
             total,
         })
     }
 
-    /// The bundle, from files that were all compared with the manifest.
+    /// The bundle, with files that were all compared with the manifest.
     pub(super) fn with_files(self, files: Files) -> Result<Verified<Bundle>, Refusal> {
-        if self.manifest.provenance && self.provenance.is_none() {
+        let bundle = self.bundle;
+        if bundle.manifest.provenance && bundle.provenance.is_none() {
             return Err(provenance_missing());
         }
-        let (provenance, provenance_bytes) = self.provenance.unzip();
-        Ok(Verified::new(Bundle {
-            manifest_digest: Digest::of(&self.manifest_bytes),
-            manifest: self.manifest,
-            manifest_bytes: self.manifest_bytes,
-            envelope_bytes: self.envelope_bytes,
-            files,
-            publisher: self.publisher,
-            signers: self.signers,
-            provenance,
-            provenance_bytes,
-            warnings: self.warnings,
-            trust: self.trust.clone(),
-        }))
+        Ok(Verified::new(Bundle { files, ..bundle }))
     }
 }
 
 impl BundleHead for VerifiedHead<'_> {
     fn manifest(&self) -> &Manifest {
-        &self.manifest
+        &self.bundle.manifest
     }
 
     fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let at_provenance = |refusal: Refusal| refusal.at(provenance::FILE);
         let envelope = parse_envelope_of(provenance::PAYLOAD_TYPE, bytes).map_err(at_provenance)?;
-        signers::signed_by(&envelope, &self.publisher, self.options.revocations)
+        signers::signed_by(&envelope, &self.bundle.publisher, self.options.revocations)
             .map_err(at_provenance)?;
-        let provenance =
-            Provenance::parse(envelope.payload(), &self.manifest_bytes).map_err(at_provenance)?;
-        self.provenance = Some((provenance, bytes.into()));
+        let provenance = Provenance::parse(envelope.payload(), &self.bundle.manifest_bytes);
+        self.bundle.provenance = Some(provenance.map_err(at_provenance)?);
+        self.bundle.provenance_bytes = Some(bytes.into());
         Ok(())
     }
 
@@ -207,7 +193,7 @@ fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Re
 /// The hint for a bundle that is too old by its publisher's maximum.
 fn own_max_age_hint(publisher: &Publisher) -> String {
     let name = publisher.name();
-    let change = match publisher.is_bare() {
+    let change = match publisher.is_bare {
         true => "`toolward trust add KEY.pub.pem --prefix PREFIX --max-age-days DAYS`".to_owned(),
         false => format!("`toolward trust update {name} --max-age-days DAYS`"),
     };
@@ -230,15 +216,15 @@ fn check_age(
     for refusal in early.into_iter().chain(late) {
         refuse(refusal.at(FILE))?;
     }
-    if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age())
+    if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age)
         && let Err(refusal) = freshness::check_age(manifest.created, max_age, now)
     {
-        refuse(match publisher.max_age() == Some(max_age) {
+        refuse(match publisher.max_age == Some(max_age) {
             true => refusal.hinted(own_max_age_hint(publisher)),
             false => refusal,
         })?;
     }
-    let end = publisher.expires();
+    let end = publisher.expires;
     if let Some(refusal) = end.and_then(|end| end.expired(ErrorKind::DocumentExpired, now)) {
         refuse(refusal.at(format!("document of publisher {}", publisher.name())))?;
     }
@@ -271,13 +257,13 @@ pub fn envelope(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<SignedManifest>, Refusal> {
-    let manifest = parse_envelope(bytes)?.into_payload();
-    let head = VerifiedHead::new(Some(bytes), Some(&manifest), trust, options)?;
+    let envelope = parse_envelope(bytes)?;
+    let bundle = VerifiedHead::new(Some(bytes), Some(envelope.payload()), trust, options)?.bundle;
     Ok(Verified::new(SignedManifest {
-        manifest_digest: Digest::of(&head.manifest_bytes),
-        manifest: head.manifest,
-        publisher: head.publisher,
-        signers: head.signers,
-        warnings: head.warnings,
+        manifest_digest: bundle.manifest_digest,
+        manifest: bundle.manifest,
+        publisher: bundle.publisher,
+        signers: bundle.signers,
+        warnings: bundle.warnings,
     }))
 }

@@ -17,7 +17,7 @@ pub(super) fn trusted_signers(
 ) -> Result<Vec<KeyId>, Refusal> {
     let keys = trust
         .publishers()
-        .flat_map(|publisher| publisher.keys())
+        .flat_map(|publisher| &publisher.keys)
         .collect::<Vec<_>>();
     let verified = crate::signers::verified(envelope, keys.iter().copied())?;
     if verified.is_empty() {
@@ -97,7 +97,7 @@ fn named_publisher(
     let wrong = || {
         let owners = trust.publishers();
         let owners = owners.filter(|publisher| !keys_among(publisher, signers).is_empty());
-        let is_bare = owners.clone().any(|owner| owner.is_bare());
+        let is_bare = owners.clone().any(|owner| owner.is_bare);
         let owners: Vec<_> = owners.map(|publisher| publisher.name()).collect();
         let refusal = Refusal::new(ErrorKind::WrongPublisher)
             .expected(format!(
@@ -145,7 +145,7 @@ fn is_revoked(publisher: &Publisher, key: &KeyId, revocations: Option<&Revocatio
 
 fn keys_among(publisher: &Publisher, signers: &[KeyId]) -> Vec<KeyId> {
     let mut keys: Vec<_> = publisher
-        .keys()
+        .keys
         .iter()
         .map(PublicKey::key_id)
         .filter(|id| signers.contains(id))
@@ -163,7 +163,7 @@ pub(super) fn signed_by(
     let message = envelope.to_be_signed();
     let signed = envelope.signatures().iter().any(|signature| {
         publisher
-            .keys()
+            .keys
             .iter()
             .filter(|key| !is_revoked(publisher, &key.key_id(), revocations))
             .any(|key| key.verify(&message, &signature.sig).is_ok())

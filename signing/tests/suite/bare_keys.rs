@@ -35,8 +35,8 @@ fn verified(store: &TrustStore, options: &VerifyOptions<'_>) -> Result<Vec<Strin
 fn a_bare_key_publishes_below_its_prefixes_under_its_name() {
     let store = bare("acme", &["text"], 30 * DAY).unwrap();
     let trusted = store.publisher("acme").unwrap();
-    assert!(trusted.is_bare() && !trusted.is_ad_hoc());
-    assert_eq!(trusted.max_age(), Some(30 * DAY));
+    assert!(trusted.is_bare && !trusted.is_ad_hoc);
+    assert_eq!(trusted.max_age, Some(30 * DAY));
     assert!(verified(&store, &options()).unwrap().is_empty());
     for (name, prefix, code) in [
         ("acme", "tex", "prefix-not-granted"),
@@ -118,9 +118,9 @@ fn what_a_bare_key_signed_ends_with_its_maximum_age() {
 fn a_limit_never_lengthens_the_maximum_age() {
     let mut store = bare("acme", &["text"], 30 * DAY).unwrap();
     store.limit_age("acme", 300 * DAY);
-    assert_eq!(store.publisher("acme").unwrap().max_age(), Some(30 * DAY));
+    assert_eq!(store.publisher("acme").unwrap().max_age, Some(30 * DAY));
     store.limit_age("acme", DAY);
-    assert_eq!(store.publisher("acme").unwrap().max_age(), Some(DAY));
+    assert_eq!(store.publisher("acme").unwrap().max_age, Some(DAY));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! An archive in two pieces and together again.
 
 use toolward_signing::archive::{
-    Contents, Detached, Effort, attach, detach, first_envelope, to_bytes, write_content,
+    Contents, Effort, attach, content_bytes, first_envelope, to_bytes,
 };
 use toolward_signing::path::BundlePath;
 use toolward_signing::{Refusal, verify};
 
-use crate::support::{Sample, Signed, acme, assert_same, compress, key, options, tar_of};
+use crate::support::{Sample, Signed, acme, assert_same, key, options};
 
 fn large() -> Signed {
     let mut sample = Sample::new();
@@ -37,6 +37,19 @@ fn contents(signed: &Signed) -> Contents<'_> {
     }
 }
 
+/// The two pieces of an archive.
+struct Detached {
+    envelope: Vec<u8>,
+    content: Vec<u8>,
+}
+
+fn detach(signed: &Signed) -> Detached {
+    Detached {
+        envelope: signed.envelope.clone(),
+        content: content_bytes(&contents(signed)).unwrap(),
+    }
+}
+
 fn attached(pieces: &Detached, effort: Effort) -> Result<Vec<u8>, Refusal> {
     let Detached { envelope, content } = pieces;
     let size = content.len() as u64;
@@ -46,22 +59,15 @@ fn attached(pieces: &Detached, effort: Effort) -> Result<Vec<u8>, Refusal> {
 #[test]
 fn an_archive_taken_apart_and_put_together_has_the_same_bytes() {
     for signed in [Sample::new().sign(&[&key(1)]), large()] {
-        let archive = signed.archive();
-        let pieces = detach(&archive).unwrap();
-        assert_eq!(pieces.envelope, signed.envelope);
-        assert_eq!(attached(&pieces, Effort::Exact).unwrap(), archive);
-        assert_eq!(
-            write_content(&contents(&signed), Vec::new()).unwrap(),
-            pieces.content,
-            "the content is the same whether it is taken from an archive or from files"
-        );
+        let pieces = detach(&signed);
+        assert_eq!(attached(&pieces, Effort::Exact).unwrap(), signed.archive());
     }
 }
 
 #[test]
 fn a_quickly_made_archive_verifies_to_the_same_bundle() {
     let signed = large();
-    let pieces = detach(&signed.archive()).unwrap();
+    let pieces = detach(&signed);
     let quick = attached(&pieces, Effort::Fast).unwrap();
     let one = verify::archive_bytes(&quick, &acme(), &options()).unwrap();
     let other = verify::archive_bytes(&signed.archive(), &acme(), &options()).unwrap();
@@ -71,8 +77,8 @@ fn a_quickly_made_archive_verifies_to_the_same_bundle() {
 #[test]
 fn a_further_signature_leaves_the_content_as_it_is() {
     let sample = Sample::new();
-    let one = detach(&sample.sign(&[&key(1)]).archive()).unwrap();
-    let both = detach(&sample.sign(&[&key(1), &key(2)]).archive()).unwrap();
+    let one = detach(&sample.sign(&[&key(1)]));
+    let both = detach(&sample.sign(&[&key(1), &key(2)]));
     assert_ne!(one.envelope, both.envelope);
     assert_eq!(one.content, both.content);
 }
@@ -100,7 +106,7 @@ fn the_envelope_is_read_from_an_archives_beginning() {
 #[test]
 fn hostile_content_is_refused_before_it_is_put_together() {
     let signed = Sample::new().sign(&[&key(1)]);
-    let pieces = detach(&signed.archive()).unwrap();
+    let pieces = detach(&signed);
     let bomb = zstd::bulk::compress(&vec![0; 64 * 1024 * 1024], 3).unwrap();
     let mut unsized_frame = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
     std::io::Write::write_all(&mut unsized_frame, &[0; 4096]).unwrap();
@@ -143,14 +149,11 @@ fn hostile_content_is_refused_before_it_is_put_together() {
 
 #[test]
 fn an_archive_that_does_not_begin_with_its_envelope_is_not_taken_apart() {
-    let pieces = detach(&Sample::new().sign(&[&key(1)]).archive()).unwrap();
-    assert_eq!(detach(&pieces.content).unwrap_err().code(), "archive-order");
+    let pieces = detach(&Sample::new().sign(&[&key(1)]));
     assert_eq!(
         first_envelope(&pieces.content).unwrap_err().code(),
         "archive-order"
     );
-    let unlike = compress(&tar_of(&pieces.content));
-    assert!(detach(&unlike).is_err());
 }
 
 #[test]

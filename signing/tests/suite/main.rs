@@ -46,6 +46,4 @@ mod tools;
 #[cfg(test)]
 mod trust;
 #[cfg(test)]
-mod unpacking;
-#[cfg(test)]
 mod unsigned;

@@ -33,7 +33,7 @@ fn the_writer_is_deterministic_and_reads_back() {
     let mut manifest = sample.manifest();
     let bytes = manifest.to_bytes().unwrap();
     assert_eq!(Manifest::parse(&bytes).unwrap(), manifest);
-    manifest.files.reverse();
+    manifest.artifacts.files.reverse();
     assert_eq!(manifest.to_bytes().unwrap(), bytes);
     assert!(bytes.ends_with(b"\"\n") && !bytes.contains(&b'\r'));
 }
@@ -46,8 +46,8 @@ fn what_would_not_read_back_is_not_written() {
         |m| m.publisher = String::new(),
         |m| m.sequence = u64::MAX,
         |m| m.expires = Some(m.created),
-        |m| m.tools.path = "manifest.toml".parse().unwrap(),
-        |m| m.files.push(m.files[0].clone()),
+        |m| m.artifacts.tools.path = "manifest.toml".parse().unwrap(),
+        |m| m.artifacts.files.push(m.artifacts.files[0].clone()),
     ];
     for (number, spoil) in spoiled.iter().enumerate() {
         let mut manifest = Sample::new().manifest();

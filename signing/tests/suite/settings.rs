@@ -57,8 +57,8 @@ fn everything_that_is_written_down_is_read() {
     );
     assert_eq!(settings.warnings().len(), 1);
     let stable = settings.channel("stable").unwrap();
-    assert_eq!((stable.source(), stable.threshold()), ("/srv/x", 1));
-    assert_eq!(stable.keys(), [key(3).public()]);
+    assert_eq!((&*stable.source, stable.threshold), ("/srv/x", 1));
+    assert_eq!(stable.keys, [key(3).public()]);
     assert!(settings.channel("other").is_none());
     // The publishers are the trust store's, which leaves the rest alone.
     assert_eq!(

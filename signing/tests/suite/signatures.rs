@@ -99,7 +99,7 @@ fn a_trusted_key_takes_any_publisher_name_and_id() {
     // Whole: what policies know it by names this key and no other.
     let id = key(5).public().key_id();
     assert_eq!(bundle.publisher.name(), format!("key:{id}"));
-    assert!(bundle.publisher.is_ad_hoc() && bundle.may_publish("anything"));
+    assert!(bundle.publisher.is_ad_hoc && bundle.may_publish("anything"));
     let other = TrustStore::for_key(key(6).public());
     assert_eq!(
         code(sample.sign(&[&key(5)]).verify(&other)),
@@ -117,7 +117,7 @@ fn a_trusted_key_helps_where_the_store_refuses_and_changes_nothing_where_it_acce
         .unwrap();
     assert_eq!(bundle.publisher.name(), "acme");
     let bundle = Sample::new().sign(&[&key(2)]).verify(&trust).unwrap();
-    assert!(bundle.publisher.is_ad_hoc());
+    assert!(bundle.publisher.is_ad_hoc);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use toolward_signing::envelope::Envelope;
 use toolward_signing::id::Prefix;
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::{
-    ENVELOPE_FILE, FILE, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
+    Artifacts, ENVELOPE_FILE, FILE, FileEntry, FileRole, MANIFEST_TYPE, Manifest, ToolsEntry,
 };
 use toolward_signing::path::BundlePath;
 use toolward_signing::publisher::{
@@ -77,23 +77,25 @@ impl Sample {
             expires: self.expires.as_deref().map(|text| text.parse().unwrap()),
             min_host: self.min_host.as_deref().map(|text| text.parse().unwrap()),
             provenance: self.announces_provenance,
-            tools: ToolsEntry {
-                path: BundlePath::parse("tools.json").unwrap(),
-                blake3: Digest::of(tools),
-                size: tools.len() as u64,
-                version: 2,
+            artifacts: Artifacts {
+                tools: ToolsEntry {
+                    path: BundlePath::parse("tools.json").unwrap(),
+                    blake3: Digest::of(tools),
+                    size: tools.len() as u64,
+                    version: 2,
+                },
+                files: self
+                    .files
+                    .iter()
+                    .filter(|(path, _)| *path != "tools.json")
+                    .map(|(path, bytes)| FileEntry {
+                        path: BundlePath::parse(path).unwrap(),
+                        blake3: Digest::of(bytes),
+                        size: bytes.len() as u64,
+                        role: role(path),
+                    })
+                    .collect(),
             },
-            files: self
-                .files
-                .iter()
-                .filter(|(path, _)| *path != "tools.json")
-                .map(|(path, bytes)| FileEntry {
-                    path: BundlePath::parse(path).unwrap(),
-                    blake3: Digest::of(bytes),
-                    size: bytes.len() as u64,
-                    role: role(path),
-                })
-                .collect(),
         }
     }
 

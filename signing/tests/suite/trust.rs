@@ -26,10 +26,10 @@ fn publishers_are_read_and_other_tables_left_alone() {
     assert_eq!(store.publishers().count(), 2);
     let acme = store.publisher("acme").unwrap();
     assert_eq!(
-        (acme.keys().len(), acme.threshold(), acme.prefixes().len()),
+        (acme.keys.len(), acme.threshold, acme.prefixes.len()),
         (2, 2, 2)
     );
-    assert!(!acme.is_ad_hoc());
+    assert!(!acme.is_ad_hoc);
     assert!(
         TrustStore::from_toml("")
             .unwrap()
@@ -46,7 +46,7 @@ fn the_threshold_is_one_if_left_out_and_pem_may_stand_in_a_long_string() {
         "[[publisher]]\nname = \"acme\"\nprefixes = [\"acme\"]\nkeys = [\"\"\"\n{pem}\"\"\"]\n"
     );
     let store = TrustStore::from_toml(&text).unwrap();
-    assert_eq!(store.publisher("acme").unwrap().threshold(), 1);
+    assert_eq!(store.publisher("acme").unwrap().threshold, 1);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn key_files_are_read_by_the_caller() {
         Ok(key(1).public().to_pem().unwrap())
     })
     .unwrap();
-    assert_eq!(store.publisher("acme").unwrap().keys(), [key(1).public()]);
+    assert_eq!(store.publisher("acme").unwrap().keys, [key(1).public()]);
     assert_eq!(refused(text), "io");
 }
 

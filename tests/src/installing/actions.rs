@@ -33,7 +33,7 @@ fn library(sequence: u64, lines: &str) -> Draft {
     draft.manifest.publisher = "verbs".to_owned();
     draft.manifest.id = LIBRARY.to_owned();
     draft.files.retain(|name, _| name == TOOLS_JSON);
-    let version = draft.manifest.tools.version;
+    let version = draft.manifest.artifacts.tools.version;
     let action = format!(
         "---\nschema: action/v1\nid: words:count\ndescription: Counts the words of a text.\n{lines}---\n"
     );

@@ -58,10 +58,10 @@ impl Draft {
     pub(crate) fn sign(&self, key: &SigningKey) -> Signed {
         let mut manifest = self.manifest.clone();
         let tools = &self.files[TOOLS_JSON];
-        manifest.tools.blake3 = Digest::of(tools);
-        manifest.tools.size = tools.len() as u64;
+        manifest.artifacts.tools.blake3 = Digest::of(tools);
+        manifest.artifacts.tools.size = tools.len() as u64;
         let listed = self.files.iter().filter(|(name, _)| *name != TOOLS_JSON);
-        manifest.files = listed
+        manifest.artifacts.files = listed
             .map(|(name, bytes)| FileEntry {
                 path: BundlePath::parse(name).unwrap(),
                 blake3: Digest::of(bytes),

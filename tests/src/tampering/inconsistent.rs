@@ -79,7 +79,7 @@ fn an_index_of_a_later_version_is_refused() {
     let draft = Draft::of("text-stats").put(TOOLS_JSON, "{\"version\": 3, \"tools\": []}\n");
     let (machine, key) = machine_with_key();
     let mut draft = draft;
-    draft.manifest.tools.version = 3;
+    draft.manifest.artifacts.tools.version = 3;
     draft
         .sign(&key)
         .write_archive(&machine.path("b.toolbundle"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::driver::{BytesForm, Implements, ResultForm, WitArguments, WitCall};
+use toolward_contract::driver::{BytesForm, Implements, WitArguments, WitCall};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 
@@ -42,12 +42,8 @@ impl Function {
             }
             (WitArguments::Named, parameters) => named(parameters, call.bytes, entry, tool)?,
         }
-        let ty = match (call.result, self.result.as_deref()) {
-            (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),
-            _ => self.result.as_ref(),
-        };
         let found = of_schema(tool.outputs.value());
-        match ty {
+        match self.returned(call) {
             Some(ty) => alike("its result", ty, &found, call.bytes, "the output"),
             None if found.contains("null") => Ok(()),
             None => Err("it returns nothing, and the contract's output is never null".to_owned()),

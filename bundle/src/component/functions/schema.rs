@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolward_contract::driver::{BytesForm, ResultForm, WitArguments, WitCall};
+use toolward_contract::driver::{BytesForm, WitArguments, WitCall};
 
 use super::{Function, Type};
 
@@ -29,10 +29,7 @@ impl Function {
 
     /// The JSON Schema of the output of this call.
     pub fn outputs(&self, call: &WitCall) -> Value {
-        let ty = match (call.result, self.result.as_deref()) {
-            (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),
-            _ => self.result.as_ref(),
-        };
+        let ty = self.returned(call);
         let mut schemas = Schemas::of(ty, call.bytes, Direction::Output);
         let schema = schemas.payload(ty);
         schemas.close(schema)

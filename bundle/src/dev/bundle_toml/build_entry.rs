@@ -2,14 +2,13 @@
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolward_support::report::Code;
+use toolward_support::words;
 
 use super::Reader;
 use crate::codes;
 
 /// One `[[build]]` table: a source that becomes a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BuildEntry {
     /// The kind of the source, which decides how it is built.
     pub kind: BuildKind,
@@ -24,31 +23,9 @@ pub struct BuildEntry {
     pub output: String,
 }
 
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All values.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The name in `bundle.toml`.
-            pub const fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
 words! {
     /// The kind of a component's source.
-    BuildKind {
+    BuildKind, word {
         /// A crate, compiled by Cargo.
         Rust = "rust",
         /// A JavaScript or TypeScript file with what it imports.
@@ -66,7 +43,7 @@ words! {
 
 words! {
     /// A world of `wit/`: what a driver may import. All export `handler`.
-    World {
+    World, word {
         /// Log, progress, secrets and other tools.
         Driver = "driver",
         /// [`World::Driver`] and randomness.
@@ -231,10 +208,6 @@ impl Reader<'_> {
             );
         }
         found
-    }
-
-    fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
-        self.error(at.span().start, code, message.to_owned(), Some(hint));
     }
 }
 

@@ -343,7 +343,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<SecretString> {
 
 /// Why a key was not written.
 pub(crate) fn unwritten(error: AuthorError) -> Failure {
-    let AuthorError::Exists { path } = &error else {
+    let AuthorError::Exists(path) = &error else {
         return authored(error);
     };
     let path = path.display();

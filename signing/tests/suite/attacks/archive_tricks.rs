@@ -391,7 +391,7 @@ fn a_bomb_is_refused_by_its_ratio_and_a_small_bundle_that_compresses_well_is_not
 #[test]
 fn a_bundle_larger_than_the_limit_is_refused_before_it_is_read() {
     let mut manifest = Sample::new().manifest();
-    for file in &mut manifest.files {
+    for file in &mut manifest.artifacts.files {
         file.size = 200 << 20;
     }
     let manifest = manifest.to_bytes().unwrap();

@@ -36,8 +36,8 @@ print(json.dumps(tomllib.load(open(sys.argv[1], 'rb'))))
         return;
     }
     let entry = |path: &str, digest: Digest, size: u64, more: (&str, serde_json::Value)| serde_json::json!({ "path": path, "blake3": digest, "size": size, more.0: more.1 });
-    let tools = &manifest.tools;
-    let mut files: Vec<_> = manifest.files.iter().collect();
+    let tools = &manifest.artifacts.tools;
+    let mut files: Vec<_> = manifest.artifacts.files.iter().collect();
     files.sort_by_key(|file| file.path.as_str());
     let files: Vec<_> = files
         .iter()

@@ -158,7 +158,6 @@ fn values(ty: &Type) -> BoxedStrategy<Val> {
             boxed(err.as_ref()).prop_map(|value| Val::Result(Err(value))),
         ]
         .boxed(),
-        other => panic!("{other:?}"),
     }
 }
 

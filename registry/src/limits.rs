@@ -1,4 +1,4 @@
-//! Deadlines, and the backoff between retries.
+//! Limits of a client: sizes, deadlines, and the backoff between retries.
 
 use std::time::Duration;
 
@@ -6,6 +6,46 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 
 use crate::failure::{Failure, FailureReason};
+
+/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a bundle can't be
+/// raised above them, since no reader accepts more.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLimits {
+    /// The largest archive, in bytes.
+    pub content: u64,
+    /// The largest OCI manifest or index, in bytes.
+    pub manifest: u64,
+    /// How many tags are listed.
+    pub tags: usize,
+    /// How many referrers of a kind are read.
+    pub referrers: usize,
+    /// How long connecting may take.
+    pub connect: Duration,
+    /// How long the registry may be silent.
+    pub silence: Duration,
+    /// How long an operation may take, with all its requests, waits and transfers.
+    pub total: Duration,
+    /// How often a request is repeated, and a transfer resumed without progress.
+    pub retries: u32,
+    /// The longest `Retry-After` that is honoured.
+    pub patience: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            content: toolward_signing::verify::MAX_BYTES,
+            manifest: 1024 * 1024,
+            tags: 10_000,
+            referrers: 16,
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            total: Duration::from_secs(30 * 60),
+            retries: 4,
+            patience: Duration::from_secs(60),
+        }
+    }
+}
 
 /// The first backoff; each further one is twice as long.
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
@@ -113,15 +153,9 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Duration::from_secs(u64::from(seconds)));
     }
-    let until = http_date(text)?;
-    let now = http_date(headers.get(DATE)?.to_str().ok()?)?;
-    Duration::try_from(until - now).ok()
-}
-
-fn http_date(text: &str) -> Option<time::OffsetDateTime> {
-    let text = text.strip_suffix(" GMT")?;
-    let text = format!("{text} +0000");
-    time::OffsetDateTime::parse(&text, &time::format_description::well_known::Rfc2822).ok()
+    let until = httpdate::parse_http_date(text).ok()?;
+    let now = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
+    until.duration_since(now).ok()
 }
 
 #[cfg(test)]
