@@ -6,7 +6,7 @@ use toolward_support::fields::nearest;
 
 use super::compile::build;
 use super::inline::{self, Stays};
-use super::walk::{children, escape, keywords};
+use super::walk::{escape, find, keywords};
 use super::{MAX_QUOTED_CHARS, Schema, plain};
 
 /// Keywords of OpenAPI and of earlier drafts, with what 2020-12 has instead.
@@ -62,8 +62,16 @@ pub struct SchemaWarning {
 impl Schema {
     /// What is valid and probably not meant, in the order of the schema. Skips schemas of the bundle that it refers to. Compiles a part of the schema for each `default`.
     pub fn warnings(&self) -> Vec<SchemaWarning> {
+        let root = &self.inner.closed;
         let mut found = Vec::new();
-        search(&self.inner.closed, "", &self.inner.closed, &mut found);
+        find(root, |path, schema| {
+            let keywords = schema.as_object()?;
+            if !path.contains("/$defs/schema:") {
+                found.extend(keywords.keys().filter_map(|key| unknown(key, path)));
+                found.extend(default(keywords, path, root));
+            }
+            None::<()>
+        });
         found
     }
 
@@ -102,20 +110,6 @@ impl Schema {
             });
         }
         found
-    }
-}
-
-fn search(schema: &Value, path: &str, root: &Value, found: &mut Vec<SchemaWarning>) {
-    let Some(keywords) = schema.as_object() else {
-        return;
-    };
-    found.extend(keywords.keys().filter_map(|key| unknown(key, path)));
-    found.extend(default(keywords, path, root));
-    for child in children(schema) {
-        let of_bundle = |key: &String| child.keyword == "$defs" && key.starts_with("schema:");
-        if !child.key.as_ref().is_some_and(of_bundle) {
-            search(child.schema, &child.pointer(path), root, found);
-        }
     }
 }
 
