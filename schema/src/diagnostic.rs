@@ -1,6 +1,5 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -144,51 +143,32 @@ pub struct Excerpt {
 /// A finding about a file as a whole, at its first character, gets none. Neither does a finding in a file that is not
 /// text.
 pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
-    let mut files: BTreeMap<String, Option<Lines<'t>>> = BTreeMap::new();
     let pointing = diagnostics
         .iter_mut()
         .filter(|found| found.excerpt.is_none() && found.position() != Position::START);
     for found in pointing.take(MAX_EXCERPTS) {
-        let lines = files
-            .entry(found.file.clone())
-            .or_insert_with(|| text_of(&found.file).and_then(Lines::of));
-        found.excerpt = lines.as_ref().and_then(|lines| lines.at(found.position()));
+        let bytes = text_of(&found.file).filter(|bytes| bytes.len() <= MAX_FILE_BYTES);
+        let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        found.excerpt = text.and_then(|text| excerpt(text, found.position()));
     }
 }
 
-/// A text with the starts of its lines.
-struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    fn of(bytes: &'t [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        if text.len() > MAX_FILE_BYTES {
-            return None;
-        }
-        let after = text.match_indices('\n').map(|(feed, _)| feed + 1);
-        let starts = std::iter::once(0).chain(after).collect();
-        Some(Self { text, starts })
-    }
-
-    fn at(&self, at: Position) -> Option<Excerpt> {
-        let index = usize::try_from(at.line).ok()?.checked_sub(1)?;
-        let line = self.text.get(*self.starts.get(index)?..)?;
-        let line = line.lines().next().unwrap_or_default();
-        let column = usize::try_from(at.column).ok()?.checked_sub(1)?;
-        let cut = column.saturating_sub(REACH);
-        let mut rest = line.chars().skip(cut);
-        let text: String = rest.by_ref().take(column - cut + REACH).collect();
-        let before = (column - cut).min(text.chars().count());
-        Some(Excerpt {
-            before,
-            starts_earlier: cut > 0,
-            goes_on: rest.next().is_some(),
-            text,
-        })
-    }
+fn excerpt(text: &str, at: Position) -> Option<Excerpt> {
+    let line = text
+        .split('\n')
+        .nth(usize::try_from(at.line).ok()?.checked_sub(1)?)?;
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let column = usize::try_from(at.column).ok()?.checked_sub(1)?;
+    let cut = column.saturating_sub(REACH);
+    let mut rest = line.chars().skip(cut);
+    let text: String = rest.by_ref().take(column - cut + REACH).collect();
+    let before = (column - cut).min(text.chars().count());
+    Some(Excerpt {
+        before,
+        starts_earlier: cut > 0,
+        goes_on: rest.next().is_some(),
+        text,
+    })
 }
 
 #[cfg(test)]
