@@ -109,16 +109,10 @@ impl<'r> Targets<'r> {
         let mut seen = HashSet::new();
         let mut wanted = vec![from];
         while let Some(one) = wanted.pop() {
-            for next in self.refers_to.get(&one).into_iter().flatten() {
-                if *next == to {
-                    return true;
-                }
-                if seen.insert(*next) {
-                    wanted.push(*next);
-                }
-            }
+            let next = self.refers_to.get(&one).into_iter().flatten().copied();
+            wanted.extend(next.filter(|next| seen.insert(*next)));
         }
-        false
+        seen.contains(&to)
     }
 }
 

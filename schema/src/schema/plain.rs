@@ -196,10 +196,9 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
         let mut named: Map<String, Value> = Map::new();
         for branch in &mut branches {
             for (name, schema) in members(branch, keyword) {
-                if let Some(Value::Array(choices)) = named.get_mut(&name) {
+                let choices = named.entry(name).or_insert_with(|| json!([]));
+                if let Value::Array(choices) = choices {
                     choices.push(schema);
-                } else {
-                    named.insert(name, Value::Array(vec![schema]));
                 }
             }
         }
@@ -212,22 +211,16 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
             object.insert(keyword.to_owned(), named.into());
         }
     }
-    let additional = branches.iter_mut();
-    let additional = additional.map(|branch| branch.shift_remove("additionalProperties"));
-    let rest: Vec<Option<Value>> = additional.collect();
-    let open = rest
-        .iter()
-        .flatten()
-        .any(|rest| *rest != Value::Bool(false));
-    match rest.first() {
-        Some(Some(first)) if rest.iter().all(|rest| rest.as_ref() == Some(first)) => {
-            object.insert("additionalProperties".to_owned(), first.clone());
-        }
+    let rest = branches.iter().map(|one| one.get("additionalProperties"));
+    let rest: Vec<Option<&Value>> = rest.collect();
+    let additional = match rest.first().copied().flatten() {
+        Some(first) if rest.iter().all(|rest| *rest == Some(first)) => Some(first.clone()),
         // It counts for `unevaluatedProperties` next to the branches.
-        _ if open => {
-            object.insert("additionalProperties".to_owned(), true.into());
-        }
-        _ => {}
+        _ if rest.iter().flatten().any(|rest| **rest != json!(false)) => Some(json!(true)),
+        _ => None,
+    };
+    if let Some(additional) = additional {
+        object.insert("additionalProperties".to_owned(), additional);
     }
     let in_all = |name: &&Value| {
         let mut branches = branches.iter();
