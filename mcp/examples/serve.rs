@@ -25,7 +25,15 @@ use toolward_signing::verify::{self, VerifyOptions};
 async fn main() -> Result<(), Box<dyn Error>> {
     // One for all hosts that take each other's place.
     let shared_state = SharedState::new();
-    let service = Service::new(features(vec![content()?], &shared_state)?);
+    let (content, policy) = (content()?, Policy::empty());
+    let host = Host::builder()
+        .policy(policy.clone())
+        .shared_state(&shared_state)
+        .bundle(content.clone())
+        .build()?;
+    // What clients see: a host, its tools under a policy, and prompts and resources.
+    let features = ServerFeatures::new(host, &[content], &policy, 100)?;
+    let service = Service::new(features);
     // Cancel it, and calls have some time to end.
     let shutdown = CancellationToken::new();
 
@@ -53,26 +61,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let connection = move || service.connection(None);
     http::serve(listener, connection, Settings::new(access), shutdown).await?;
     Ok(())
-}
-
-/// What clients see: a host, its tools under a policy, and prompts and resources.
-fn features(
-    contents: Vec<Content>,
-    shared_state: &SharedState,
-) -> Result<ServerFeatures, Box<dyn Error>> {
-    let policy = Policy::empty();
-    let mut builder = Host::builder()
-        .policy(policy.clone())
-        .shared_state(shared_state);
-    for content in contents.clone() {
-        builder = builder.bundle(content);
-    }
-    Ok(ServerFeatures::new(
-        builder.build()?,
-        &contents,
-        &policy,
-        100,
-    )?)
 }
 
 fn content() -> Result<Content, Box<dyn Error>> {

@@ -6,7 +6,7 @@ pub(crate) mod prompt;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use rmcp::model::InputRequest;
@@ -17,13 +17,12 @@ use toolward_host::{
 use toolward_state::{
     ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionWatch, RememberedApproval, settled,
 };
+use toolward_support::helper::lock;
 
 use crate::client::{AsksPerson, Client, Era, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 use not_asked::NotAsked;
-pub(crate) use prompt::{
-    ApprovalDecision, Decided, DecidedBy, OpenQuestion, PendingApproval, decision,
-};
+pub(crate) use prompt::{ApprovalDecision, Decided, OpenQuestion, PendingApproval, decision};
 
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
@@ -99,22 +98,23 @@ impl ClientApprover {
     }
 
     async fn verdict(&self, request: &ApprovalRequest) -> Verdict {
+        let asked = self.decided_or_asked(request).await;
+        asked.unwrap_or_else(|not_asked| {
+            if request.called_by.is_empty() {
+                self.state().not_asked = Some(not_asked);
+            }
+            Verdict::Unavailable
+        })
+    }
+
+    async fn decided_or_asked(&self, request: &ApprovalRequest) -> Result<Verdict, NotAsked> {
         let keys = request.keys();
-        let direct = request.called_by.is_empty();
-        match self.decided(request, &keys).await {
-            Ok(Some(verdict)) => return verdict,
-            Ok(None) => {}
-            Err(not_asked) => return self.refuse(not_asked, direct),
+        if let Some(verdict) = self.decided(request, &keys).await? {
+            return Ok(verdict);
         }
         let session = !request.each_time;
-        let (person, question) = match self.question(request, session) {
-            Ok(asked) => asked,
-            Err(not_asked) => return self.refuse(not_asked, direct),
-        };
-        let (pending, open, watch) = match self.open(&keys, session).await {
-            Ok(opened) => opened,
-            Err(not_asked) => return self.refuse(not_asked, direct),
-        };
+        let (person, question) = self.question(request, session)?;
+        let (pending, open, watch) = self.open(&keys, session).await?;
         request.mark_asked();
         let asked = ApprovalToAsk {
             pending,
@@ -123,8 +123,9 @@ impl ClientApprover {
         };
         let Some(person) = person else {
             self.state().pending = Some(asked);
-            return Verdict::Later;
+            return Ok(Verdict::Later);
         };
+        let direct = request.called_by.is_empty();
         self.ask_now(person, asked, watch, direct).await
     }
 
@@ -147,12 +148,12 @@ impl ClientApprover {
         let decided = self.state().decided;
         if let Some(decided) = decided.filter(|decided| direct && decided.call == keys.call) {
             self.state().used = true;
-            return Ok(Some(match decided.by {
-                DecidedBy::Before => Verdict::Remembered(Remembered {
+            return Ok(Some(match decided.answer {
+                None => Verdict::Remembered(Remembered {
                     scope: ApprovalScope::Call,
                     until: None,
                 }),
-                DecidedBy::Answer(decision) => Verdict::Answered {
+                Some(decision) => Verdict::Answered {
                     approved: decided.is_approved(),
                     remembered: self.keep(keys.tool, decision).await,
                 },
@@ -232,7 +233,7 @@ impl ClientApprover {
         asked: ApprovalToAsk,
         mut watch: QuestionWatch,
         direct: bool,
-    ) -> Verdict {
+    ) -> Result<Verdict, NotAsked> {
         let ApprovalToAsk {
             pending,
             request,
@@ -245,17 +246,29 @@ impl ClientApprover {
             said = person.ask(request, ANSWER_TIMEOUT) => Some(said),
         };
         if let Some(Ok(said)) = said {
-            return self
-                .take(&pending, open, decision(&said, &pending), direct)
-                .await;
+            let decision = decision(&said, &pending);
+            let was_open = open.close(decision.into()).await;
+            if decision == ApprovalDecision::Deny {
+                return Ok(Verdict::Denied(None));
+            }
+            if !was_open {
+                return Ok(Verdict::Withdrawn);
+            }
+            if direct {
+                self.state().decided = Some(Decided::before(pending.call));
+            }
+            return Ok(match self.keep(pending.tool, decision).await {
+                Some(kept) => Verdict::ApprovedFor(kept),
+                None => Verdict::Approved,
+            });
         }
         open.on_drop(PersonsAnswer::None);
         match said {
             // An error is not a person's answer: their denial is a result.
-            Some(Err(Unanswered::Refused)) => self.refuse(NotAsked::CanNotAsk, direct),
-            Some(_) => Verdict::Unanswered,
+            Some(Err(Unanswered::Refused)) => Err(NotAsked::CanNotAsk),
+            Some(_) => Ok(Verdict::Unanswered),
             // They denied another question about the same tool.
-            None => Verdict::Withdrawn,
+            None => Ok(Verdict::Withdrawn),
         }
     }
 
@@ -299,38 +312,8 @@ impl ClientApprover {
         Err(not_asked)
     }
 
-    async fn take(
-        &self,
-        pending: &PendingApproval,
-        open: OpenQuestion,
-        decision: ApprovalDecision,
-        direct: bool,
-    ) -> Verdict {
-        let was_open = open.close(decision.into()).await;
-        if decision == ApprovalDecision::Deny {
-            return Verdict::Denied(None);
-        }
-        if !was_open {
-            return Verdict::Withdrawn;
-        }
-        if direct {
-            self.state().decided = Some(Decided::before(pending.call));
-        }
-        match self.keep(pending.tool, decision).await {
-            Some(kept) => Verdict::ApprovedFor(kept),
-            None => Verdict::Approved,
-        }
-    }
-
-    fn refuse(&self, not_asked: NotAsked, direct: bool) -> Verdict {
-        if direct {
-            self.state().not_asked = Some(not_asked);
-        }
-        Verdict::Unavailable
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
 }
 
@@ -352,12 +335,9 @@ impl Approver for ClientApprover {
     fn unused_answer(&self) -> Option<Verdict> {
         let state = self.state();
         let decided = state.decided.filter(|_| !state.used)?;
-        match decided.by {
-            DecidedBy::Answer(_) => Some(Verdict::Answered {
-                approved: decided.is_approved(),
-                remembered: None,
-            }),
-            DecidedBy::Before => None,
-        }
+        decided.answer.map(|_| Verdict::Answered {
+            approved: decided.is_approved(),
+            remembered: None,
+        })
     }
 }

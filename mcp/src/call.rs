@@ -7,14 +7,14 @@
 mod round_trips;
 mod runtime;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::pin::pin;
 
 use http::HeaderName;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Extensions, JsonObject,
-    LoggingLevel, RequestId,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
+    RequestId,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
@@ -25,16 +25,15 @@ use toolward_host::{
 };
 
 use crate::catalogue::{Found, ListedTool};
-use crate::client::{Client, Era};
+use crate::client::{Client, Era, attached};
 use crate::features::ServerFeatures;
-use crate::observe::Wanted;
-use crate::params;
+use crate::observe;
+use crate::params::WrongArguments;
 use crate::principal::Principal;
 use crate::result::{self, Structure};
 use crate::revision::Revision;
 use crate::search::{self, Asked};
-use crate::strict::{self, Malformed};
-use round_trips::Called;
+use crate::strict::Malformed;
 pub(crate) use round_trips::RoundTrips;
 use runtime::CallRuntime;
 pub(crate) use runtime::OthersOpen;
@@ -107,8 +106,9 @@ impl Incoming<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let features = self.features;
         let extensions = &self.context.extensions;
-        let malformed = strict::found(extensions).map(Malformed::of_call);
-        if let Some(error) = malformed.or_else(|| params::wrong_arguments(extensions).cloned()) {
+        let wrong = || Some(extensions.get::<WrongArguments>()?.0.clone());
+        let malformed = attached::<Malformed>(extensions).map(Malformed::of_call);
+        if let Some(error) = malformed.or_else(wrong) {
             let name = &request.name;
             if features.finder().is_some() && search::only_looks(name) {
                 return Ok(result::failed(&error).into());
@@ -128,9 +128,8 @@ impl Incoming<'_> {
             return match asked {
                 Asked::Answer(result) => Ok(result.into()),
                 Asked::Failed(error) => Ok(result::failed(&error).into()),
-                Asked::Refused(call) => {
-                    let result = self.refused(&call.name, call.tool, &call.error).await;
-                    Ok(result.into())
+                Asked::Refused { name, tool, error } => {
+                    Ok(self.refused(&name, tool, &error).await.into())
                 }
                 Asked::Call { tool, input } => self.run(tool, input, request).await,
                 Asked::Unknown => Err(self.unknown(&request.name).await),
@@ -150,12 +149,6 @@ impl Incoming<'_> {
         }
     }
 
-    /// The end of a call whose arguments can't be made a request.
-    async fn unfit(&self, tool: &ListedTool, error: &CallError) -> CallToolResponse {
-        let result = self.refused(&tool.name, Some(&tool.target), error).await;
-        result.into()
-    }
-
     async fn run(
         self,
         tool: &ListedTool,
@@ -169,47 +162,38 @@ impl Incoming<'_> {
             Era::Stateless => input.clone(),
             Era::Session => JsonObject::new(),
         };
-        let value = match tool.input(input) {
-            Ok(value) => value,
-            Err(error) => return Ok(self.unfit(tool, &error).await),
-        };
-        let native = native(context);
-        let request = Request::with_value(tool.target.as_str(), value)
-            .principal(self.principal.name.clone())
-            .native(native.clone())
-            .null_is_absent()
-            .answer_first();
-        let request = match cancellation(&context.extensions) {
-            Some(cancellation) => request.cancellation(cancellation.clone()),
-            None => request,
-        };
-        let mut request = match named(request, &context.meta, self.session) {
+        let request = tool.input(input).and_then(|value| {
+            let request = Request::with_value(tool.target.as_str(), value)
+                .principal(self.principal.name.clone())
+                .native(native(context))
+                .null_is_absent()
+                .answer_first();
+            let request = match attached::<SharedCancellation>(&context.extensions) {
+                Some(cancellation) => request.cancellation(cancellation.clone()),
+                None => request,
+            };
+            named(request, &context.meta, self.session)
+        });
+        let mut request = match request {
             Ok(request) => request,
-            Err(error) => return Ok(self.unfit(tool, &error).await),
+            Err(error) => {
+                let result = self.refused(&tool.name, Some(&tool.target), &error).await;
+                return Ok(result.into());
+            }
         };
-        let wanted = Wanted {
-            token: context.meta.get_progress_token(),
-            level: self.level,
-            revision: Revision::of(context),
-        };
-        let forwarder = match wanted.observer(&context.peer, &tool.name) {
+        let forwarder = match observe::observer(context, self.level, &tool.name) {
             Some((observer, forwarder)) => {
                 request = request.observer(observer);
                 Some(forwarder)
             }
             None => None,
         };
-        let called = Called {
-            name: &tool.name,
-            target: &tool.target,
-            native: &native,
-        };
         // Pinned in place: the future is large, and a function that takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(
             &client,
             self.runtime(),
             Box::new(request),
-            called,
+            &tool.name,
             &bound,
             &parameters
         ));
@@ -218,13 +202,28 @@ impl Incoming<'_> {
             Some(forwarder) => Box::pin(forwarder.during(call)).await,
             None => call.await,
         };
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(fault) => {
+                let (code, class) = match fault.code {
+                    rmcp::model::ErrorCode::INTERNAL_ERROR => {
+                        (ErrorCode::INTERNAL, ErrorClass::ExecutionFailed)
+                    }
+                    _ => (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments),
+                };
+                let error = CallError::new(code, class, fault.message.as_ref());
+                self.refused(&tool.name, Some(&tool.target), &error).await;
+                return Err(fault);
+            }
+        };
         Ok(match finished {
             CallEnd::Done(mut reply) => {
-                if let Err(error) = &mut reply.result {
-                    tool.place_violations(error);
-                }
-                if let Ok(output) = &mut reply.result {
-                    output.structured = tool.outward(std::mem::take(&mut output.structured));
+                match &mut reply.result {
+                    Ok(output) => {
+                        let value = std::mem::take(&mut output.structured);
+                        output.structured = tool.contract.outputs.outward_value(value);
+                    }
+                    Err(error) => tool.place_violations(error),
                 }
                 let result = result::of(*reply, tool.structure);
                 Revision::of(context).result(result).into()
@@ -233,12 +232,6 @@ impl Incoming<'_> {
             CallEnd::Failed(fault) => return Err(fault),
         })
     }
-}
-
-/// What the transport cancels a call by: of its session or stream, else of its HTTP request.
-fn cancellation(extensions: &Extensions) -> Option<&SharedCancellation> {
-    let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
-    extensions.get().or_else(of_request)
 }
 
 /// What is known of a request. Text of another form than [`Native`] has is left out. A trace in `_meta` counts

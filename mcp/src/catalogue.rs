@@ -67,12 +67,6 @@ impl ListedTool {
             schemas::place_violations(error);
         }
     }
-
-    /// An output without what no client may see: the fields marked `x-internal`.
-    /// Not yet wrapped.
-    pub(crate) fn outward(&self, output: Value) -> Value {
-        self.contract.outputs.outward_value(output)
-    }
 }
 
 /// A tool that no call can run: policy blocks it, no driver serves it, or its bundle is not loaded. It is not listed; a
@@ -191,16 +185,10 @@ impl ToolListing {
         if let Some(place) = self.by_name.get(name) {
             return self.at(*place, principal);
         }
-        let places = self.by_id.get(name)?;
-        let mut found = places.iter().filter_map(|place| self.at(*place, principal));
-        let first = found.next()?;
-        match first {
-            Found::Listed(_) => Some(first),
-            // One that runs is of more use.
-            Found::Blocked(_) => found
-                .find(|found| matches!(found, Found::Listed(_)))
-                .or(Some(first)),
-        }
+        let places = self.by_id.get(name)?.iter();
+        let found = places.filter_map(|place| self.at(*place, principal));
+        // One that runs is of more use; of several, the first counts.
+        found.min_by_key(|found| matches!(found, Found::Blocked(_)))
     }
 
     fn at(&self, place: Place, principal: &Principal) -> Option<Found<'_>> {
@@ -243,42 +231,37 @@ pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
         .chain(withheld.iter().map(names::Claim::of))
         .collect();
     let mut catalogue = ToolListing::default();
-    let mut named: Vec<(String, usize)> = Vec::with_capacity(claims.len());
+    let mut named: Vec<(String, usize, &ToolFacts)> = Vec::with_capacity(infos.len());
     let mut assigned = names::assign(&claims);
     let withheld_names = assigned.split_off(infos.len());
-    for (arrived, (name, claim)) in assigned.into_iter().zip(&claims).enumerate() {
+    let placed = infos.iter().copied().enumerate();
+    for ((arrived, info), (name, claim)) in placed.zip(assigned.into_iter().zip(&claims)) {
         match name {
             Ok(name) => {
-                let asked = infos
-                    .get(arrived)
-                    .and_then(|info| info.contract.mcp_name.as_ref());
-                if let (Some(asked), None) = (asked, claim.given) {
+                if let (Some(asked), None) = (&info.contract.mcp_name, claim.given) {
                     catalogue.problems.push(NameProblem::Outside {
                         name: asked.clone(),
                         tool: claim.label(),
                         shown: name.clone(),
                     });
                 }
-                named.push((name, arrived));
+                named.push((name, arrived, info));
             }
             Err(problem) => catalogue.problems.push(problem),
         }
     }
     drop(claims);
-    named.sort();
+    named.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let count = infos.len();
-    let mut icons = describe::IconRoom::default();
+    let mut icon_bytes = describe::MAX_ICON_BYTES;
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
-    for (name, arrived) in named {
-        let Some(info) = infos.get(arrived) else {
-            continue;
-        };
+    for (name, arrived, info) in named {
         let known = known_as(host, &info.contract);
         let (key, place) = match info.effects().filter(|_| info.context().is_none()) {
             Some(effects) => {
                 let place = Place::Listed(catalogue.listed.len());
                 let result = order.result(info);
-                let listed = describe::listed(name.clone(), info, effects, result, &mut icons);
+                let listed = describe::listed(name.clone(), info, effects, result, &mut icon_bytes);
                 catalogue.listed.push(listed);
                 (name, place)
             }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, InputRequest, ProtocolVersion, ServerRequest};
+use rmcp::model::{ClientCapabilities, Extensions, InputRequest, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,12 @@ pub(crate) trait AsksPerson: Send + Sync {
     fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_>;
 }
 
+/// What a transport attached to a request: over HTTP it is in the extensions of the request's parts.
+pub(crate) fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
+    extensions.get().or_else(of_request)
+}
+
 /// Marks a request that came in a list over HTTP: no stream to its client could carry a question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InBatch;
@@ -72,8 +78,7 @@ impl Client {
         let capabilities = context.client_capabilities();
         let mut answerable = capabilities.as_ref().map(answerable).unwrap_or_default();
         answerable.form &= Revision::of(context).has_elicitation();
-        let parts = context.extensions.get::<http::request::Parts>();
-        if parts.is_some_and(|parts| parts.extensions.get::<InBatch>().is_some()) {
+        if attached::<InBatch>(&context.extensions).is_some() {
             answerable = Answerable::default();
         }
         let asked = era == Era::Session && answerable != Answerable::default();
@@ -120,12 +125,12 @@ impl AsksPerson for Peer<RoleServer> {
             let options = PeerRequestOptions::with_timeout(timeout);
             let handle = self.send_request_with_option(request, options).await;
             let handle = handle.map_err(|error| unanswered(&error))?;
-            let guard = CancelOnDrop {
+            let mut guard = CancelOnDrop {
                 peer: self,
                 id: Some(handle.id.clone()),
             };
             let result = handle.await_response().await;
-            guard.disarm();
+            guard.id = None;
             let result = result.map_err(|error| unanswered(&error))?;
             serde_json::to_value(result).map_err(|_unserialisable| Unanswered::Failed)
         })
@@ -136,13 +141,8 @@ impl AsksPerson for Peer<RoleServer> {
 /// keep showing a stale question.
 struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleServer>,
+    /// `None` once it is answered.
     id: Option<rmcp::model::RequestId>,
-}
-
-impl CancelOnDrop<'_> {
-    fn disarm(mut self) {
-        self.id = None;
-    }
 }
 
 impl Drop for CancelOnDrop<'_> {

@@ -3,7 +3,6 @@
 
 mod arguments;
 mod decide;
-mod gather;
 mod prompt;
 mod resource;
 #[cfg(test)]
@@ -15,24 +14,22 @@ use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, InputRequest, MetaObject, Prompt,
-    ReadResourceResult, Resource, ResourceTemplate,
+    GetPromptRequestParams, GetPromptResponse, MetaObject, Prompt, ReadResourceResult, Resource,
+    ResourceTemplate,
 };
-use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::json;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::url_path::percent_encoded;
 use toolward_policy::Policy;
+use toolward_support::report::codes;
 
 use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
 pub use decide::{DocumentVerdict, Hidden, Kind, suggest, verdicts};
-pub use gather::DocumentsError;
 
-use arguments::Means;
-use gather::Gathered;
+use decide::Entry;
 use prompt::PromptContent;
 use resource::{FileContent, TemplateContent};
 
@@ -58,6 +55,98 @@ struct All {
     prompts: ServedByName<Prompt, PromptContent>,
     resources: ServedByName<Resource, FileContent>,
     templates: ServedByName<ResourceTemplate, TemplateContent>,
+}
+
+impl All {
+    /// Adds what policy serves of a bundle.
+    fn add(&mut self, content: &Content, policy: &Policy) -> Result<(), DocumentsError> {
+        let provenance = Arc::new(Provenance::of(content));
+        // Files come before the prompts that embed them.
+        let mut files = BTreeMap::new();
+        for verdict in decide::verdicts(content, policy) {
+            if verdict.hidden.is_some() {
+                continue;
+            }
+            match verdict.entry {
+                Entry::Resource(entry) => {
+                    let name = verdict.name.clone();
+                    let new = ServedResource::new(verdict.name, entry.clone(), provenance.clone());
+                    let new = insert(&mut self.resources, "resource", &name, new)?;
+                    files.insert(entry.path.clone(), new);
+                }
+                Entry::Template(entry, template) => {
+                    let new = template.and_then(|template| {
+                        ServedTemplate::new(template, entry, provenance.clone())
+                    });
+                    if let Some(new) = new {
+                        let name = new.template.as_str().to_owned();
+                        insert(&mut self.templates, "template", &name, new)?;
+                    }
+                }
+                Entry::Prompt(entry) => {
+                    let new = ServedPrompt::new(&verdict.name, entry, &files, &provenance);
+                    insert(&mut self.prompts, "prompt", &verdict.name, new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a URI that is ambiguous.
+    fn check_uris(&self) -> Result<(), DocumentsError> {
+        let templates: Vec<_> = self.templates.values().collect();
+        for (index, template) in templates.iter().enumerate() {
+            let mut others = templates.iter().take(index);
+            if let Some(first) = others.find(|other| other.template.overlaps(&template.template)) {
+                return Err(clash(
+                    "template",
+                    template.template.as_str(),
+                    first,
+                    template,
+                ));
+            }
+        }
+        for resource in self.resources.values() {
+            // A bundle's own file is the exception to its own template.
+            let mut others = templates.iter();
+            let other = others.find(|template| {
+                template.provenance != resource.provenance
+                    && template.values(&resource.uri).is_some()
+            });
+            if let Some(template) = other {
+                return Err(clash("resource", &resource.uri, template, resource));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds a document, of whose name there must be no other.
+fn insert<L, C>(
+    all: &mut ServedByName<L, C>,
+    kind: &'static str,
+    name: &str,
+    new: Served<L, C>,
+) -> Result<Arc<Served<L, C>>, DocumentsError> {
+    let new = Arc::new(new);
+    match all.insert(name.to_owned(), Arc::clone(&new)) {
+        Some(first) => Err(clash(kind, name, &first, &new)),
+        None => Ok(new),
+    }
+}
+
+fn clash<L, C, M, D>(
+    kind: &'static str,
+    name: &str,
+    first: &Served<L, C>,
+    second: &Served<M, D>,
+) -> DocumentsError {
+    DocumentsError::Clash {
+        kind,
+        name: name.to_owned(),
+        first: first.provenance.place(&first.path),
+        second: second.provenance.place(&second.path),
+    }
 }
 
 type ServedByName<L, C> = BTreeMap<String, Arc<Served<L, C>>>;
@@ -94,11 +183,15 @@ impl ServedDocuments {
         contents: impl IntoIterator<Item = &'c Content>,
         policy: &Policy,
     ) -> Result<Self, DocumentsError> {
-        let mut gathered = Gathered::default();
+        let mut all = All::default();
         for content in contents {
-            gathered.add(content, policy)?;
+            all.add(content, policy)?;
         }
-        gathered.finish()
+        all.check_uris()?;
+        Ok(Self {
+            all: Arc::new(all),
+            tools: Tools::All,
+        })
     }
 
     /// Those that a principal may see: of bundles that it may use a tool of.
@@ -142,22 +235,6 @@ impl ServedDocuments {
 
     pub(crate) fn templates(&self) -> Vec<ResourceTemplate> {
         self.listed(&self.all.templates).cloned().collect()
-    }
-
-    /// Whether its prompts are listed as they were at another moment.
-    pub(crate) fn lists_prompts_as(&self, other: &Self) -> bool {
-        self.listed(&self.all.prompts)
-            .eq(other.listed(&other.all.prompts))
-    }
-
-    /// Whether its resources and templates are listed as they were at another moment.
-    pub(crate) fn lists_resources_as(&self, other: &Self) -> bool {
-        let (now, then) = (&self.all, &other.all);
-        self.listed(&now.resources)
-            .eq(other.listed(&then.resources))
-            && self
-                .listed(&now.templates)
-                .eq(other.listed(&then.templates))
     }
 
     /// Whether a URI can be read.
@@ -216,33 +293,7 @@ impl ServedDocuments {
     pub(crate) async fn prompt(
         &self,
         params: GetPromptRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        // What is seen here depends on the principal already; the name is not needed.
-        let nobody = Principal {
-            name: Arc::from(""),
-            tools: Tools::Only(Arc::default()),
-            may_approve: false,
-        };
-        let client = Client::new(context, &nobody);
-        let means = Means {
-            era: client.era,
-            form: client.answerable.form,
-        };
-        let ask = async |question| {
-            let person = client.person.as_ref()?;
-            person.ask(question, arguments::ANSWER_TIMEOUT).await.ok()
-        };
-        self.prompt_by(params, means, ask).await
-    }
-
-    /// [`ServedDocuments::prompt`], where `ask` puts a question to the person while the
-    /// request waits.
-    async fn prompt_by(
-        &self,
-        params: GetPromptRequestParams,
-        means: Means,
-        ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
+        client: &Client,
     ) -> Result<GetPromptResponse, ErrorData> {
         let Some(prompt) = self.found(&self.all.prompts, &params.name) else {
             return Err(ErrorData::invalid_params(
@@ -250,11 +301,11 @@ impl ServedDocuments {
                 Some(json!({ "name": resource::shown(&params.name) })),
             ));
         };
-        let given = arguments::given(prompt, params.arguments)?;
+        let mut values = arguments::given(prompt, params.arguments)?;
         let answers = params.input_responses.unwrap_or_default();
-        match arguments::complete(prompt, given, &answers, means, ask).await? {
-            arguments::Filled::All(values) => Ok(prompt.get(&values, self)?.into()),
-            arguments::Filled::Ask(question) => Ok(question.into()),
+        match arguments::complete(prompt, &mut values, &answers, client).await? {
+            None => Ok(prompt.get(&values, self)?.into()),
+            Some(question) => Ok(question.into()),
         }
     }
 }
@@ -322,14 +373,38 @@ impl Provenance {
 
     /// `_meta` of a document: what it is called in its bundle, and whose that is.
     fn meta(&self, kind: &str, what: &str, name: &str) -> MetaObject {
-        let mut about = serde_json::Map::new();
-        about.insert(what.to_owned(), Value::from(name));
-        about.insert("bundle".to_owned(), Value::from(self.bundle.as_str()));
-        about.insert("version".to_owned(), Value::from(self.version.as_str()));
-        let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
-        about.insert("publisher".to_owned(), json!(publisher));
+        let about = json!({
+            what: name,
+            "bundle": self.bundle,
+            "version": self.version,
+            "publisher": visible_line(&self.publisher, MAX_PUBLISHER_CHARS),
+        });
         let mut meta = MetaObject::new();
-        meta.insert(kind.to_owned(), Value::Object(about));
+        meta.insert(kind.to_owned(), about);
         meta
+    }
+}
+
+codes! {
+    /// Why documents, or the features of a host, can't be served together.
+    ///
+    /// ```
+    /// use toolward_mcp::DocumentsError;
+    ///
+    /// fn explain(error: &DocumentsError) -> String {
+    ///     match error {
+    ///         DocumentsError::Clash { name, .. } => format!("two documents are called {name}"),
+    ///         _ => format!("{error} ({}): {}", error.code(), error.hint().unwrap_or_default()),
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum DocumentsError: Error {
+        /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but printable ASCII. `first` and
+        /// `second` are a file, its bundle and publisher.
+        Clash { kind: &'static str, name: String, first: String, second: String } = "document-clash" ["2"],
+            "two prompts or resources would have one name or URI",
+            ("the {kind} {name:?} is in {first} and in {second}")
+            => "take it from the [[document]] of one of them, or serve one bundle less";
     }
 }

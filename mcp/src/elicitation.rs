@@ -41,7 +41,9 @@ pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest
                 who(asked),
                 visible(message, MAX_TEXT_CHARS)
             );
-            form(message, sanitized(schema))
+            let mut schema = schema.clone();
+            sanitize_schema(&mut schema);
+            form(message, schema)
         }
         Ask::Sample(parameters) => {
             let mut parameters = parameters.clone();
@@ -54,10 +56,7 @@ pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest
             )))
         }
         Ask::Roots => {
-            let mut request = ListRootsRequest {
-                method: Default::default(),
-                extensions: Default::default(),
-            };
+            let mut request = ListRootsRequest::default();
             request.extensions.insert(meta(asked));
             Some(InputRequest::ListRoots(request))
         }
@@ -112,9 +111,8 @@ fn attributed(
             .as_deref()
             .map(|name| visible_line(name, MAX_NAME_CHARS));
     }
-    let mut known = parameters.meta.take().unwrap_or_default();
+    let known = parameters.meta.get_or_insert_default();
     known.0.0.extend(meta(asked).0.0);
-    parameters.meta = Some(known);
     parameters
 }
 
@@ -123,52 +121,44 @@ const META: &str = "toolward/asks";
 
 fn meta(asked: &Asked) -> RequestMetaObject {
     let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
-    let mut asks = Map::new();
     let by = json!({
         "tool": name(&asked.tool_id),
         "publisher": name(&asked.publisher),
         "driver": name(&asked.driver),
         "driver_publisher": name(&asked.driver_publisher),
     });
-    asks.insert(META.to_owned(), by);
-    RequestMetaObject::from(asks)
+    RequestMetaObject::from(Map::from_iter([(META.to_owned(), by)]))
 }
 
-/// The schema of a form with escaped titles and descriptions. Names and choices need no
-/// escapes: the host accepts plain ones only.
-fn sanitized(schema: &Value) -> Value {
-    let Value::Object(schema) = schema else {
-        return schema.clone();
+/// Escapes the titles and descriptions of a form's schema. Names and choices need no escapes: the host accepts plain
+/// ones only.
+fn sanitize_schema(schema: &mut Value) {
+    let Value::Object(keywords) = schema else {
+        return;
     };
-    let sanitized = schema.iter().map(|(keyword, value)| {
-        let value = match (keyword.as_str(), value) {
-            ("title" | "description", Value::String(text)) => {
-                Value::String(visible_line(text, MAX_TITLE_CHARS))
-            }
-            ("enumNames", Value::Array(names)) => names.iter().map(line).collect(),
-            ("oneOf" | "anyOf", Value::Array(choices)) => choices.iter().map(sanitized).collect(),
-            ("items", items) => sanitized(items),
-            ("properties", Value::Object(fields)) => {
-                let fields = fields.iter();
-                Value::Object(
-                    fields
-                        .map(|(name, field)| (name.clone(), sanitized(field)))
-                        .collect(),
-                )
-            }
-            _ => value.clone(),
-        };
-        (keyword.clone(), value)
-    });
     // The protocol's type does not have it.
-    let known = sanitized.filter(|(keyword, _)| keyword != "additionalProperties");
-    Value::Object(known.collect())
-}
-
-fn line(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(visible_line(text, MAX_NAME_CHARS)),
-        other => other.clone(),
+    keywords.shift_remove("additionalProperties");
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            ("title" | "description", Value::String(text)) => {
+                *text = visible_line(text, MAX_TITLE_CHARS);
+            }
+            ("enumNames", Value::Array(names)) => {
+                for name in names {
+                    if let Value::String(text) = name {
+                        *text = visible_line(text, MAX_NAME_CHARS);
+                    }
+                }
+            }
+            ("oneOf" | "anyOf", Value::Array(choices)) => {
+                choices.iter_mut().for_each(sanitize_schema);
+            }
+            ("items", items) => sanitize_schema(items),
+            ("properties", Value::Object(fields)) => {
+                fields.values_mut().for_each(sanitize_schema);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -193,41 +183,27 @@ fn sanitize_messages(parameters: &mut Value) {
 
 /// The answer in a client's result; `None` where it is not a result of such a request.
 pub(crate) fn answer(ask: &Ask, value: Value) -> Option<Answer> {
+    if let Ask::Form { .. } = ask {
+        return choice(value);
+    }
     let Value::Object(mut result) = value else {
         return None;
     };
     for name in ["_meta", "resultType"] {
         result.remove(name);
     }
-    match ask {
-        Ask::Form { .. } => Some(match choice(&mut result)? {
-            Choice::Accepted(content) => Answer::Accepted(content),
-            Choice::Declined => Answer::Declined,
-            Choice::Cancelled => Answer::Cancelled,
-        }),
-        _ => Some(Answer::Accepted(Value::Object(result))),
-    }
+    Some(Answer::Accepted(Value::Object(result)))
 }
 
 /// What a person did with a form.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Choice {
-    Accepted(Value),
-    Declined,
-    Cancelled,
-}
-
-/// The result of an elicitation.
-pub(crate) fn choice(result: &mut Map<String, Value>) -> Option<Choice> {
+pub(crate) fn choice(mut result: Value) -> Option<Answer> {
     match result.get("action")?.as_str()? {
         "accept" => {
-            let content = result.remove("content");
-            Some(Choice::Accepted(
-                content.unwrap_or_else(|| Map::new().into()),
-            ))
+            let content = result.get_mut("content").map(Value::take);
+            Some(Answer::Accepted(content.unwrap_or_else(|| json!({}))))
         }
-        "decline" => Some(Choice::Declined),
-        "cancel" => Some(Choice::Cancelled),
+        "decline" => Some(Answer::Declined),
+        "cancel" => Some(Answer::Cancelled),
         _ => None,
     }
 }

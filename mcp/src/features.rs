@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use rmcp::model::Tool;
+use rmcp::model::{
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
+    ServerNotification as Notification, Tool,
+};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::near_tool;
 use toolward_host::{Host, WithheldReason};
@@ -43,6 +46,25 @@ pub(crate) struct Changes {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) updated: Vec<String>,
+}
+
+impl Changes {
+    /// What a client is sent of them.
+    pub(crate) fn notifications(self) -> impl Iterator<Item = Notification> {
+        let lists = [
+            self.tools
+                .then(|| Notification::ToolListChangedNotification(Default::default())),
+            self.prompts
+                .then(|| Notification::PromptListChangedNotification(Default::default())),
+            self.resources
+                .then(|| Notification::ResourceListChangedNotification(Default::default())),
+        ];
+        let updated = self.updated.into_iter().map(|uri| {
+            let update = ResourceUpdatedNotificationParam::new(uri);
+            Notification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(update))
+        });
+        lists.into_iter().flatten().chain(updated)
+    }
 }
 
 impl ServerFeatures {
@@ -217,8 +239,8 @@ impl ServerFeatures {
         let changed = |uri: &&String| now.digest(uri) != then.digest(uri);
         Changes {
             tools: !same,
-            prompts: !now.lists_prompts_as(&then),
-            resources: !now.lists_resources_as(&then),
+            prompts: now.prompts() != then.prompts(),
+            resources: now.resources() != then.resources() || now.templates() != then.templates(),
             updated: watched.iter().filter(changed).cloned().collect(),
         }
     }

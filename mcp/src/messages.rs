@@ -3,6 +3,7 @@
 //! once and keeps nothing.
 
 use rmcp::model::RequestId;
+use serde_json::value::RawValue;
 use toolward_support::report::codes;
 
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
@@ -137,37 +138,10 @@ pub(crate) fn is_list(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
 }
 
-/// The text of each item of a list. Undefined for text that is not JSON.
+/// The text of each item of a list; nothing for text that is not JSON.
 pub(crate) fn items(text: &[u8]) -> Vec<&[u8]> {
-    let mut items = Vec::new();
-    let (mut depth, mut at, mut start) = (0_usize, 0_usize, 0_usize);
-    while let Some(&byte) = text.get(at) {
-        let here = at;
-        at = at.saturating_add(1);
-        match byte {
-            b'"' => at = end_of_text(text, at),
-            b'[' | b'{' => {
-                depth = depth.saturating_add(1);
-                if depth == 1 {
-                    start = at;
-                }
-            }
-            b',' | b']' | b'}' => {
-                if depth == 1 {
-                    let item = text.get(start..here).unwrap_or_default().trim_ascii();
-                    if !item.is_empty() {
-                        items.push(item);
-                    }
-                    start = at;
-                }
-                if byte != b',' {
-                    depth = depth.saturating_sub(1);
-                }
-            }
-            _ => {}
-        }
-    }
-    items
+    let items = serde_json::from_slice::<Vec<&RawValue>>(text).unwrap_or_default();
+    items.iter().map(|item| item.get().as_bytes()).collect()
 }
 
 /// Whether a member's written name is this one.

@@ -12,7 +12,7 @@ use rmcp::RoleServer;
 use rmcp::model::{
     LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
 };
-use rmcp::service::Peer;
+use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -64,13 +64,6 @@ impl Observer for Listener {
     }
 }
 
-/// The reports that a client asked for.
-pub(crate) struct Wanted {
-    pub(crate) token: Option<ProgressToken>,
-    pub(crate) level: Option<LoggingLevel>,
-    pub(crate) revision: Revision,
-}
-
 /// Sends a driver's reports to the client.
 pub(crate) struct Forwarder {
     receiver: mpsc::Receiver<Said>,
@@ -82,34 +75,33 @@ pub(crate) struct Forwarder {
     since: Instant,
 }
 
-impl Wanted {
-    /// An observer for the call and its forwarder; `None` if the client asked for no
-    /// reports.
-    pub(crate) fn observer(
-        self,
-        peer: &Peer<RoleServer>,
-        tool: &str,
-    ) -> Option<(Arc<dyn Observer>, Forwarder)> {
-        if self.token.is_none() && self.level.is_none() {
-            return None;
-        }
-        let (sender, receiver) = mpsc::channel(MAX_QUEUED_REPORTS);
-        let listener = Listener {
-            sender,
-            progress: self.token.is_some(),
-            level: self.level.map(least),
-        };
-        let forwarder = Forwarder {
-            receiver,
-            peer: peer.clone(),
-            token: self.token,
-            tool: tool.to_owned(),
-            revision: self.revision,
-            sent: 0,
-            since: Instant::now(),
-        };
-        Some((Arc::new(listener), forwarder))
+/// An observer for a call of a tool and its forwarder; `None` if the client asked for no reports. `level` is the least
+/// urgent that it wants.
+pub(crate) fn observer(
+    context: &RequestContext<RoleServer>,
+    level: Option<LoggingLevel>,
+    tool: &str,
+) -> Option<(Arc<dyn Observer>, Forwarder)> {
+    let token = context.meta.get_progress_token();
+    if token.is_none() && level.is_none() {
+        return None;
     }
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_REPORTS);
+    let listener = Listener {
+        sender,
+        progress: token.is_some(),
+        level: level.map(least),
+    };
+    let forwarder = Forwarder {
+        receiver,
+        peer: context.peer.clone(),
+        token,
+        tool: tool.to_owned(),
+        revision: Revision::of(context),
+        sent: 0,
+        since: Instant::now(),
+    };
+    Some((Arc::new(listener), forwarder))
 }
 
 impl Forwarder {
@@ -255,7 +247,6 @@ mod tests {
         CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ServerCapabilities,
         ServerConfig,
     };
-    use rmcp::service::RequestContext;
     use rmcp::{ServerHandler, ServiceExt as _};
     use serde_json::json;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -275,12 +266,8 @@ mod tests {
             _: CallToolRequestParams,
             context: RequestContext<RoleServer>,
         ) -> Result<CallToolResponse, ErrorData> {
-            let wanted = Wanted {
-                token: context.meta.get_progress_token(),
-                level: Some(LoggingLevel::Debug),
-                revision: Revision::November2025,
-            };
-            let (observer, forwarder) = wanted.observer(&context.peer, "a.b").unwrap();
+            let level = Some(LoggingLevel::Debug);
+            let (observer, forwarder) = observer(&context, level, "a.b").unwrap();
             let call = async {
                 for _ in 0..10 {
                     observer.progress(&Progress {

@@ -4,12 +4,12 @@
 
 use std::fmt;
 
-use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData, Extensions};
+use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData};
 use serde_json::{Value, json};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
 use crate::messages;
-use crate::strict::{self, Checked};
+use crate::strict;
 
 /// The stable code of a request whose parameters have the wrong form.
 const CODE: &str = "params-invalid";
@@ -75,7 +75,7 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
         ],
         other => [other, Place::Absent, Place::Absent],
     };
-    let is_json = || strict::check(message) != Ok(Checked::NotJson);
+    let is_json = || strict::check(message) != Ok(false);
     let path = match (params, arguments, meta) {
         (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
         (_, _, Place::Other | Place::EmptyList) if is_json() => {
@@ -101,79 +101,48 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
 enum Expected {
     Text,
     Object,
-    OneOf(&'static [&'static str]),
+    /// One of these texts.
+    OneOf(&'static str),
 }
 
-struct Member {
-    /// JSON pointer into the parameters.
-    path: &'static str,
-    expected: Expected,
-    required: bool,
-}
+/// A member of parameters: its JSON pointer, what it must be, and whether it is required.
+type Member = (&'static str, Expected, bool);
 
-const fn required(path: &'static str, expected: Expected) -> Member {
-    Member {
-        path,
-        expected,
-        required: true,
-    }
-}
-
-const fn optional(path: &'static str, expected: Expected) -> Member {
-    Member {
-        path,
-        expected,
-        required: false,
-    }
-}
-
-const LEVELS: &[&str] = &[
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
+const CURSOR: &[Member] = &[("/cursor", Expected::Text, false)];
+const URI: &[Member] = &[("/uri", Expected::Text, true)];
+const NAMED: &[Member] = &[
+    ("/name", Expected::Text, true),
+    ("/arguments", Expected::Object, false),
+    ("/inputResponses", Expected::Object, false),
+    ("/requestState", Expected::Text, false),
 ];
-const CURSOR: &[Member] = &[optional("/cursor", Expected::Text)];
-const URI: &[Member] = &[required("/uri", Expected::Text)];
+const LEVEL: &[Member] = &[("/level", Expected::OneOf(LEVELS), true)];
+const LEVELS: &str = "debug, info, notice, warning, error, critical, alert, emergency";
+const COMPLETED: &[Member] = &[
+    ("/ref", Expected::Object, true),
+    (
+        "/ref/type",
+        Expected::OneOf("ref/prompt, ref/resource"),
+        true,
+    ),
+    ("/ref/name", Expected::Text, false),
+    ("/ref/uri", Expected::Text, false),
+    ("/argument", Expected::Object, true),
+    ("/argument/name", Expected::Text, true),
+    ("/argument/value", Expected::Text, true),
+    ("/context", Expected::Object, false),
+];
+const NOTIFICATIONS: &[Member] = &[("/notifications", Expected::Object, true)];
 
 /// The members of a method's parameters that the server reads; `None` of a method that it does not have.
 fn members(method: &str) -> Option<&'static [Member]> {
     Some(match method {
-        "tools/call" | "prompts/get" => {
-            const {
-                &[
-                    required("/name", Expected::Text),
-                    optional("/arguments", Expected::Object),
-                    optional("/inputResponses", Expected::Object),
-                    optional("/requestState", Expected::Text),
-                ]
-            }
-        }
+        "tools/call" | "prompts/get" => NAMED,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => URI,
-        "logging/setLevel" => const { &[required("/level", Expected::OneOf(LEVELS))] },
-        "completion/complete" => {
-            const {
-                &[
-                    required("/ref", Expected::Object),
-                    required(
-                        "/ref/type",
-                        Expected::OneOf(&["ref/prompt", "ref/resource"]),
-                    ),
-                    optional("/ref/name", Expected::Text),
-                    optional("/ref/uri", Expected::Text),
-                    required("/argument", Expected::Object),
-                    required("/argument/name", Expected::Text),
-                    required("/argument/value", Expected::Text),
-                    optional("/context", Expected::Object),
-                ]
-            }
-        }
+        "logging/setLevel" => LEVEL,
+        "completion/complete" => COMPLETED,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => CURSOR,
-        "subscriptions/listen" => const { &[required("/notifications", Expected::Object)] },
+        "subscriptions/listen" => NOTIFICATIONS,
         "ping" | "server/discover" | "initialize" => &[],
         _ => return None,
     })
@@ -184,7 +153,9 @@ impl Expected {
         match self {
             Self::Text => value.is_string(),
             Self::Object => value.is_object(),
-            Self::OneOf(texts) => value.as_str().is_some_and(|text| texts.contains(&text)),
+            Self::OneOf(texts) => value
+                .as_str()
+                .is_some_and(|text| texts.split(", ").any(|one| one == text)),
         }
     }
 }
@@ -194,7 +165,7 @@ impl fmt::Display for Expected {
         match self {
             Self::Text => f.write_str("a string"),
             Self::Object => f.write_str("an object"),
-            Self::OneOf(texts) => write!(f, "one of {}", texts.join(", ")),
+            Self::OneOf(texts) => write!(f, "one of {texts}"),
         }
     }
 }
@@ -209,12 +180,7 @@ pub(crate) enum Unreadable {
 
 /// Why a call ends that has arguments which are not an object. A call finds it in its extensions.
 #[derive(Debug, Clone)]
-pub(crate) struct WrongArguments(CallError);
-
-/// The error of a call whose arguments are not an object, if that was found.
-pub(crate) fn wrong_arguments(extensions: &Extensions) -> Option<&CallError> {
-    extensions.get::<WrongArguments>().map(|wrong| &wrong.0)
-}
+pub(crate) struct WrongArguments(pub(crate) CallError);
 
 /// Methods that revision 2026-07-28 has removed (SEP-2575).
 const REMOVED: [&str; 4] = [
@@ -237,41 +203,40 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
         ));
     };
     let mut params = params.unwrap_or_default();
-    let wrong = members.iter().find_map(|member| {
-        let value = params.pointer(member.path).filter(|value| !value.is_null());
+    let wrong = members.iter().find_map(|&(path, expected, required)| {
+        let value = params.pointer(path).filter(|value| !value.is_null());
         match value {
-            Some(value) if member.expected.takes(value) => None,
-            None if !member.required => None,
-            value => Some((member, found(value))),
+            Some(value) if expected.takes(value) => None,
+            None if !required => None,
+            value => Some((path, expected, found(value))),
         }
     });
-    let Some((member, found)) = wrong else {
+    let Some((path, expected, found)) = wrong else {
         return Unreadable::Fault(invalid(
             format!("the parameters do not have the form that `{method}` takes"),
             "/params",
         ));
     };
-    let name = member.path.trim_start_matches('/').replace('/', ".");
-    let message = format!("expected `{name}` to be {}, found {found}", member.expected);
-    if (method.as_str(), member.path) == ("tools/call", "/arguments") {
+    let name = path.trim_start_matches('/').replace('/', ".");
+    let message = format!("expected `{name}` to be {expected}, found {found}");
+    if (method.as_str(), path) == ("tools/call", "/arguments") {
         if let Some(members) = params.as_object_mut() {
             members.shift_remove("arguments");
         }
         if let Ok(call) = serde_json::from_value(params) {
-            return Unreadable::Call(Box::new(call), WrongArguments(not_arguments(message)));
+            let hint = "send the arguments as one JSON object, not as text or as a list";
+            let error = invalid_input(message, hint);
+            let error = error.with_cause(json!({ "path": "/params/arguments" }));
+            return Unreadable::Call(Box::new(call), WrongArguments(error));
         }
     }
-    Unreadable::Fault(invalid(message, &format!("/params{}", member.path)))
+    Unreadable::Fault(invalid(message, &format!("/params{path}")))
 }
 
-fn not_arguments(message: String) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_INVALID,
-        ErrorClass::SchemaValidationFailed,
-        message,
-    )
-    .with_cause(json!({ "path": "/params/arguments" }))
-    .with_hint("send the arguments as one JSON object, not as text or as a list")
+/// An input that does not match its schema.
+pub(crate) fn invalid_input(message: impl Into<String>, hint: impl Into<String>) -> CallError {
+    let class = ErrorClass::SchemaValidationFailed;
+    CallError::new(ErrorCode::INPUT_INVALID, class, message).with_hint(hint)
 }
 
 fn invalid(message: String, path: &str) -> ErrorData {

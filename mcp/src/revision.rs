@@ -2,7 +2,7 @@
 //! results and lists are cut down to what the negotiated revision has.
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, GetPromptResult, Implementation, InitializeResult, Prompt,
+    CallToolResult, ContentBlock, GetPromptResult, Icon, InitializeResult, MetaObject, Prompt,
     ProtocolVersion, Resource, ResourceTemplate, TextContent, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
@@ -55,18 +55,6 @@ impl Revision {
         self >= Self::March2025
     }
 
-    fn has_audio(self) -> bool {
-        self >= Self::March2025
-    }
-
-    fn has_tool_annotations(self) -> bool {
-        self >= Self::March2025
-    }
-
-    fn has_completions_capability(self) -> bool {
-        self >= Self::March2025
-    }
-
     /// `structuredContent`, `outputSchema`, links to resources, `title`, and `_meta` of what is listed.
     fn has_structure(self) -> bool {
         self >= Self::June2025
@@ -76,54 +64,59 @@ impl Revision {
         self >= Self::November2025
     }
 
-    pub(crate) fn tool(self, mut tool: Tool) -> Tool {
+    /// What every listed thing may have.
+    fn listed(
+        self,
+        icons: &mut Option<Vec<Icon>>,
+        title: &mut Option<String>,
+        meta: &mut Option<MetaObject>,
+    ) {
         if !self.has_icons() {
-            tool.icons = None;
+            *icons = None;
         }
         if !self.has_structure() {
-            tool.title = None;
-            tool.output_schema = None;
-            tool.meta = None;
+            *title = None;
+            *meta = None;
         }
-        if !self.has_tool_annotations() {
+    }
+
+    /// A list as the revision has it, by what it has of each.
+    pub(crate) fn all<T>(self, all: Vec<T>, of_each: fn(Self, T) -> T) -> Vec<T> {
+        all.into_iter().map(|one| of_each(self, one)).collect()
+    }
+
+    pub(crate) fn tool(self, mut tool: Tool) -> Tool {
+        self.listed(&mut tool.icons, &mut tool.title, &mut tool.meta);
+        if !self.has_structure() {
+            tool.output_schema = None;
+        }
+        if self < Self::March2025 {
             tool.annotations = None;
         }
         tool
     }
 
     pub(crate) fn prompt(self, mut prompt: Prompt) -> Prompt {
-        if !self.has_icons() {
-            prompt.icons = None;
-        }
-        if !self.has_structure() {
-            prompt.title = None;
-            prompt.meta = None;
-            for argument in prompt.arguments.iter_mut().flatten() {
-                argument.title = None;
-            }
+        self.listed(&mut prompt.icons, &mut prompt.title, &mut prompt.meta);
+        for argument in prompt.arguments.iter_mut().flatten() {
+            self.listed(&mut None, &mut argument.title, &mut None);
         }
         prompt
     }
 
     pub(crate) fn resource(self, mut resource: Resource) -> Resource {
-        if !self.has_icons() {
-            resource.icons = None;
-        }
-        if !self.has_structure() {
-            resource.title = None;
-            resource.meta = None;
-        }
+        let Resource {
+            icons, title, meta, ..
+        } = &mut resource;
+        self.listed(icons, title, meta);
         resource
     }
 
     pub(crate) fn template(self, mut template: ResourceTemplate) -> ResourceTemplate {
-        if !self.has_icons() {
-            template.icons = None;
-        }
-        if !self.has_structure() {
-            template.title = None;
-            template.meta = None;
-        }
+        let ResourceTemplate {
+            icons, title, meta, ..
+        } = &mut template;
+        self.listed(icons, title, meta);
         template
     }
 
@@ -131,7 +124,12 @@ impl Revision {
         if !self.has_structure() {
             result.structured_content = None;
         }
-        self.blocks(&mut result.content);
+        if self < Self::June2025 {
+            result
+                .content
+                .iter_mut()
+                .for_each(|block| self.block(block));
+        }
         result
     }
 
@@ -144,35 +142,22 @@ impl Revision {
 
     /// The answer that opens a session.
     pub(crate) fn opening(self, mut result: InitializeResult) -> InitializeResult {
-        result.server_info = self.server(result.server_info);
-        if !self.has_completions_capability() {
+        let server = &mut result.server_info;
+        self.listed(&mut server.icons, &mut server.title, &mut None);
+        if !self.has_icons() {
+            server.description = None;
+            server.website_url = None;
+        }
+        if self < Self::March2025 {
             result.capabilities.completions = None;
         }
         result
     }
 
-    fn server(self, mut server: Implementation) -> Implementation {
-        if !self.has_icons() {
-            server.icons = None;
-            server.description = None;
-            server.website_url = None;
-        }
-        if !self.has_structure() {
-            server.title = None;
-        }
-        server
-    }
-
-    fn blocks(self, blocks: &mut [ContentBlock]) {
-        if self < Self::June2025 {
-            blocks.iter_mut().for_each(|block| self.block(block));
-        }
-    }
-
     /// Puts a text in the place of a block that the revision does not have.
     fn block(self, block: &mut ContentBlock) {
         let (text, annotations) = match block {
-            ContentBlock::Audio(audio) if !self.has_audio() => {
+            ContentBlock::Audio(audio) if self < Self::March2025 => {
                 // Four characters of Base64 stand for three bytes.
                 let bytes = audio.data.trim_end_matches('=').len().saturating_mul(3) / 4;
                 let text = format!(

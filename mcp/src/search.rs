@@ -5,9 +5,8 @@
 //! It is stateless, so any connection may use it, and grants nothing: its call is authorised like any other.
 
 mod finder;
-mod schemas;
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,15 +23,10 @@ const TAG_BYTES: usize = 12;
 
 /// The key of this process, so that a publisher can't put a valid reference into text
 /// that a model reads. `None` if the system has no randomness.
-static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
-
-fn key() -> Option<&'static [u8; 32]> {
-    let key = KEY.get_or_init(|| {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).ok().map(|()| key)
-    });
-    key.as_ref()
-}
+static KEY: LazyLock<Option<[u8; 32]>> = LazyLock::new(|| {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).ok().map(|()| key)
+});
 
 /// The reference to a tool in its present form, for one principal.
 fn reference(listed: &ListedTool, principal: &Principal) -> Option<String> {
@@ -55,7 +49,7 @@ fn holds(reference: &str, listed: &ListedTool, principal: &Principal) -> bool {
 }
 
 fn tag(listed: &ListedTool, principal: &Principal) -> Option<String> {
-    let mut hasher = blake3::Hasher::new_keyed(key()?);
+    let mut hasher = blake3::Hasher::new_keyed(KEY.as_ref()?);
     for part in [
         listed.name.as_str(),
         &listed.target,

@@ -8,17 +8,19 @@ mod handler;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rmcp::model::{
     ErrorData, Extensions, Implementation, LoggingLevel, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext, SubscriptionSendError};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use toolward_host::SharedState;
+use toolward_support::helper::lock;
 
 use crate::call::{self, RoundTrips};
+use crate::client::attached;
 use crate::documents::ServedDocuments;
 use crate::features::{Changes, ServerFeatures};
 use crate::principal::Principal;
@@ -173,10 +175,8 @@ impl Connection {
         if let Some(principal) = &self.state.principal {
             return Ok(principal.clone());
         }
-        let parts = extensions.get::<http::request::Parts>();
-        parts
-            .and_then(|parts| parts.extensions.get::<Principal>())
-            .cloned()
+        let principal = attached::<Principal>(extensions).cloned();
+        principal
             .ok_or_else(|| ErrorData::invalid_request("the request is not authenticated", None))
     }
 
@@ -187,7 +187,7 @@ impl Connection {
         principal.or_else(crate::http::calling)
     }
 
-    /// The documents that a principal may see.
+    /// The documents that the principal of a request may see.
     fn documents(
         &self,
         context: &RequestContext<RoleServer>,
@@ -196,9 +196,8 @@ impl Connection {
         Ok(self.features().documents().seen_by(&principal))
     }
 
-    fn watched(&self) -> BTreeSet<String> {
-        let watched = self.state.watched.lock();
-        watched.unwrap_or_else(PoisonError::into_inner).clone()
+    fn watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        lock(&self.state.watched)
     }
 
     /// Notifies a client of the session era of changes until it disconnects.
@@ -213,22 +212,10 @@ impl Connection {
                 }
             }
             let changes = features.changes(&self.watched(), &principal);
-            let mut sent = Ok(());
-            if changes.tools {
-                sent = sent.and(peer.notify_tool_list_changed().await);
-            }
-            if changes.prompts {
-                sent = sent.and(peer.notify_prompt_list_changed().await);
-            }
-            if changes.resources {
-                sent = sent.and(peer.notify_resource_list_changed().await);
-            }
-            for uri in changes.updated {
-                let update = rmcp::model::ResourceUpdatedNotificationParam::new(uri);
-                sent = sent.and(peer.notify_resource_updated(update).await);
-            }
-            if sent.is_err() {
-                return;
+            for notification in changes.notifications() {
+                if peer.send_notification(notification).await.is_err() {
+                    return;
+                }
             }
         }
     }
@@ -246,23 +233,11 @@ impl Connection {
                 () = context.cancelled() => return Ok(()),
                 changed = features.receiver.changed() => if changed.is_err() { return Ok(()) },
             }
-            let changes = features.changes(&watched, &principal);
-            let (accepted, sink) = (context.accepted(), context.sink());
-            let mut sent = Ok(());
-            if changes.tools && accepted.tools_list_changed == Some(true) {
-                sent = sent.and(sink.notify_tool_list_changed().await);
-            }
-            if changes.prompts && accepted.prompts_list_changed == Some(true) {
-                sent = sent.and(sink.notify_prompt_list_changed().await);
-            }
-            if changes.resources && accepted.resources_list_changed == Some(true) {
-                sent = sent.and(sink.notify_resource_list_changed().await);
-            }
-            for uri in changes.updated {
-                sent = sent.and(sink.notify_resource_updated(uri).await);
-            }
-            if sent.is_err() {
-                return Ok(());
+            for notification in features.changes(&watched, &principal).notifications() {
+                match context.sink().send(notification).await {
+                    Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}
+                    Err(_) => return Ok(()),
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::service::QuitReason;
+use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::{ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -164,12 +164,11 @@ pub async fn serve<H: Handler>(
         Ok(running) => running,
         // The client disconnected, or the server was shut down, before the first
         // request.
-        Err(
-            rmcp::service::ServerInitializeError::ConnectionClosed(_)
-            | rmcp::service::ServerInitializeError::Cancelled,
-        ) => return Ok(()),
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            return Ok(());
+        }
         // The error itself names types of this program.
-        Err(rmcp::service::ServerInitializeError::TransportError { error, .. }) => {
+        Err(ServerInitializeError::TransportError { error, .. }) => {
             return Err(StdioError::Stream(std::io::Error::other(error.error)));
         }
         Err(error) => return Err(StdioError::Opening(error.to_string())),

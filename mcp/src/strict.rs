@@ -2,7 +2,7 @@
 //! The library that parses messages takes the last of two equal keys and rounds large integers without a
 //! word: once it has parsed a message, the difference is lost.
 
-use rmcp::model::{ErrorCode, ErrorData, Extensions, RequestId};
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{Deserializer, Error};
 use serde_json::{Map, Value, json};
 use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect, read_part};
@@ -64,20 +64,12 @@ fn object<E: Error>(value: Value) -> Result<Option<Map<String, Value>>, E> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(Breach);
 
-/// A message that breaks no rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checked {
-    /// All of it is JSON.
-    Json,
-    /// It is not JSON. Parsing the message reports that, and has words for it.
-    NotJson,
-}
-
-/// Checks a message against the rules.
-pub(crate) fn check(message: &[u8]) -> Result<Checked, Malformed> {
+/// Checks a message against the rules. Returns whether it is JSON: parsing the message reports that, and has words for
+/// it.
+pub(crate) fn check(message: &[u8]) -> Result<bool, Malformed> {
     match inspect(message, &MESSAGE) {
-        Ok(_) => Ok(Checked::Json),
-        Err(breach) if breach.error.kind == JsonErrorKind::Syntax => Ok(Checked::NotJson),
+        Ok(()) => Ok(true),
+        Err(breach) if breach.error.kind == JsonErrorKind::Syntax => Ok(false),
         Err(breach) => Err(Malformed(breach)),
     }
 }
@@ -112,15 +104,6 @@ impl Malformed {
         };
         ErrorData::new(number, self.message(), Some(json!({ "code": self.code() })))
     }
-}
-
-/// What a transport found about the arguments of a request. Over HTTP it is in the extensions of the
-/// request's parts.
-pub(crate) fn found(extensions: &Extensions) -> Option<&Malformed> {
-    extensions.get::<Malformed>().or_else(|| {
-        let parts = extensions.get::<http::request::Parts>()?;
-        parts.extensions.get::<Malformed>()
-    })
 }
 
 #[cfg(test)]

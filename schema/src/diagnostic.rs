@@ -1,15 +1,11 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
-mod excerpt;
-
 use std::fmt;
 
 use serde::Serialize;
 
 pub use toolward_support::fields::Position;
 pub use toolward_support::report::{Code, Severity};
-
-pub use excerpt::{Excerpt, attach};
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -116,5 +112,107 @@ impl<T> Parsed<T> {
             value: self.value.map(change),
             diagnostics: self.diagnostics,
         }
+    }
+}
+
+/// Characters of a line that are kept before the column, and as many from there on.
+const REACH: usize = 120;
+
+/// Larger files give no excerpts: no document is as large.
+const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// Excerpts that are made at once: a line may be as long as the file, and a file may have thousands of findings.
+const MAX_EXCERPTS: usize = 200;
+
+/// A line of a file, or the part of it around a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Excerpt {
+    /// The text, without the line's end.
+    pub text: String,
+    /// How many characters of `text` stand before the column.
+    pub before: usize,
+    /// Whether the line starts before `text`.
+    pub starts_earlier: bool,
+    /// Whether the line continues after `text`.
+    pub goes_on: bool,
+}
+
+/// Gives each finding the line that it points at. `text_of` knows the bytes of the files that were read.
+///
+/// A finding about a file as a whole, at its first character, gets none. Neither does a finding in a file that is not
+/// text.
+pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
+    let pointing = diagnostics
+        .iter_mut()
+        .filter(|found| found.excerpt.is_none() && found.position() != Position::START);
+    for found in pointing.take(MAX_EXCERPTS) {
+        let bytes = text_of(&found.file).filter(|bytes| bytes.len() <= MAX_FILE_BYTES);
+        let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        found.excerpt = text.and_then(|text| excerpt(text, found.position()));
+    }
+}
+
+fn excerpt(text: &str, at: Position) -> Option<Excerpt> {
+    let line = text
+        .split('\n')
+        .nth(usize::try_from(at.line).ok()?.checked_sub(1)?)?;
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let column = usize::try_from(at.column).ok()?.checked_sub(1)?;
+    let cut = column.saturating_sub(REACH);
+    let mut rest = line.chars().skip(cut);
+    let text: String = rest.by_ref().take(column - cut + REACH).collect();
+    let before = (column - cut).min(text.chars().count());
+    Some(Excerpt {
+        before,
+        starts_earlier: cut > 0,
+        goes_on: rest.next().is_some(),
+        text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes;
+
+    fn excerpt(text: &str, line: u32, column: u32) -> Option<Excerpt> {
+        let at = Position { line, column };
+        let mut found = [Diagnostic::new(&codes::JSON_SYNTAX, "a", at, "")];
+        attach(&mut found, |name| (name == "a").then_some(text.as_bytes()));
+        let [found] = found;
+        found.excerpt
+    }
+
+    #[test]
+    fn an_excerpt_is_the_line_that_was_read() {
+        let found = excerpt("---\r\nid: é\r\n---\n", 2, 5).unwrap();
+        assert_eq!((found.text.as_str(), found.before), ("id: é", 4));
+        assert!(!found.starts_earlier && !found.goes_on);
+        let past = excerpt("a\nbc", 2, 9).unwrap();
+        assert_eq!((past.text.as_str(), past.before), ("bc", 2));
+        assert_eq!(excerpt("a\n", 3, 1), None);
+    }
+
+    #[test]
+    fn of_a_long_line_only_the_part_around_the_column_is_kept() {
+        let line = format!("{}x{}", "a".repeat(5000), "b".repeat(5000));
+        let found = excerpt(&line, 1, 5001).unwrap();
+        assert!(found.starts_earlier && found.goes_on);
+        assert_eq!(found.text.chars().nth(found.before), Some('x'));
+        assert!(found.text.len() < 300);
+    }
+
+    #[test]
+    fn a_finding_about_a_whole_file_or_one_that_is_no_text_has_no_excerpt() {
+        assert_eq!(excerpt("---\n", 1, 1), None);
+        let mut found = [Diagnostic::new(
+            &codes::JSON_SYNTAX,
+            "a.wasm",
+            Position { line: 1, column: 9 },
+            "",
+        )];
+        attach(&mut found, |_| Some(b"\0asm\xff\xff"));
+        assert_eq!(found[0].excerpt, None);
     }
 }

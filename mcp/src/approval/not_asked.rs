@@ -62,23 +62,20 @@ impl NotAsked {
         error.message = format!("`{tool}` needs a person's approval, and {why}");
         error.hint = Some(match self {
             NotAsked::Changed => "make the call again".to_owned(),
-            NotAsked::Paused(wait) => {
+            NotAsked::Paused(wait) | NotAsked::AskedAboutTool(wait) | NotAsked::Asked(wait) => {
                 error.code = ErrorCode::APPROVAL_PAUSED;
                 let seconds = wait.as_secs().saturating_add(1);
                 error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
-                format!(
-                    "go on without it; they can be asked again in {seconds} seconds, or make \
-                     the call themselves in a terminal of the server's machine"
-                )
-            }
-            NotAsked::AskedAboutTool(wait) | NotAsked::Asked(wait) => {
-                error.code = ErrorCode::APPROVAL_PAUSED;
-                let seconds = wait.as_secs().saturating_add(1);
-                error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
-                format!(
-                    "wait for their answers, or go on without it; they can be asked again in \
-                     {seconds} seconds at the latest"
-                )
+                match self {
+                    NotAsked::Paused(_) => format!(
+                        "go on without it; they can be asked again in {seconds} seconds, or make \
+                         the call themselves in a terminal of the server's machine"
+                    ),
+                    _ => format!(
+                        "wait for their answers, or go on without it; they can be asked again in \
+                         {seconds} seconds at the latest"
+                    ),
+                }
             }
             NotAsked::Untrusted { can_be_preapproved } => trust_hint(client, can_be_preapproved),
             _ => IN_A_TERMINAL.to_owned(),

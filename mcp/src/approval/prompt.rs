@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible_json, visible_line};
-use toolward_host::ApprovalRequest;
+use toolward_host::{Answer, ApprovalRequest};
 use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, detach, settled};
 
-use crate::elicitation::{self, Choice, state_deadline};
+use crate::elicitation::{self, state_deadline};
 use crate::principal::Principal;
 
 /// Characters of a name or an effect; of a URL; of the arguments, and of a body; and of the whole.
@@ -38,12 +38,13 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
         let _ = writeln!(out, "{label}: {text}");
     };
     fact("called", &name(&request.name));
-    let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
-    let by = match request.driver_publisher == request.publisher {
+    let by = |publisher: &str| match publisher == request.publisher {
         true => "by",
         false => "by ANOTHER publisher,",
     };
-    fact("driver", &format!("{driver} {by} {publisher}"));
+    let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
+    let by_whom = by(&request.driver_publisher);
+    fact("driver", &format!("{driver} {by_whom} {publisher}"));
     if !request.fallbacks.is_empty() {
         fact(
             "  it reaches",
@@ -51,15 +52,9 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
         );
     }
     for next in &request.fallbacks {
-        let by = match next.publisher == request.publisher {
-            true => "by",
-            false => "by ANOTHER publisher,",
-        };
         let (id, publisher) = (whole(&next.id)?, whole(&next.publisher)?);
-        fact(
-            "or, if that fails, the driver",
-            &format!("{id} {by} {publisher}"),
-        );
+        let driver = format!("{id} {} {publisher}", by(&next.publisher));
+        fact("or, if that fails, the driver", &driver);
         fact("  it reaches", &reach(&next.hosts, &next.regions));
     }
     for tool in &request.called_by {
@@ -174,28 +169,19 @@ pub(crate) enum ApprovalDecision {
 pub(crate) struct Decided {
     /// The call.
     pub(crate) call: ApprovalKey,
-    /// What they decided.
-    pub(crate) by: DecidedBy,
-}
-
-/// How a decision about a call came to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DecidedBy {
-    /// The call brings the answer to a question about it.
-    Answer(ApprovalDecision),
-    /// The call resumes, and was approved before its driver asked.
-    Before,
+    /// The answer to a question about it, if the call brings one. `None`: the call resumes, and was approved before its
+    /// driver asked.
+    pub(crate) answer: Option<ApprovalDecision>,
 }
 
 impl Decided {
     /// Before its driver asked, the call was approved.
     pub(crate) fn before(call: ApprovalKey) -> Self {
-        let by = DecidedBy::Before;
-        Self { call, by }
+        Self { call, answer: None }
     }
 
     pub(super) fn is_approved(self) -> bool {
-        self.by != DecidedBy::Answer(ApprovalDecision::Deny)
+        self.answer != Some(ApprovalDecision::Deny)
     }
 }
 
@@ -292,8 +278,7 @@ async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: Persons
 
 /// What a person decided. Anything but an explicit yes is treated as a denial.
 pub(crate) fn decision(said: &Value, pending: &PendingApproval) -> ApprovalDecision {
-    let mut result = said.as_object().cloned().unwrap_or_default();
-    let Some(Choice::Accepted(content)) = elicitation::choice(&mut result) else {
+    let Some(Answer::Accepted(content)) = elicitation::choice(said.clone()) else {
         return ApprovalDecision::Deny;
     };
     match content.get(DECISION).and_then(Value::as_str) {

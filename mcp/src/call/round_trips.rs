@@ -12,6 +12,7 @@ mod tests;
 #[cfg(test)]
 mod waiting_tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin,
-    RefusedCall, Reply, Request, Resume, SharedState,
+    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Origin, Reply,
+    Request, Resume, SharedState,
 };
 use toolward_state::{
     ApprovalKey, Approvals, Binding, Keys, PersonsAnswer, StateError, Unsealed, settled,
@@ -34,48 +35,13 @@ use toolward_state::{
 
 use super::runtime::CallRuntime;
 use crate::approval::{
-    self, ApprovalDecision, ApprovalToAsk, ClientApprover, Decided, DecidedBy, OpenQuestion,
-    PendingApproval,
+    self, ApprovalDecision, ApprovalToAsk, ClientApprover, Decided, OpenQuestion, PendingApproval,
 };
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 
-/// The tool that is called.
-#[derive(Clone, Copy)]
-pub(crate) struct Called<'a> {
-    /// Its listed name over MCP.
-    pub(crate) name: &'a str,
-    /// `id@major`: what the host is asked for.
-    pub(crate) target: &'a str,
-    /// What the client calls the call.
-    pub(crate) native: &'a Native,
-}
-
-impl Called<'_> {
-    /// The call does not reach the host.
-    async fn refused(self, client: &Client, host: &Host, fault: &ErrorData) {
-        let (code, class) = match fault.code {
-            rmcp::model::ErrorCode::INTERNAL_ERROR => {
-                (ErrorCode::INTERNAL, ErrorClass::ExecutionFailed)
-            }
-            _ => (ErrorCode::INPUT_INVALID, ErrorClass::InvalidArguments),
-        };
-        let error = CallError::new(code, class, fault.message.as_ref());
-        let refused = RefusedCall {
-            principal: &client.principal.name,
-            name: self.name,
-            tool: Some(self.target),
-            native: self.native,
-            error: &error,
-        };
-        // Rare, and large.
-        Box::pin(host.refused(refused)).await;
-    }
-}
-
 /// How a call ended, as far as the client is concerned: with a reply, with what the client is asked first, or
-/// with a fault of the protocol. That is one of answers that belong to no question of this call, or of a client that
-/// lacks a capability that the call needs.
+/// with a fault of the protocol, as of a client that lacks a capability that the call needs.
 pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;
 
 /// Open questions, approvals and denials of all clients.
@@ -111,8 +77,8 @@ struct Start {
 /// What was made of a client's answers.
 enum Opened {
     Start(Start),
-    /// Answers are missing: the question is repeated, with the time that is left.
-    Repeat(State, BTreeMap<String, InputRequest>, Instant),
+    /// Answers are missing: the question is repeated.
+    Repeat(ClientEnd),
 }
 
 impl RoundTrips {
@@ -125,31 +91,34 @@ impl RoundTrips {
     }
 
     /// Carries a call out: puts its questions to the client and continues with the
-    /// answers. `input` is the call's, as a client of the stateless era sent it; that of others is not looked at.
+    /// answers. `name` is the tool's over MCP; `input` is the call's, as a client of the stateless era sent it; that of
+    /// others is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// The fault of answers that belong to no question of this call, which then does not reach the host.
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
         runtime: CallRuntime<'_>,
         mut request: Box<Request>,
-        tool: Called<'_>,
+        name: &str,
         input: &JsonObject,
         parameters: &CallToolRequestParams,
-    ) -> ClientEnd {
+    ) -> Result<ClientEnd, ErrorData> {
         let host = runtime.host;
-        let subject = ["call", tool.name];
+        let exchange = Exchange {
+            keys: &*self.keys,
+            client,
+            subject: ["call", name],
+            input,
+        };
         let mut start = Start::default();
         if let Some(state) = &parameters.request_state {
             let responses = parameters.input_responses.as_ref();
-            match Box::pin(self.opened(client, subject, input, state, responses)).await {
-                Ok(Opened::Start(opened)) => start = opened,
-                Ok(Opened::Repeat(state, requests, until)) => {
-                    let asking = self.ask(client, subject, input, &state, requests, Some(until));
-                    return asking.await;
-                }
-                Err(fault) => {
-                    tool.refused(client, host, &fault).await;
-                    return CallEnd::Failed(fault);
-                }
+            match Box::pin(exchange.opened(&self.approvals, state, responses)).await? {
+                Opened::Start(opened) => start = opened,
+                Opened::Repeat(end) => return Ok(end),
             }
         }
         *request = (*request).answerable(client.answerable);
@@ -161,7 +130,8 @@ impl RoundTrips {
                 None => request.take(),
             };
             let Some(mut call) = call else {
-                return CallEnd::Failed(ErrorData::internal_error("no request is left", None));
+                let fault = ErrorData::internal_error("no request is left", None);
+                return Ok(CallEnd::Failed(fault));
             };
             let resumes = start.resume.is_some();
             let approver = ClientApprover::new(client, &self.approvals, resumes, start.decided);
@@ -172,13 +142,13 @@ impl RoundTrips {
             }
             let mut reply = runtime.call(call).await;
             if let Some(asked) = approver.pending() {
-                return Box::pin(self.ask_approval(client, subject, input, asked)).await;
+                return Ok(Box::pin(exchange.ask_approval(asked)).await);
             }
             if let Some(asked) = reply.asked.take() {
                 let Some(requests) = requests(&asked) else {
                     host.give_up(&asked);
                     reply.result = Err(unaskable(&asked));
-                    return CallEnd::Done(Box::new(reply));
+                    return Ok(CallEnd::Done(Box::new(reply)));
                 };
                 let approved = approver.approved();
                 if client.era == Era::Stateless {
@@ -187,8 +157,7 @@ impl RoundTrips {
                         approved,
                         repeats: 0,
                     };
-                    return Box::pin(self.ask(client, subject, input, &state, requests, None))
-                        .await;
+                    return Ok(Box::pin(exchange.ask(&state, requests, None)).await);
                 }
                 // No part of the future of a call that asks nothing.
                 let answered = Box::pin(answered(client, host, *asked, requests)).await;
@@ -200,40 +169,48 @@ impl RoundTrips {
             }
             if let Err(error) = &mut reply.result {
                 if let Some(fault) = lacking(client, error) {
-                    return CallEnd::Failed(fault);
+                    return Ok(CallEnd::Failed(fault));
                 }
                 approver.explain(error, tool_id(&reply.metadata.tool));
             }
-            return CallEnd::Done(Box::new(reply));
+            return Ok(CallEnd::Done(Box::new(reply)));
         }
     }
+}
 
+/// A call, as far as questions to its client are concerned.
+struct Exchange<'a> {
+    keys: &'a dyn Keys,
+    client: &'a Client,
+    subject: [&'a str; 2],
+    input: &'a JsonObject,
+}
+
+impl Exchange<'_> {
     /// What the answers that came with a state mean.
     async fn opened(
         &self,
-        client: &Client,
-        subject: [&str; 2],
-        input: &JsonObject,
+        approvals: &Arc<dyn Approvals>,
         state: &str,
         responses: Option<&InputResponses>,
     ) -> Result<Opened, ErrorData> {
-        let (state, until) = self.open(client, subject, input, state).await?;
+        let (state, until) = self.unsealed(state).await?;
         let state = serde_json::from_slice(&state).map_err(|_other| foreign())?;
         let response = |key: &str| responses.and_then(|responses| responses.get(key));
         match state {
             State::Approval(pending) => {
                 let said = response(approval::KEY);
                 let decision = said.map(|said| approval::decision(said, &pending));
-                let open = OpenQuestion::new(&self.approvals, pending.id(&client.principal));
+                let open = OpenQuestion::new(approvals, pending.id(&self.client.principal));
                 let answer = decision.map_or(PersonsAnswer::None, PersonsAnswer::from);
                 let was_open = open.close(answer).await;
                 // Without a decision, this question was not answered: the call asks again. So it does if a denial of
                 // another question about the tool has ended this one.
                 let counts =
                     |decision: &ApprovalDecision| was_open || *decision == ApprovalDecision::Deny;
-                let decided = decision.filter(counts).map(|decision| {
-                    let (call, by) = (pending.call, DecidedBy::Answer(decision));
-                    Decided { call, by }
+                let decided = decision.filter(counts).map(|decision| Decided {
+                    call: pending.call,
+                    answer: Some(decision),
                 });
                 let resume = None;
                 Ok(Opened::Start(Start { decided, resume }))
@@ -259,7 +236,13 @@ impl RoundTrips {
                             answers,
                         })),
                     })),
-                    None if repeats >= MAX_REPEATS => Err(unanswered()),
+                    None if repeats >= MAX_REPEATS => {
+                        let message = format!(
+                            "expected an answer to every question in `inputResponses`, and asked {MAX_REPEATS} times again; \
+                             make the request anew"
+                        );
+                        Err(fault("toolward:answers_missing", message))
+                    }
                     None => {
                         let requests = requests(&asked).unwrap_or_default();
                         let state = State::Questions {
@@ -267,52 +250,49 @@ impl RoundTrips {
                             approved,
                             repeats: repeats.saturating_add(1),
                         };
-                        Ok(Opened::Repeat(state, requests, until))
+                        // With the time that is left.
+                        let end = self.ask(&state, requests, Some(until)).await;
+                        Ok(Opened::Repeat(end))
                     }
                 }
             }
         }
     }
 
-    async fn open(
-        &self,
-        client: &Client,
-        subject: [&str; 2],
-        input: &JsonObject,
-        state: &str,
-    ) -> Result<(Vec<u8>, Instant), ErrorData> {
-        if client.era == Era::Session {
+    async fn unsealed(&self, state: &str) -> Result<(Vec<u8>, Instant), ErrorData> {
+        if self.client.era == Era::Session {
             // Nothing was sealed for such a client.
             return Err(foreign());
         }
-        let input = digest::object(input);
-        let binding = Binding {
-            principal: &client.principal.name,
-            subject,
-            input: input.as_bytes(),
-        };
-        match self.keys.unseal(binding, state, state_deadline()).await {
+        let input = digest::object(self.input);
+        let unsealing = self
+            .keys
+            .unseal(self.binding(input.as_bytes()), state, state_deadline());
+        match unsealing.await {
             Ok(Unsealed::Text(state, until)) => Ok((state, until)),
             Ok(Unsealed::Foreign) => Err(foreign()),
             // It may have been used up.
-            Ok(Unsealed::Spent) | Err(StateError::Unknown) => Err(spent()),
+            Ok(Unsealed::Spent) | Err(StateError::Unknown) => Err(fault(
+                "toolward:state_spent",
+                "the `requestState` was used before, or is too old; make the request anew",
+            )),
             Err(error) => Err(state_failed("the answer's state can't be opened", &error)),
         }
     }
 
+    fn binding<'b>(&'b self, input: &'b [u8; 32]) -> Binding<'b> {
+        Binding {
+            principal: &self.client.principal.name,
+            subject: self.subject,
+            input,
+        }
+    }
+
     /// A result that asks for an approval. Without one, the question is closed.
-    async fn ask_approval(
-        &self,
-        client: &Client,
-        subject: [&str; 2],
-        input: &JsonObject,
-        mut asked: ApprovalToAsk,
-    ) -> ClientEnd {
+    async fn ask_approval(&self, mut asked: ApprovalToAsk) -> ClientEnd {
         let requests = BTreeMap::from([(approval::KEY.to_owned(), asked.request)]);
         let state = State::Approval(asked.pending);
-        let end = self
-            .ask(client, subject, input, &state, requests, None)
-            .await;
+        let end = self.ask(&state, requests, None).await;
         if matches!(end, CallEnd::Asks(_)) {
             asked.open.disarm();
         }
@@ -323,19 +303,12 @@ impl RoundTrips {
     /// gets [`ANSWER_TIMEOUT`].
     async fn ask(
         &self,
-        client: &Client,
-        subject: [&str; 2],
-        input: &JsonObject,
         state: &State,
         requests: BTreeMap<String, InputRequest>,
         until: Option<Instant>,
     ) -> ClientEnd {
-        let input = digest::object(input);
-        let binding = Binding {
-            principal: &client.principal.name,
-            subject,
-            input: input.as_bytes(),
-        };
+        let input = digest::object(self.input);
+        let binding = self.binding(input.as_bytes());
         let deadline = state_deadline();
         let until = until.or_else(|| deadline.checked_add(ANSWER_TIMEOUT));
         let Some((state, until)) = serde_json::to_vec(state).ok().zip(until) else {
@@ -450,23 +423,13 @@ fn state_failed(message: &'static str, error: &StateError) -> ErrorData {
     ErrorData::internal_error(message, None)
 }
 
-fn unanswered() -> ErrorData {
-    let message = format!(
-        "expected an answer to every question in `inputResponses`, and asked {MAX_REPEATS} times again; \
-         make the request anew"
-    );
-    let data = json!({ "code": "toolward:answers_missing" });
-    ErrorData::invalid_params(message, Some(data))
-}
-
 fn foreign() -> ErrorData {
-    let message = "the `requestState` was not given out for this request, or was changed";
-    let code = "toolward:state_refused";
-    ErrorData::invalid_params(message, Some(json!({ "code": code })))
+    fault(
+        "toolward:state_refused",
+        "the `requestState` was not given out for this request, or was changed",
+    )
 }
 
-fn spent() -> ErrorData {
-    let message = "the `requestState` was used before, or is too old; make the request anew";
-    let code = "toolward:state_spent";
+fn fault(code: &str, message: impl Into<Cow<'static, str>>) -> ErrorData {
     ErrorData::invalid_params(message, Some(json!({ "code": code })))
 }

@@ -12,10 +12,10 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Answerable, Cache, CallEnd, Host, Native, Reply, Request, SharedState};
+use toolward_host::{Answerable, Cache, CallEnd, Host, Reply, Request, SharedState};
 use toolward_policy::Policy;
 
-use super::round_trips::{Called, ClientEnd, RoundTrips};
+use super::round_trips::{ClientEnd, RoundTrips};
 use super::runtime::CallRuntime;
 use crate::client::{AsksPerson, Client, Era, Said, Unanswered};
 use crate::principal::{Principal, Tools};
@@ -215,19 +215,16 @@ impl Sent {
         let request = Request::with_value(self.tool, Value::Object(self.input.clone()))
             .principal(client.principal.name.as_ref());
         let input = &self.input;
-        let tool = Called {
-            name: self.tool,
-            target: self.tool,
-            native: &Native::default(),
-        };
         let runtime = CallRuntime {
             host,
             long_calls: None,
             others_open: false,
         };
-        round_trips
-            .carry_out(client, runtime, Box::new(request), tool, input, &parameters)
-            .await
+        let request = Box::new(request);
+        let end = round_trips
+            .carry_out(client, runtime, request, self.tool, input, &parameters)
+            .await;
+        end.unwrap_or_else(CallEnd::Failed)
     }
 }
 

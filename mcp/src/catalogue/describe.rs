@@ -35,7 +35,7 @@ pub(super) fn listed(
     info: &ToolFacts,
     effects: Effects,
     result: McpResult,
-    icons: &mut IconRoom,
+    icon_bytes: &mut usize,
 ) -> ListedTool {
     let not_given = not_given(&info.without());
     let contract = info.contract.clone();
@@ -61,7 +61,7 @@ pub(super) fn listed(
         Some(_) => Structure::Value,
     };
     tool.output_schema = output.map(|output| output.schema);
-    if let Some(icon) = info.icon.as_ref().and_then(|icon| icons.take(icon)) {
+    if let Some(icon) = info.icon.as_ref().and_then(|icon| inline(icon, icon_bytes)) {
         tool = tool.with_icons(vec![icon]);
     }
     let mut about = json!({
@@ -112,12 +112,7 @@ fn declared(one: &Withheld) -> String {
 
 /// What the tool declares and does not get, or not as a whole.
 fn not_given(all: &[&Withheld]) -> String {
-    let mut shown: Vec<String> = Vec::new();
-    for one in all.iter().map(|one| declared(one)) {
-        if !shown.contains(&one) {
-            shown.push(one);
-        }
-    }
+    let mut shown = unique(all.iter().map(|one| declared(one)));
     let more = shown.len().saturating_sub(MAX_WITHOUT_SHOWN);
     shown.truncate(MAX_WITHOUT_SHOWN);
     match (shown.as_slice(), more) {
@@ -134,43 +129,33 @@ fn open(drivers: &[Arc<DriverFacts>]) -> impl Iterator<Item = &Arc<DriverFacts>>
 
 /// The publishers of drivers, without the contract's own.
 fn carried_out_by(drivers: &[Arc<DriverFacts>], publisher: &str) -> String {
-    let mut foreign: Vec<String> = Vec::new();
-    for driver in open(drivers).filter(|driver| *driver.publisher != *publisher) {
-        let name = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
-        if !foreign.contains(&name) {
-            foreign.push(name);
-        }
-    }
-    match foreign.as_slice() {
+    let foreign = open(drivers).filter(|driver| *driver.publisher != *publisher);
+    let foreign = foreign.map(|driver| visible_line(&driver.publisher, MAX_PUBLISHER_CHARS));
+    match unique(foreign).as_slice() {
         [] => String::new(),
         names => format!(", carried out by {}", names.join(" or ")),
     }
 }
 
-/// Bytes of all icons of a catalogue together, so that the list of tools stays small.
-const MAX_ICON_BYTES: usize = 1 << 20;
-
-/// The bytes left for icons.
-pub(super) struct IconRoom {
-    bytes: usize,
-}
-
-impl Default for IconRoom {
-    fn default() -> Self {
-        Self {
-            bytes: MAX_ICON_BYTES,
+fn unique(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for text in texts {
+        if !seen.contains(&text) {
+            seen.push(text);
         }
     }
+    seen
 }
 
-impl IconRoom {
-    /// The icon as a `data:` URI; `None` if it does not fit.
-    pub(super) fn take(&mut self, icon: &toolward_host::Icon) -> Option<Icon> {
-        self.bytes = self.bytes.checked_sub(icon.bytes.len())?;
-        let data = STANDARD.encode(&icon.bytes);
-        let source = format!("data:{};base64,{data}", icon.mime_type);
-        Some(Icon::new(source).with_mime_type(icon.mime_type))
-    }
+/// Bytes of all icons of a catalogue together, so that the list of tools stays small.
+pub(super) const MAX_ICON_BYTES: usize = 1 << 20;
+
+/// The icon as a `data:` URI; `None` if it does not fit into the bytes that are left for icons.
+fn inline(icon: &toolward_host::Icon, left: &mut usize) -> Option<Icon> {
+    *left = left.checked_sub(icon.bytes.len())?;
+    let data = STANDARD.encode(&icon.bytes);
+    let source = format!("data:{};base64,{data}", icon.mime_type);
+    Some(Icon::new(source).with_mime_type(icon.mime_type))
 }
 
 /// The annotations of a tool. All four are always given, since clients differ in their

@@ -217,7 +217,7 @@ pub(crate) struct Order {
     tools: HashMap<(String, String), Arrived>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Arrived {
     /// When it was installed, as a number that later ones exceed.
     arrival: Option<u64>,
@@ -260,21 +260,25 @@ impl Order {
         Self { tools }
     }
 
-    fn arrived(&self, info: &ToolFacts) -> Option<&Arrived> {
+    fn arrived(&self, info: &ToolFacts) -> Arrived {
         let tool = (info.bundle.to_string(), info.contract.major_id());
-        self.tools.get(&tool)
+        self.tools.get(&tool).copied().unwrap_or(Arrived {
+            arrival: None,
+            bundle: usize::MAX,
+            names_itself: false,
+            result: info.contract.mcp_result,
+        })
     }
 
     /// Which half of a tool's results clients are sent.
     pub(super) fn result(&self, info: &ToolFacts) -> McpResult {
-        let arrived = self.arrived(info);
-        arrived.map_or(info.contract.mcp_result, |arrived| arrived.result)
+        self.arrived(info).result
     }
 
     pub(super) fn of(&self, info: &ToolFacts) -> Key {
-        let arrived = self.arrived(info);
-        let arrival = arrived.and_then(|arrived| arrived.arrival);
-        let bundle = arrived.map_or(usize::MAX, |arrived| arrived.bundle);
+        let Arrived {
+            arrival, bundle, ..
+        } = self.arrived(info);
         let contract = &info.contract;
         (
             arrival.unwrap_or(u64::MAX),
@@ -287,9 +291,7 @@ impl Order {
 
     pub(super) fn claim<'i>(&self, info: &'i ToolFacts) -> Claim<'i> {
         let contract = &info.contract;
-        let names_itself = self
-            .arrived(info)
-            .is_some_and(|arrived| arrived.names_itself);
+        let names_itself = self.arrived(info).names_itself;
         Claim {
             given: contract.mcp_name.as_deref().filter(|_| names_itself),
             id: contract.id.as_str(),

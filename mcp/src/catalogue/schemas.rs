@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::schema::{Schema, in_words};
 use toolward_contract::tool::McpSchemas;
-use toolward_host::{CallError, ErrorClass, ErrorCode, Origin};
+use toolward_host::{CallError, ErrorClass, Origin};
+
+use crate::params::invalid_input;
 
 /// The member for an input that is not an object.
 const INPUT_MEMBER: &str = "input";
@@ -74,27 +76,22 @@ pub(super) fn input(
             let count = arguments.len();
             let input = arguments.remove(INPUT_MEMBER);
             input.filter(|_| count == 1).ok_or_else(|| {
-                let message = format!("expected the property `{INPUT_MEMBER}` and no other");
-                CallError::new(
-                    ErrorCode::INPUT_INVALID,
-                    ErrorClass::SchemaValidationFailed,
-                    message,
+                invalid_input(
+                    format!("expected the property `{INPUT_MEMBER}` and no other"),
+                    format!("the whole input stands under `{INPUT_MEMBER}`"),
                 )
-                .with_hint(format!("the whole input stands under `{INPUT_MEMBER}`"))
             })?
         }
     };
     match schema.internal_paths(&input).first() {
         None => Ok(input),
-        Some(path) => Err(CallError::new(
-            ErrorCode::INPUT_INVALID,
-            ErrorClass::SchemaValidationFailed,
-            format!(
-                "expected no field `{}`, which callers do not set",
-                visible_line(path, MAX_PATH_CHARS)
-            ),
-        )
-        .with_hint("leave it out: the schema that was listed does not have it")),
+        Some(path) => {
+            let path = visible_line(path, MAX_PATH_CHARS);
+            Err(invalid_input(
+                format!("expected no field `{path}`, which callers do not set"),
+                "leave it out: the schema that was listed does not have it",
+            ))
+        }
     }
 }
 
@@ -115,19 +112,11 @@ pub(super) fn place_violations(error: &mut CallError) {
             path.insert_str(0, &format!("/{INPUT_MEMBER}"));
         }
     }
-    let text = |violation: &Value, key: &str| {
-        let text = violation.get(key).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    };
-    let words: Vec<(String, String)> = violations
-        .iter()
-        .map(|violation| (text(violation, "path"), text(violation, "message")))
-        .collect();
-    let words = in_words(
-        words
-            .iter()
-            .map(|(path, words)| (path.as_str(), words.as_str())),
-    );
+    let words = in_words(violations.iter().map(|violation| {
+        let text = |key: &str| violation.get(key).and_then(Value::as_str);
+        let (path, message) = (text("path"), text("message"));
+        (path.unwrap_or_default(), message.unwrap_or_default())
+    }));
     error.message = format!("the input does not match its schema: {words}");
 }
 
@@ -140,13 +129,14 @@ fn plain(keywords: Map<String, Value>) -> Carried {
 
 fn wrapped(schema: &Schema, form: McpSchemas, name: &str) -> Carried {
     let inner = view(schema, form, &format!("/properties/{name}"));
-    let mut keywords = Map::new();
-    keywords.insert("type".to_owned(), json!("object"));
-    keywords.insert("properties".to_owned(), json!({ name: inner }));
-    keywords.insert("required".to_owned(), json!([name]));
-    keywords.insert("additionalProperties".to_owned(), json!(false));
+    let object = json!({
+        "type": "object",
+        "properties": { name: inner },
+        "required": [name],
+        "additionalProperties": false,
+    });
     Carried {
-        schema: Arc::new(keywords),
+        schema: Arc::new(keywords(object).unwrap_or_default()),
         wrapped: true,
     }
 }
@@ -173,6 +163,7 @@ fn prose(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use toolward_contract::NoScope;
+    use toolward_host::ErrorCode;
 
     use super::*;
 

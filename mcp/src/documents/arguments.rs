@@ -3,48 +3,28 @@
 //! state that would need sealing. Also what a client can offer while a person fills one in.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CompletionInfo, ElicitRequest, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult,
-    InputResponses, JsonObject, PrimitiveSchemaDefinition, Reference, StringSchema,
+    CompleteRequestParams, CompleteResult, CompletionInfo, InputRequest, InputRequiredResult,
+    InputResponses, JsonObject, Reference,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
 use toolward_contract::prompt::Part;
+use toolward_host::Answer;
 
 use super::resource::{ArgumentValues, shown};
 use super::{Provenance, ServedDocuments, ServedPrompt};
-use crate::client::Era;
+use crate::client::{Client, Era};
+use crate::elicitation::{self, ANSWER_TIMEOUT};
 
 /// How long a value may be, in bytes.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
 
-/// How long a person may take to answer. The prompt holds nothing meanwhile but
-/// its request.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-
 /// The key of the question in a result that asks.
 const QUESTION_KEY: &str = "arguments";
-
-/// How a client can be asked.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Means {
-    pub(super) era: Era,
-    /// Whether it shows forms to a person.
-    pub(super) form: bool,
-}
-
-/// What came of the arguments.
-pub(super) enum Filled {
-    /// Nothing is missing.
-    All(ArgumentValues),
-    /// The client is asked first.
-    Ask(InputRequiredResult),
-}
 
 /// The arguments as the client gives them.
 pub(super) fn given(
@@ -77,45 +57,41 @@ fn refused(prompt: &ServedPrompt, name: &str, known: bool) -> ErrorData {
     ErrorData::invalid_params(message, Some(json!({ "argument": name, "takes": takes })))
 }
 
-/// Fills in what is required and missing: from answers, or by asking.
+/// Fills in what is required and missing: from answers, or by asking. A client of the stateless era is asked by what
+/// is returned, and calls again.
 pub(super) async fn complete(
     prompt: &ServedPrompt,
-    mut values: ArgumentValues,
+    values: &mut ArgumentValues,
     answers: &InputResponses,
-    means: Means,
-    ask: impl AsyncFnOnce(InputRequest) -> Option<Value>,
-) -> Result<Filled, ErrorData> {
-    if missing(prompt, &values).is_empty() {
-        return Ok(Filled::All(values));
+    client: &Client,
+) -> Result<Option<InputRequiredResult>, ErrorData> {
+    let mut lacks = missing(prompt, values);
+    if !lacks.is_empty()
+        && client.era == Era::Stateless
+        && let Some(answer) = answers.get(QUESTION_KEY)
+    {
+        lacks = answered(prompt, &lacks, answer, values)?;
     }
-    if let (Era::Stateless, Some(answer)) = (means.era, answers.get(QUESTION_KEY)) {
-        answered(prompt, answer, &mut values)?;
-    }
-    let lacks = missing(prompt, &values);
     if lacks.is_empty() {
-        return Ok(Filled::All(values));
+        return Ok(None);
     }
-    if !means.form {
+    if !client.answerable.form {
         return Err(lacking(&lacks, "this client can't ask for them"));
     }
     let question = question(prompt, &lacks)?;
-    match means.era {
-        Era::Stateless => {
-            let requests = BTreeMap::from([(QUESTION_KEY.to_owned(), question)]);
-            let asking = InputRequiredResult::from_input_requests(requests);
-            Ok(Filled::Ask(asking))
-        }
-        Era::Session => {
-            let answer = ask(question).await;
-            let answer = answer.ok_or_else(|| lacking(&lacks, "nobody answered in time"))?;
-            answered(prompt, &answer, &mut values)?;
-            let lacks = missing(prompt, &values);
-            if lacks.is_empty() {
-                Ok(Filled::All(values))
-            } else {
-                Err(lacking(&lacks, "the answer left them out"))
-            }
-        }
+    if client.era == Era::Stateless {
+        let requests = BTreeMap::from([(QUESTION_KEY.to_owned(), question)]);
+        return Ok(Some(InputRequiredResult::from_input_requests(requests)));
+    }
+    let answer = match &client.person {
+        Some(person) => person.ask(question, ANSWER_TIMEOUT).await.ok(),
+        None => None,
+    };
+    let answer = answer.ok_or_else(|| lacking(&lacks, "nobody answered in time"))?;
+    lacks = answered(prompt, &lacks, &answer, values)?;
+    match lacks.is_empty() {
+        true => Ok(None),
+        false => Err(lacking(&lacks, "the answer left them out")),
     }
 }
 
@@ -140,60 +116,48 @@ fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, 
     let publisher = visible_line(&prompt.provenance.publisher, 120);
     let title = Provenance::title(&prompt.prompt.name);
     let message = format!("The prompt {title} by {publisher} asks for what it is to be about.");
-    let longest = u32::try_from(MAX_VALUE_BYTES).unwrap_or(u32::MAX);
-    let mut schema = ElicitationSchema::builder();
-    for argument in lacks {
-        let mut field = StringSchema::new().min_length(1).max_length(longest);
+    let fields = lacks.iter().map(|argument| {
+        let mut field = Map::new();
+        field.insert("type".to_owned(), json!("string"));
         if let Some(title) = &argument.title {
-            field = field.title(Provenance::title(title));
+            field.insert("title".to_owned(), json!(Provenance::title(title)));
         }
-        if let Some(description) = &argument.description {
-            field = field.description(visible(description, 4000));
+        if let Some(text) = &argument.description {
+            field.insert("description".to_owned(), json!(visible(text, 4000)));
         }
-        let field = PrimitiveSchemaDefinition::String(field);
-        schema = schema.required_property(argument.name.clone(), field);
-    }
-    let requested_schema = schema
-        .build()
-        .map_err(|_| ErrorData::internal_error("the form for the arguments failed", None))?;
-    Ok(InputRequest::Elicitation(ElicitRequest::new(
-        ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message,
-            requested_schema,
-        },
-    )))
+        field.insert("minLength".to_owned(), json!(1));
+        field.insert("maxLength".to_owned(), json!(MAX_VALUE_BYTES));
+        (argument.name.clone(), Value::Object(field))
+    });
+    let fields: BTreeMap<String, Value> = fields.collect();
+    let names: Vec<&str> = lacks.iter().map(|one| one.name.as_str()).collect();
+    let schema = json!({ "type": "object", "properties": fields, "required": names });
+    elicitation::form(message, schema)
+        .ok_or_else(|| ErrorData::internal_error("the form for the arguments failed", None))
 }
 
-/// Takes an answer over, for what was missing only: what the client gave stays.
-fn answered(
-    prompt: &ServedPrompt,
+/// Takes an answer over, for what was missing only: what the client gave stays. Returns what is missing still.
+fn answered<'p>(
+    prompt: &'p ServedPrompt,
+    lacks: &[&Argument],
     answer: &Value,
     values: &mut ArgumentValues,
-) -> Result<(), ErrorData> {
-    let lacks = missing(prompt, values);
-    let Ok(result) = serde_json::from_value::<ElicitResult>(answer.clone()) else {
-        return Err(lacking(&lacks, "the answer is none"));
+) -> Result<Vec<&'p Argument>, ErrorData> {
+    let content = match elicitation::choice(answer.clone()) {
+        Some(Answer::Accepted(content)) => content,
+        Some(_) => return Err(lacking(lacks, "the person did not give them")),
+        None => return Err(lacking(lacks, "the answer is none")),
     };
-    match result.action {
-        ElicitationAction::Accept => {}
-        _ => return Err(lacking(&lacks, "the person did not give them")),
-    }
-    let content = result.content.as_ref().and_then(Value::as_object);
-    let Some(content) = content else {
-        return Ok(());
-    };
-    let names: Vec<String> = lacks.iter().map(|one| one.name.clone()).collect();
-    for name in names {
-        match content.get(&name) {
+    for Argument { name, .. } in lacks {
+        match content.get(name) {
             Some(Value::String(text)) if text.len() <= MAX_VALUE_BYTES => {
-                values.insert(name, text.clone());
+                values.insert(name.clone(), text.clone());
             }
-            Some(_) => return Err(refused(prompt, &name, true)),
+            Some(_) => return Err(refused(prompt, name, true)),
             None => {}
         }
     }
-    Ok(())
+    Ok(missing(prompt, values))
 }
 
 impl ServedDocuments {

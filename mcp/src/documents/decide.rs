@@ -161,39 +161,47 @@ fn resource<'c>(
     };
     let host = provenance.uri(id);
     let about = entry.about.as_ref();
-    let Some(about) = about.filter(|about| about.is_template()) else {
-        let asked = about.and_then(|about| about.uri.clone());
-        let (own, asks) = split(asked, |own| access.resource_uri(id, own));
-        return DocumentVerdict {
-            content,
-            kind: Kind::Resource,
-            id,
-            name: own.unwrap_or(host),
-            asks,
-            hidden,
-            entry: Entry::Resource(entry),
-        };
+    let (kind, name, asks, entry) = match about.filter(|about| about.is_template()) {
+        None => {
+            let asked = about.and_then(|about| about.uri.clone());
+            let (own, asks) = split(asked, |own| access.resource_uri(id, own));
+            (
+                Kind::Resource,
+                own.unwrap_or(host),
+                asks,
+                Entry::Resource(entry),
+            )
+        }
+        Some(about) => {
+            let asked = about.uri_template.clone();
+            let (own, asks) = split(asked, |own| access.resource_uri(id, own.as_str()));
+            let names = about.arguments.iter();
+            let names: String = names.map(|one| format!("/{{{}}}", one.name)).collect();
+            let host = host + &names;
+            let template = own.or_else(|| UriTemplate::of_host(&host).ok());
+            if template.is_none() || entry.text().is_none() {
+                hidden = hidden.or(Some(Hidden::NoTemplate));
+            }
+            let name = template
+                .as_ref()
+                .map(|template| template.as_str().to_owned());
+            let asks = asks.map(|asks| asks.as_str().to_owned());
+            (
+                Kind::Template,
+                name.unwrap_or(host),
+                asks,
+                Entry::Template(entry, template),
+            )
+        }
     };
-    let asked = about.uri_template.clone();
-    let (own, asks) = split(asked, |own| access.resource_uri(id, own.as_str()));
-    let names = about.arguments.iter();
-    let names: String = names.map(|one| format!("/{{{}}}", one.name)).collect();
-    let host = host + &names;
-    let template = own.or_else(|| UriTemplate::of_host(&host).ok());
-    if template.is_none() || entry.text().is_none() {
-        hidden = hidden.or(Some(Hidden::NoTemplate));
-    }
     DocumentVerdict {
         content,
-        kind: Kind::Template,
+        kind,
         id,
-        name: match &template {
-            Some(template) => template.as_str().to_owned(),
-            None => host,
-        },
-        asks: asks.map(|asks| asks.as_str().to_owned()),
+        name,
+        asks,
         hidden,
-        entry: Entry::Template(entry, template),
+        entry,
     }
 }
 

@@ -115,20 +115,17 @@ impl ServedPrompt {
                 room.text = room.text.saturating_sub(text.len());
                 ContentBlock::text(text)
             }
-            Part::Media { path, .. } => {
+            Part::Media { path, .. } | Part::File { path, .. } => {
                 let file = self.file(path)?;
                 room.take(file.entry.bytes.len())?;
                 let media_type = file.entry.media_type.clone();
-                if media_type.starts_with("audio/") {
+                if matches!(part, Part::File { .. }) {
+                    ContentBlock::Resource(EmbeddedResource::new(file.contents()))
+                } else if media_type.starts_with("audio/") {
                     ContentBlock::audio(file.base64(), media_type)
                 } else {
                     ContentBlock::image(file.base64(), media_type)
                 }
-            }
-            Part::File { path, .. } => {
-                let file = self.file(path)?;
-                room.take(file.entry.bytes.len())?;
-                ContentBlock::Resource(EmbeddedResource::new(file.contents()))
             }
             Part::Chosen { argument, .. } => match value(argument) {
                 "" => return Ok(None),

@@ -135,10 +135,9 @@ impl ServedTemplate {
         uri: &str,
         values: &ArgumentValues,
     ) -> Result<ResourceContents, ErrorData> {
-        let escape = Escape::of(&self.media_type);
         let filled = self.text.fill(MAX_RESOURCE, Cow::Borrowed, |name| {
             let value = values.get(name).map(String::as_str).unwrap_or_default();
-            Cow::Owned(escape.apply(value))
+            Cow::Owned(escaped(value, &self.media_type))
         });
         let Some(text) = filled else {
             return Err(ErrorData::invalid_params(
@@ -163,68 +162,45 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// How a value is put into a text, so that it stays a value there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Escape {
-    /// As it is.
-    Plain,
-    /// As the inside of a JSON string.
-    Json,
-    /// As character data, also within an attribute.
-    Markup,
-}
-
-impl Escape {
-    fn of(media_type: &str) -> Self {
-        let (_, subtype) = media_type.split_once('/').unwrap_or_default();
-        if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {
-            Self::Json
-        } else if matches!(subtype, "html" | "xml") || subtype.ends_with("+xml") {
-            Self::Markup
-        } else {
-            Self::Plain
+/// A value as it is put into a text of this type, so that it stays a value there: as the inside of a JSON string, or as
+/// character data, also within an attribute.
+fn escaped(value: &str, media_type: &str) -> String {
+    let (_, subtype) = media_type.split_once('/').unwrap_or_default();
+    if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {
+        let quoted = serde_json::Value::from(value).to_string();
+        let inner = quoted.strip_prefix('"');
+        let inner = inner.and_then(|rest| rest.strip_suffix('"'));
+        inner.unwrap_or_default().to_owned()
+    } else if matches!(subtype, "html" | "xml") || subtype.ends_with("+xml") {
+        let mut text = value.replace('&', "&amp;");
+        for (c, entity) in [
+            ('<', "&lt;"),
+            ('>', "&gt;"),
+            ('"', "&quot;"),
+            ('\'', "&#39;"),
+        ] {
+            text = text.replace(c, entity);
         }
-    }
-
-    fn apply(self, value: &str) -> String {
-        match self {
-            Self::Plain => value.to_owned(),
-            Self::Json => {
-                let quoted = serde_json::Value::from(value).to_string();
-                let inner = quoted
-                    .strip_prefix('"')
-                    .and_then(|rest| rest.strip_suffix('"'));
-                inner.unwrap_or_default().to_owned()
-            }
-            Self::Markup => value
-                .chars()
-                .map(|c| match c {
-                    '&' => Cow::Borrowed("&amp;"),
-                    '<' => Cow::Borrowed("&lt;"),
-                    '>' => Cow::Borrowed("&gt;"),
-                    '"' => Cow::Borrowed("&quot;"),
-                    '\'' => Cow::Borrowed("&#39;"),
-                    c => Cow::Owned(c.to_string()),
-                })
-                .collect(),
-        }
+        text
+    } else {
+        value.to_owned()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Escape;
+    use super::escaped;
 
     #[test]
     fn a_value_stays_a_value_in_what_it_is_put_into() {
         let hostile = "\"</a>'\\&\n";
-        let json = Escape::of("application/ld+json").apply(hostile);
+        let json = escaped(hostile, "application/ld+json");
         let read: String = serde_json::from_str(&format!("\"{json}\"")).unwrap();
         assert_eq!(read, hostile);
         assert_eq!(
-            Escape::of("text/html").apply("<a b=\"'&"),
+            escaped("<a b=\"'&", "text/html"),
             "&lt;a b=&quot;&#39;&amp;"
         );
-        assert_eq!(Escape::of("text/plain").apply(hostile), hostile);
+        assert_eq!(escaped(hostile, "text/plain"), hostile);
     }
 }

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use rmcp::ErrorData;
 use rmcp::model::{
     ArgumentInfo, CompleteRequestParams, ErrorCode, GetPromptRequestParams, GetPromptResponse,
-    InputRequest, Reference,
+    Reference,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
+use toolward_host::Answerable;
 use toolward_policy::Policy;
 
-use super::arguments::Means;
 use super::{DocumentsError, ServedDocuments};
-use crate::client::Era;
+use crate::call::testing::{self, Scripted};
+use crate::client::Client;
 use crate::principal::{Principal, Tools};
 
 const SUM: &str = "---\nid: acme.notes.sum\nname: Sum up\ndescription: Sums up notes.\narguments:\n  - name: topic\n    title: Topic\n    required: true\n    values: [meetings, ideas]\n  - name: tone\nmetadata: { mcp: { name: sum } }\n---\nOn {{topic}}, {{tone}}.\n\n[style](resources/style.txt)\n\n# Assistant\n![p](resources/p.png)\n";
@@ -113,23 +114,31 @@ fn uris(documents: &ServedDocuments) -> Vec<String> {
 /// `prompts/get` with these parameters, as JSON.
 fn get(documents: &ServedDocuments, params: Value, caller: &Caller) -> Result<Value, ErrorData> {
     let params: GetPromptRequestParams = serde_json::from_value(params).unwrap();
-    let means = Means {
-        era: match caller {
-            Caller::Stateless => Era::Stateless,
-            Caller::Mute | Caller::Session(_) => Era::Session,
+    let person = match caller {
+        Caller::Session(answer) => Scripted::saying([answer.clone()]),
+        _ => Scripted::saying([]),
+    };
+    let client = match caller {
+        Caller::Stateless => testing::stateless("alice"),
+        Caller::Session(_) => testing::session(&person),
+        Caller::Mute => Client {
+            answerable: Answerable::default(),
+            ..testing::session(&person)
         },
-        form: !matches!(caller, Caller::Mute),
     };
-    let ask = async |question| match caller {
-        Caller::Session(answer) => {
-            assert!(matches!(question, InputRequest::Elicitation(_)));
-            Some(answer.clone())
-        }
-        _ => panic!("nobody is to be asked"),
-    };
-    let future = documents.prompt_by(params, means, ask);
+    let future = documents.prompt(params, &client);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    Ok(match runtime.unwrap().block_on(future)? {
+    let got = runtime.unwrap().block_on(future);
+    match caller {
+        Caller::Session(_) => assert!(
+            person
+                .asked()
+                .iter()
+                .all(|asked| asked["method"] == "elicitation/create")
+        ),
+        _ => assert!(person.asked().is_empty(), "nobody is to be asked"),
+    }
+    Ok(match got? {
         GetPromptResponse::Complete(result) => serde_json::to_value(result).unwrap(),
         GetPromptResponse::InputRequired(result) => serde_json::to_value(result).unwrap(),
         other => panic!("{other:?}"),

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
+use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use rmcp::ServerHandler;
 use serde_json::Value;
@@ -23,6 +23,7 @@ use super::responses::HttpRejection;
 use super::sessions::HttpCaller;
 use crate::client::{InBatch, UnreadResults};
 use crate::messages::{self, MAX_BATCH_ANSWERS_BYTES, MAX_BATCH_MESSAGES};
+use crate::revision::Revision;
 
 /// Messages of one list that are handled at once.
 const CONCURRENCY: usize = 8;
@@ -33,74 +34,58 @@ impl<H: ServerHandler> Guard<H> {
     pub(super) fn batch<'a>(
         &'a self,
         caller: &'a Arc<HttpCaller>,
-        counted: (&'a PrincipalPermits, Option<UnreadResults>),
-        parts: Parts,
+        (permits, unread): (&'a PrincipalPermits, Option<UnreadResults>),
+        mut parts: Parts,
         list: &'a Bytes,
     ) -> BoxFuture<'a, Result<Response, HttpRejection>> {
-        self.answered(caller, counted, parts, list).boxed()
-    }
-
-    async fn answered(
-        &self,
-        caller: &Arc<HttpCaller>,
-        (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
-        mut parts: Parts,
-        list: &Bytes,
-    ) -> Result<Response, HttpRejection> {
-        let session = single(&parts.headers, &super::client_headers::SESSION_HEADER);
-        let session = session.map_err(|()| HttpRejection::Session)?;
-        let has_batches = match session {
-            Some(session) => {
-                let revision = caller.handles(async { self.sessions.revision(session) });
-                revision
-                    .await
-                    .is_some_and(|revision| revision.has_batches())
+        async move {
+            let session = single(&parts.headers, &super::client_headers::SESSION_HEADER);
+            let session = session.map_err(|()| HttpRejection::Session)?;
+            let session = session.and_then(|session| self.sessions.of(caller, session));
+            let revision = session.and_then(|session| session.revision.get().copied());
+            if !revision.is_some_and(Revision::has_batches) {
+                return Err(HttpRejection::NoMessage(
+                    "a list, which only sessions of 2025-03-26 have",
+                ));
             }
-            None => false,
-        };
-        if !has_batches {
-            return Err(HttpRejection::NoMessage(
-                "a list, which only sessions of 2025-03-26 have",
-            ));
-        }
-        let items = messages::items(list);
-        if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
-            return Err(HttpRejection::NoMessage(
-                "a list without messages, or with too many",
-            ));
-        }
-        parts.headers.remove(CONTENT_LENGTH);
-        parts.extensions.insert(InBatch);
-        let mut answers = Vec::with_capacity(items.len());
-        for item in items {
-            let answer = self.one(
-                caller,
-                (permits, unread.clone()),
-                parts.clone(),
-                list.slice_ref(item),
-            );
-            answers.push(answer.boxed());
-        }
-        let mut answers = stream::iter(answers).buffered(CONCURRENCY);
-        let mut all = Vec::new();
-        while let Some(answer) = answers.next().await {
-            let Some(answer) = answer else { continue };
-            let mut text = answer.to_string();
-            if all.len().saturating_add(text.len()) > MAX_BATCH_ANSWERS_BYTES {
-                text = with_id(HttpRejection::Busy.answer(), answer.get("id").cloned()).to_string();
+            let items = messages::items(list);
+            if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
+                return Err(HttpRejection::NoMessage(
+                    "a list without messages, or with too many",
+                ));
             }
-            all.push(if all.is_empty() { b'[' } else { b',' });
-            all.extend_from_slice(text.as_bytes());
+            parts.headers.remove(CONTENT_LENGTH);
+            parts.extensions.insert(InBatch);
+            let mut answers = Vec::with_capacity(items.len());
+            for item in items {
+                let answer = self.one(
+                    caller,
+                    (permits, unread.clone()),
+                    parts.clone(),
+                    list.slice_ref(item),
+                );
+                answers.push(answer.boxed());
+            }
+            let mut answers = stream::iter(answers).buffered(CONCURRENCY);
+            let mut all = Vec::new();
+            while let Some(answer) = answers.next().await {
+                let Some(answer) = answer else { continue };
+                let mut text = answer.to_string();
+                if all.len().saturating_add(text.len()) > MAX_BATCH_ANSWERS_BYTES {
+                    text = with_id(HttpRejection::Busy.answer(), answer.get("id").cloned())
+                        .to_string();
+                }
+                all.push(if all.is_empty() { b'[' } else { b',' });
+                all.extend_from_slice(text.as_bytes());
+            }
+            if all.is_empty() {
+                return Ok(StatusCode::ACCEPTED.into_response());
+            }
+            all.push(b']');
+            let body = PermitBody::new(Body::from(all), Vec::new(), unread);
+            Ok(([(CONTENT_TYPE, "application/json")], Body::new(body)).into_response())
         }
-        if all.is_empty() {
-            return Ok(StatusCode::ACCEPTED.into_response());
-        }
-        all.push(b']');
-        let body = PermitBody::new(Body::from(all), Vec::new()).counting(unread);
-        let mut response = Response::new(Body::new(body));
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(CONTENT_TYPE, json);
-        Ok(response)
+        .boxed()
     }
 
     /// The answer to one message.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt as _};
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
@@ -124,15 +124,9 @@ const CHUNK_BYTES: usize = 32 * 1024;
 /// disconnected, unless the server has ended.
 #[derive(Debug)]
 pub(super) struct ClientGuard {
-    cancellation: SharedCancellation,
+    pub(super) cancellation: SharedCancellation,
     /// Cancelled when the server ends.
-    end: CancellationToken,
-}
-
-impl ClientGuard {
-    pub(super) fn new(cancellation: SharedCancellation, end: CancellationToken) -> Self {
-        Self { cancellation, end }
-    }
+    pub(super) end: CancellationToken,
 }
 
 impl Drop for ClientGuard {
@@ -146,12 +140,13 @@ impl Drop for ClientGuard {
 /// The body of an answer. It holds permits until it was sent or its reader has gone, and
 /// can be ended early.
 pub(super) struct PermitBody<B> {
-    /// Dropped before the body, which cancels the call.
-    client: Option<ClientGuard>,
+    /// What a call is cancelled by when its client disconnects. Dropped before the body, which cancels the call.
+    pub(super) client: Option<ClientGuard>,
     body: B,
     /// What is left of a frame that is handed on in pieces.
     rest: Bytes,
-    ended: Option<BoxFuture<'static, ()>>,
+    /// Ends it early.
+    pub(super) ended: Option<BoxFuture<'static, ()>>,
     over: bool,
     unread: Option<UnreadResults>,
     /// Counts what is left.
@@ -160,36 +155,22 @@ pub(super) struct PermitBody<B> {
 }
 
 impl<B> PermitBody<B> {
-    /// Holds permits.
-    pub(super) fn new(body: B, permits: Vec<Arc<RequestPermit>>) -> Self {
+    /// Holds permits, and counts what the client has not read.
+    pub(super) fn new(
+        body: B,
+        permits: Vec<Arc<RequestPermit>>,
+        unread: Option<UnreadResults>,
+    ) -> Self {
         Self {
             client: None,
             body,
             rest: Bytes::new(),
             ended: None,
             over: false,
-            unread: None,
+            unread,
             counted: None,
             _permits: permits,
         }
-    }
-
-    /// Counts what the client has not read.
-    pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
-        self.unread = unread;
-        self
-    }
-
-    /// Holds what a call is cancelled by when its client disconnects.
-    pub(super) fn of(mut self, client: ClientGuard) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// Ends when the token is cancelled.
-    pub(super) fn until(mut self, token: CancellationToken) -> Self {
-        self.ended = Some(token.cancelled_owned().boxed());
-        self
     }
 }
 

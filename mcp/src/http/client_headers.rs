@@ -1,10 +1,9 @@
 //! Headers of clients: what a page is let read (the Fetch standard, "HTTP extensions"), and what clients send that the
 //! protocol's library refuses, and that harms nothing.
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
@@ -66,18 +65,12 @@ fn preflight(asked: &HeaderMap) -> Response {
         allowed.push_str(", ");
         allowed.push_str(name.as_str());
     }
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    headers.insert(
-        ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static(METHODS),
-    );
-    if let Ok(allowed) = HeaderValue::try_from(allowed) {
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
-    }
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
-    response
+    let headers = [
+        (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (ACCESS_CONTROL_ALLOW_HEADERS, &allowed),
+        (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
 }
 
 pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -2,9 +2,10 @@
 //! share of the memory for messages. One principal may take at most half of what is left.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolward_support::helper::lock;
 
 use super::responses::HttpRejection;
 
@@ -30,34 +31,35 @@ impl PrincipalPermits {
     fn new(requests: usize, streams: usize) -> Self {
         let requests = requests.min(Semaphore::MAX_PERMITS / 4);
         let streams = streams.min(Semaphore::MAX_PERMITS / 4);
+        let messages = 2 * requests + streams + 8;
         Self {
             requests: Arc::new(Semaphore::new(requests)),
             streams: Arc::new(Semaphore::new(streams)),
-            messages: Arc::new(Semaphore::new(
-                requests
-                    .saturating_mul(2)
-                    .saturating_add(streams)
-                    .saturating_add(8),
-            )),
+            messages: Arc::new(Semaphore::new(messages)),
             handled: Arc::default(),
             read: Arc::default(),
         }
     }
 
-    /// A permit for a request; `None` if all are taken.
-    pub(super) fn request(&self) -> Option<RequestPermit> {
-        Arc::clone(&self.requests).try_acquire_owned().ok()
+    /// A permit for a request.
+    pub(super) fn request(&self) -> Result<RequestPermit, HttpRejection> {
+        permit(&self.requests, "requests")
     }
 
     /// A permit for a stream on which the client listens.
-    pub(super) fn stream(&self) -> Option<RequestPermit> {
-        Arc::clone(&self.streams).try_acquire_owned().ok()
+    pub(super) fn stream(&self) -> Result<RequestPermit, HttpRejection> {
+        permit(&self.streams, "streams")
     }
 
     /// A permit for any message.
-    pub(super) fn message(&self) -> Option<RequestPermit> {
-        Arc::clone(&self.messages).try_acquire_owned().ok()
+    pub(super) fn message(&self) -> Result<RequestPermit, HttpRejection> {
+        permit(&self.messages, "messages")
     }
+}
+
+fn permit(all: &Arc<Semaphore>, what: &'static str) -> Result<RequestPermit, HttpRejection> {
+    let permit = Arc::clone(all).try_acquire_owned();
+    permit.map_err(|_| HttpRejection::TooMany(what))
 }
 
 /// The permits of all principals.
@@ -77,7 +79,7 @@ impl Concurrency {
         requests: usize,
         streams: usize,
     ) -> Arc<PrincipalPermits> {
-        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_name = lock(&self.by_name);
         if let Some(permits) = by_name.get(name) {
             return Arc::clone(permits);
         }
@@ -149,10 +151,8 @@ fn counts<'a>(
     memory: &'a MemoryBudget,
     share: &'a MemoryShare,
 ) -> (MutexGuard<'a, usize>, MutexGuard<'a, usize>) {
-    let left = memory.left.lock();
-    let left = left.unwrap_or_else(PoisonError::into_inner);
-    let taken = share.taken.lock();
-    (left, taken.unwrap_or_else(PoisonError::into_inner))
+    let left = lock(&memory.left);
+    (left, lock(&share.taken))
 }
 
 impl HeldMemory {
@@ -193,11 +193,11 @@ mod tests {
         let concurrency = Concurrency::default();
         let (one, other) = (Arc::from("one"), Arc::from("other"));
         let held = concurrency.of(&one, 1, 1).request();
-        assert!(held.is_some());
-        assert!(concurrency.of(&one, 1, 1).request().is_none());
-        assert!(concurrency.of(&other, 1, 1).request().is_some());
+        assert!(held.is_ok());
+        assert!(concurrency.of(&one, 1, 1).request().is_err());
+        assert!(concurrency.of(&other, 1, 1).request().is_ok());
         drop(held);
-        assert!(concurrency.of(&one, 1, 1).request().is_some());
+        assert!(concurrency.of(&one, 1, 1).request().is_ok());
     }
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
         let permits = concurrency.of(&Arc::from("one"), 1, 0);
         let _message = permits.message();
         let _request = permits.request();
-        assert!(permits.request().is_none());
-        assert!(permits.message().is_some());
+        assert!(permits.request().is_err());
+        assert!(permits.message().is_ok());
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl ConnectionServer {
         set_socket_options(&stream, self.read_within);
         let reset = Arc::new(AtomicBool::new(false));
         let stream = WriteTimeout::new(stream, self.read_within, Arc::clone(&reset));
-        let place = Arc::clone(counted.place());
+        let place = Arc::clone(&counted.place);
         let service = self.request_service(Arc::clone(&place));
         let connection = self.http.serve_connection(TokioIo::new(stream), service);
         let shutdown = self.shutdown.clone();
@@ -71,7 +71,7 @@ impl ConnectionServer {
                     ended = connection.as_mut() => return ended,
                     () = shutdown.cancelled() => {}
                 }
-                if !place.was_used() {
+                if !place.was_used.load(Ordering::Relaxed) {
                     tokio::select! {
                         ended = connection.as_mut() => return ended,
                         () = tokio::time::sleep(FIRST_REQUEST_TIMEOUT) => {}
@@ -103,14 +103,17 @@ impl ConnectionServer {
         let (service, draining) = (self.service.clone(), self.draining.clone());
         let shutdown = self.shutdown.clone();
         service_fn(move |mut request: Request<Incoming>| {
-            place.used();
+            place.was_used.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(Arc::clone(&place));
             let answer = service.call(request);
             let (place, draining) = (Arc::clone(&place), draining.clone());
             let shutdown = shutdown.clone();
             async move {
                 let mut answer = answer.await?;
-                if place.is_last() || draining.is_cancelled() || shutdown.is_cancelled() {
+                if place.is_last.load(Ordering::Relaxed)
+                    || draining.is_cancelled()
+                    || shutdown.is_cancelled()
+                {
                     let close = HeaderValue::from_static("close");
                     answer.headers_mut().insert(CONNECTION, close);
                 }

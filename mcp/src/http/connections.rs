@@ -2,25 +2,22 @@
 //! connection that has shown no valid token costs its client nothing, so such ones are
 //! dropped.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use toolward_support::helper::lock;
 
 use super::HttpLimits;
 
 /// The connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
-    most: usize,
-    most_per_address: usize,
-    most_per_principal: usize,
-    newcomer_within: Duration,
+    limits: HttpLimits,
     open: Mutex<Open>,
 }
 
@@ -28,27 +25,25 @@ pub(super) struct Connections {
 struct Open {
     /// The number of the next connection.
     next: u64,
-    all: usize,
-    by_address: HashMap<IpAddr, usize>,
-    by_principal: HashMap<Arc<str>, usize>,
-    /// Connections on which no valid token was shown, by age: numbers only grow.
-    newcomers: BTreeMap<u64, Newcomer>,
-    /// The others, with the principal in whose share they count.
-    proven: HashMap<u64, Option<Arc<str>>>,
+    /// By age: numbers only grow.
+    all: BTreeMap<u64, OpenConnection>,
 }
 
 #[derive(Debug)]
-struct Newcomer {
+struct OpenConnection {
     address: IpAddr,
     since: Instant,
-    leave: oneshot::Sender<()>,
+    /// Ends a newcomer: no valid token was shown on it. `None`: one was.
+    leave: Option<oneshot::Sender<()>>,
+    /// The principal in whose share it counts.
+    principal: Option<Arc<str>>,
 }
 
 /// A connection that is counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
-    place: Arc<ConnectionPlace>,
-    address: IpAddr,
+    /// What requests see of it.
+    pub(super) place: Arc<ConnectionPlace>,
     left: oneshot::Receiver<()>,
 }
 
@@ -58,9 +53,11 @@ pub(super) struct Counted {
 pub(super) struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
-    used: AtomicBool,
+    /// Whether it has carried a request.
+    pub(super) was_used: AtomicBool,
     proven: AtomicBool,
-    last: AtomicBool,
+    /// Whether its next answer is its last.
+    pub(super) is_last: AtomicBool,
     /// Cancelled to end it when its client does not read.
     pub(super) unread: CancellationToken,
 }
@@ -69,16 +66,13 @@ impl Connections {
     /// No connections yet.
     pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
         Arc::new(Self {
-            most: limits.connections,
-            most_per_address: limits.connections_per_address,
-            most_per_principal: limits.connections_per_principal,
-            newcomer_within: limits.newcomer_within,
+            limits: limits.clone(),
             open: Mutex::default(),
         })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Counts a connection, for which another one may have to leave; `None` if there
@@ -86,40 +80,39 @@ impl Connections {
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Counted> {
         let address = network(address);
         let mut open = self.open();
-        if open.all >= self.most / 2 {
-            open.drop_slow(None, now, self.newcomer_within);
-        } else if open.from(address) >= self.most_per_address / 2 {
-            open.drop_slow(Some(address), now, self.newcomer_within);
+        let (most, most_here) = (self.limits.connections, self.limits.connections_per_address);
+        let within = self.limits.newcomer_within;
+        if open.all.len() >= most / 2 {
+            open.drop_slow(None, now, within);
+        } else if open.from(address) >= most_here / 2 {
+            open.drop_slow(Some(address), now, within);
         }
-        if open.from(address) >= self.most_per_address && !open.make_room(Some(address)) {
+        if open.from(address) >= most_here && !open.make_room(Some(address)) {
             return None;
         }
-        if open.all >= self.most && !open.make_room(None) {
+        if open.all.len() >= most && !open.make_room(None) {
             return None;
         }
         let number = open.next;
         open.next = number.saturating_add(1);
-        open.all = open.all.saturating_add(1);
-        let here = open.by_address.entry(address).or_default();
-        *here = here.saturating_add(1);
         let (leave, left) = oneshot::channel();
-        let newcomer = Newcomer {
+        let newcomer = OpenConnection {
             address,
             since: now,
-            leave,
+            leave: Some(leave),
+            principal: None,
         };
-        open.newcomers.insert(number, newcomer);
+        open.all.insert(number, newcomer);
         let place = ConnectionPlace {
             connections: Arc::clone(self),
             number,
-            used: AtomicBool::new(false),
+            was_used: AtomicBool::new(false),
             proven: AtomicBool::new(false),
-            last: AtomicBool::new(false),
+            is_last: AtomicBool::new(false),
             unread: CancellationToken::new(),
         };
         Some(Counted {
             place: Arc::new(place),
-            address,
             left,
         })
     }
@@ -127,19 +120,23 @@ impl Connections {
 
 impl Open {
     fn from(&self, address: IpAddr) -> usize {
-        self.by_address.get(&address).copied().unwrap_or(0)
+        let here = |one: &&OpenConnection| one.address == address;
+        self.all.values().filter(here).count()
+    }
+
+    /// The newcomers, of one address or of all, the oldest first.
+    fn newcomers(&self, address: Option<IpAddr>) -> impl Iterator<Item = (u64, Instant)> {
+        let newcomers = self.all.iter().filter(move |(_, one)| {
+            one.leave.is_some() && address.is_none_or(|address| address == one.address)
+        });
+        newcomers.map(|(number, one)| (*number, one.since))
     }
 
     /// Drops the newcomers, of one address or of all, that are older than this.
     fn drop_slow(&mut self, address: Option<IpAddr>, now: Instant, within: Duration) {
-        let is_slow = |newcomer: &&Newcomer| now.duration_since(newcomer.since) >= within;
-        let slow: Vec<u64> = self
-            .newcomers
-            .iter()
-            .take_while(|(_, newcomer)| is_slow(newcomer))
-            .filter(|(_, newcomer)| address.is_none_or(|one| one == newcomer.address))
-            .map(|(number, _)| *number)
-            .collect();
+        let slow = self.newcomers(address);
+        let slow = slow.take_while(|(_, since)| now.duration_since(*since) >= within);
+        let slow: Vec<u64> = slow.map(|(number, _)| number).collect();
         for number in slow {
             self.drop_newcomer(number);
         }
@@ -149,17 +146,11 @@ impl Open {
     /// has just come has time to show its token, however many come after it. Among
     /// these it is chosen at random, so that a client can't predict how to stay.
     fn make_room(&mut self, address: Option<IpAddr>) -> bool {
-        let candidates = || {
-            self.newcomers
-                .iter()
-                .filter(|(_, newcomer)| address.is_none_or(|one| one == newcomer.address))
-                .map(|(number, _)| *number)
-        };
-        let older = candidates().count().div_ceil(2);
+        let older = self.newcomers(address).count().div_ceil(2);
         // Without random bytes it is the oldest.
         let random = getrandom::u32().unwrap_or(0);
         let drawn = usize::try_from(random).unwrap_or(0).checked_rem(older);
-        let Some(number) = drawn.and_then(|drawn| candidates().nth(drawn)) else {
+        let Some((number, _)) = drawn.and_then(|drawn| self.newcomers(address).nth(drawn)) else {
             return false;
         };
         self.drop_newcomer(number);
@@ -167,35 +158,14 @@ impl Open {
     }
 
     fn drop_newcomer(&mut self, number: u64) {
-        if let Some(newcomer) = self.newcomers.remove(&number) {
-            self.left(newcomer.address);
+        if let Some(leave) = self.all.remove(&number).and_then(|newcomer| newcomer.leave) {
             // It may be ending just now.
-            let _ = newcomer.leave.send(());
-        }
-    }
-
-    fn left(&mut self, address: IpAddr) {
-        self.all = self.all.saturating_sub(1);
-        fewer(self.by_address.entry(address));
-    }
-}
-
-fn fewer<K>(entry: Entry<'_, K, usize>) {
-    if let Entry::Occupied(mut entry) = entry {
-        if *entry.get() <= 1 {
-            entry.remove();
-        } else {
-            *entry.get_mut() = entry.get().saturating_sub(1);
+            let _ = leave.send(());
         }
     }
 }
 
 impl Counted {
-    /// What requests see of it.
-    pub(super) fn place(&self) -> &Arc<ConnectionPlace> {
-        &self.place
-    }
-
     /// Waits until it has to make room, for ever if it never has to.
     pub(super) async fn left(&mut self) {
         if (&mut self.left).await.is_err() {
@@ -206,16 +176,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut open = self.place.connections.open();
-        let number = self.place.number;
-        if open.newcomers.remove(&number).is_some() {
-            open.left(self.address);
-        } else if let Some(principal) = open.proven.remove(&number) {
-            open.left(self.address);
-            if let Some(principal) = principal {
-                fewer(open.by_principal.entry(principal));
-            }
-        }
+        self.place.connections.open().all.remove(&self.place.number);
     }
 }
 
@@ -228,33 +189,15 @@ impl ConnectionPlace {
             return;
         }
         let mut open = self.connections.open();
-        if open.newcomers.remove(&self.number).is_none() {
-            // It had to leave just now.
-            return;
+        let of_principal = |one: &&OpenConnection| one.principal.as_ref() == Some(principal);
+        let count = open.all.values().filter(of_principal).count();
+        let kept = count < self.connections.limits.connections_per_principal;
+        // Without it, it had to leave just now.
+        if let Some(own) = open.all.get_mut(&self.number) {
+            own.leave = None;
+            own.principal = kept.then(|| Arc::clone(principal));
+            self.is_last.store(!kept, Ordering::Relaxed);
         }
-        let count = open.by_principal.entry(Arc::clone(principal)).or_default();
-        let kept = *count < self.connections.most_per_principal;
-        if kept {
-            *count = count.saturating_add(1);
-        }
-        let principal = kept.then(|| Arc::clone(principal));
-        open.proven.insert(self.number, principal);
-        self.last.store(!kept, Ordering::Relaxed);
-    }
-
-    /// A request came on it.
-    pub(super) fn used(&self) {
-        self.used.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it has carried a request.
-    pub(super) fn was_used(&self) -> bool {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    /// Whether its next answer is its last.
-    pub(super) fn is_last(&self) -> bool {
-        self.last.load(Ordering::Relaxed)
     }
 }
 

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use futures_util::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -19,7 +20,7 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::text::visible_line;
-use toolward_host::{Cancellation, ReadProgress, SharedCancellation, SharedState};
+use toolward_host::{Cancellation, ReadProgress, SharedCancellation};
 
 use super::body::{ClientGuard, Kind, PermitBody};
 use super::concurrency::MemoryBudget;
@@ -29,7 +30,7 @@ use super::host_header::{AllowedNames, single};
 use super::responses::HttpRejection;
 use super::sessions::{HttpCaller, Sessions};
 use super::{
-    Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, PATH_WITH_SLASH, READY_PATH, Refusal,
+    Authentication, HEALTH_PATH, Identity, PATH, PATH_WITH_SLASH, READY_PATH, Refusal, Settings,
     body, client_headers,
 };
 use crate::client::UnreadResults;
@@ -45,10 +46,7 @@ const MAX_REFUSAL_CHARS: usize = 200;
 
 /// What requests are checked against, and the protocol that handles them.
 pub(super) struct Guard<H> {
-    pub(super) names: AllowedNames,
-    pub(super) authentication: Authentication,
-    pub(super) limits: HttpLimits,
-    pub(super) shared_state: Option<SharedState>,
+    pub(super) settings: Settings,
     pub(super) concurrency: Concurrency,
     /// The memory of requests that are handled.
     pub(super) handled: Arc<MemoryBudget>,
@@ -56,8 +54,6 @@ pub(super) struct Guard<H> {
     pub(super) read: Arc<MemoryBudget>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
-    /// Cancelled when the server is no longer ready.
-    pub(super) draining: CancellationToken,
     /// Ends the streams on which clients listen.
     pub(super) closing: CancellationToken,
     /// Cancelled when the server ends, before connections are cut off.
@@ -73,7 +69,6 @@ pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
         .route(READY_PATH, get(ready::<H>).fallback(only_get))
         .fallback(|| async { HttpRejection::Missing("messages go to", PATH) })
         .layer(from_fn(client_headers::share))
-        .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
 }
 
@@ -83,23 +78,14 @@ pub(super) async fn only_get() -> HttpRejection {
 
 /// Whether more requests should be sent here.
 async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusCode, &'static str) {
-    match guard.draining.is_cancelled() || guard.closing.is_cancelled() {
+    match guard.settings.draining.is_cancelled() || guard.closing.is_cancelled() {
         false => (StatusCode::OK, "ready\n"),
         true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
     }
 }
 
-/// Rejects requests for other names and from pages of other machines, on all paths.
-async fn check_names<H: ServerHandler>(
-    State(guard): State<Arc<Guard<H>>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    pass_names(&guard.names, request, next).await
-}
-
-/// Passes on a request whose names are allowed.
-pub(super) async fn pass_names(names: &AllowedNames, request: Request, next: Next) -> Response {
+/// Rejects requests for other names and from pages of other machines.
+pub(super) async fn pass_names(names: Arc<AllowedNames>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match names.check(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
@@ -117,7 +103,7 @@ async fn messages<H: ServerHandler>(
     let (mut parts, body) = request.into_parts();
     let place = parts.extensions.remove::<Arc<ConnectionPlace>>();
     let answered = async {
-        let identity = guard.authentication.identify(&parts).await?;
+        let identity = guard.settings.authentication.identify(&parts).await?;
         if let Some(place) = &place {
             place.prove(&identity.principal.name);
         }
@@ -164,7 +150,7 @@ impl<H: ServerHandler> Guard<H> {
         identity: &Identity,
     ) -> Option<UnreadResults> {
         Some(UnreadResults {
-            state: self.shared_state.clone()?,
+            state: self.settings.shared_state.clone()?,
             principal: Arc::clone(&identity.principal.name),
             end: place?.unread.clone(),
             progress: ReadProgress::default(),
@@ -182,10 +168,11 @@ impl<H: ServerHandler> Guard<H> {
             principal,
             requests,
         } = identity;
+        let limits = &self.settings.limits;
         let permits = self.concurrency.of(
             &principal.name,
-            requests.unwrap_or(self.limits.requests),
-            self.limits.streams,
+            requests.unwrap_or(limits.requests),
+            limits.streams,
         );
         let caller = HttpCaller::new(principal.clone());
         parts.extensions.insert(principal);
@@ -196,24 +183,20 @@ impl<H: ServerHandler> Guard<H> {
                 response.await
             }
             Method::GET => {
-                let permit = permits.stream().ok_or(HttpRejection::TooMany("streams"))?;
+                let permit = permits.stream()?;
                 let response = self.pass_on(&caller, Request::from_parts(parts, Body::empty()));
                 let (head, body) = response.await?.into_parts();
                 Ok(Response::from_parts(
                     head,
-                    Body::new(PermitBody::new(body, vec![Arc::new(permit)]).counting(unread)),
+                    Body::new(PermitBody::new(body, vec![Arc::new(permit)], unread)),
                 ))
             }
             Method::DELETE => {
-                let _permit = permits
-                    .message()
-                    .ok_or(HttpRejection::TooMany("messages"))?;
+                let _permit = permits.message()?;
                 let session = single(&parts.headers, &client_headers::SESSION_HEADER)
                     .map_err(|()| HttpRejection::Session)?;
                 // rmcp answers as if every session existed.
-                if let Some(session) = session
-                    && !caller.handles(async { self.sessions.has(session) }).await
-                {
+                if session.is_some_and(|session| self.sessions.of(&caller, session).is_none()) {
                     return Err(HttpRejection::Session);
                 }
                 let mut response = self
@@ -244,12 +227,9 @@ impl<H: ServerHandler> Guard<H> {
         if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
             return Err(HttpRejection::MediaType);
         }
-        let message = permits
-            .message()
-            .ok_or(HttpRejection::TooMany("messages"))?;
-        let mut permits_held = vec![Arc::new(message)];
+        let mut permits_held = vec![Arc::new(permits.message()?)];
         let mut memory = self.read.hold(&permits.read, 0)?;
-        let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
+        let bytes = body::read(&parts.headers, body, &self.settings.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
         if kind == Kind::Initialize {
             client_headers::start_over(&mut parts.headers);
@@ -292,17 +272,12 @@ impl<H: ServerHandler> Guard<H> {
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Initialize | Kind::Request => {
-                let permit = Arc::new(
-                    permits
-                        .request()
-                        .ok_or(HttpRejection::TooMany("requests"))?,
-                );
+                let permit = Arc::new(permits.request()?);
                 parts.extensions.insert(Arc::clone(&permit));
                 permits_held.push(permit);
             }
             Kind::Listen => {
-                let permit = permits.stream().ok_or(HttpRejection::TooMany("streams"))?;
-                permits_held.push(Arc::new(permit));
+                permits_held.push(Arc::new(permits.stream()?));
             }
             Kind::Other | Kind::Batch => {}
         }
@@ -313,13 +288,15 @@ impl<H: ServerHandler> Guard<H> {
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let mut response = pin!(self.pass_on(caller, request));
         // Dropped before the response, which cancels the call.
-        let client = ClientGuard::new(cancellation, self.end.clone());
+        let client = ClientGuard {
+            cancellation,
+            end: self.end.clone(),
+        };
         let (head, body) = response.as_mut().await?.into_parts();
-        let mut body = PermitBody::new(body, permits_held)
-            .counting(unread)
-            .of(client);
+        let mut body = PermitBody::new(body, permits_held, unread);
+        body.client = Some(client);
         if kind == Kind::Listen {
-            body = body.until(self.closing.clone());
+            body.ended = Some(self.closing.clone().cancelled_owned().boxed());
         }
         Ok(Response::from_parts(head, Body::new(body)))
     }

@@ -132,9 +132,13 @@ pub(super) struct AllowedNames {
 }
 
 impl AllowedNames {
-    /// The names of an address, and the names that the settings add.
+    /// The names of an address, and the names that the settings add, if the settings can be served there.
     pub(super) fn new(address: SocketAddr, settings: &Settings) -> Result<Self, HttpError> {
         let ip = address.ip().to_canonical();
+        let is_open = matches!(settings.authentication, Authentication::Loopback(_));
+        if is_open && !ip.is_loopback() {
+            return Err(HttpError::OpenAddress(address));
+        }
         let named = |host: &str| Name {
             host: host.to_owned(),
             port: None,
@@ -162,7 +166,6 @@ impl AllowedNames {
             })
         });
         let origins = origins.collect::<Result<Vec<_>, _>>()?;
-        let is_open = matches!(settings.authentication, Authentication::Loopback(_));
         if is_open
             && let Some((_, origin)) = origins
                 .iter()
@@ -193,19 +196,17 @@ impl AllowedNames {
                 return Err(HttpRejection::Host);
             }
         }
-        match single(&parts.headers, &ORIGIN).map_err(|()| HttpRejection::Origin)? {
-            None => Ok(()),
-            Some(origin) => {
-                let origin = Origin::parse(origin).ok_or(HttpRejection::Origin)?;
-                let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
-                // The server shows no page, so its own origin comes only from clients that are not pages.
-                let own = Name::parse(host).is_some_and(|name| origin.is_of(&name.host, self.port));
-                if here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
-                    Ok(())
-                } else {
-                    Err(HttpRejection::Origin)
-                }
-            }
+        let origin = single(&parts.headers, &ORIGIN).map_err(|()| HttpRejection::Origin)?;
+        let Some(origin) = origin else {
+            return Ok(());
+        };
+        let origin = Origin::parse(origin).ok_or(HttpRejection::Origin)?;
+        let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
+        // The server shows no page, so its own origin comes only from clients that are not pages.
+        let own = Name::parse(host).is_some_and(|name| origin.is_of(&name.host, self.port));
+        match here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
+            true => Ok(()),
+            false => Err(HttpRejection::Origin),
         }
     }
 }

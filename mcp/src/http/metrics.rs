@@ -1,23 +1,19 @@
 //! Serves one page of text for Prometheus: the same checks of names and tokens, and the same kinds of limits, as the
 //! server of messages, on a separate listener. The caller writes the page.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::ConnectionPlace;
-use super::guard::{only_get, pass_names};
-use super::host_header::AllowedNames;
+use super::guard::only_get;
 use super::responses::HttpRejection;
 use super::serving::{allowed_listener, finish, take_connections};
 use super::{Authenticate, Authentication, HttpError, HttpLimits, Settings};
@@ -26,8 +22,7 @@ use super::{Authenticate, Authentication, HttpError, HttpLimits, Settings};
 pub const METRICS_PATH: &str = "/metrics";
 
 /// Version 0.0.4 of the text format.
-const TEXT_FORMAT: HeaderValue =
-    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Pages that are written at once. A further request gets status 429: a flood of them does not take the processors
 /// from calls.
@@ -55,16 +50,9 @@ pub fn settings(tokens: Arc<dyn Authenticate>, hosts: Vec<String>) -> Settings {
 type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 struct Guard {
-    names: AllowedNames,
     authentication: Authentication,
     pages: Semaphore,
     page: Page,
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Guard").finish_non_exhaustive()
-    }
 }
 
 /// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled, to requests with a token that the settings know.
@@ -91,9 +79,8 @@ pub async fn serve(
     settings: Settings,
     shutdown: CancellationToken,
 ) -> Result<(), HttpError> {
-    let (listener, names) = allowed_listener(listener, &settings)?;
+    let listener = allowed_listener(listener, &settings)?;
     let guard = Arc::new(Guard {
-        names,
         authentication: settings.authentication,
         pages: Semaphore::new(PAGES),
         page: Arc::new(page),
@@ -101,7 +88,6 @@ pub async fn serve(
     let routes = Router::new()
         .route(METRICS_PATH, get(answer).fallback(only_get))
         .fallback(|| async { HttpRejection::Missing("metrics are at", METRICS_PATH) })
-        .layer(from_fn_with_state(Arc::clone(&guard), check_names))
         .with_state(guard);
     let limits = settings.limits;
     let mut connections =
@@ -109,10 +95,6 @@ pub async fn serve(
     finish(&mut connections, limits.finish_within).await;
     connections.shutdown().await;
     Ok(())
-}
-
-async fn check_names(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    pass_names(&guard.names, request, next).await
 }
 
 async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
@@ -129,10 +111,10 @@ async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
     let Ok(_writing) = guard.pages.try_acquire() else {
         return HttpRejection::TooMany("pages").into_response();
     };
-    let mut response = Response::new((guard.page)().into());
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, TEXT_FORMAT);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+    let headers = [
+        (CONTENT_TYPE, TEXT_FORMAT),
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, (guard.page)()).into_response()
 }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -113,13 +112,14 @@ impl HttpRejection {
 
 impl IntoResponse for HttpRejection {
     fn into_response(self) -> Response {
-        let body = self.answer();
-        let mut response = Response::new(Body::from(body.to_string()));
-        *response.status_mut() = self.status();
+        let headers = [
+            (CONTENT_TYPE, "application/json"),
+            (CACHE_CONTROL, "no-store"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        let body = self.answer().to_string();
+        let mut response = (self.status(), headers, body).into_response();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         match self {
             Self::Token(_, challenge) => {
                 headers.insert(WWW_AUTHENTICATE, challenge);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
@@ -20,10 +21,10 @@ use super::concurrency::Concurrency;
 use super::concurrency::MemoryBudget;
 use super::connection::ConnectionServer;
 use super::connections::Connections;
-use super::guard::{Guard, routes};
+use super::guard::{Guard, pass_names, routes};
 use super::host_header::AllowedNames;
 use super::sessions::Sessions;
-use super::{Authentication, HttpError, HttpLimits, Settings};
+use super::{HttpError, HttpLimits, Settings};
 
 /// Bytes of a connection that are buffered before they are parsed; a request's head
 /// fits.
@@ -67,29 +68,26 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 /// Without tokens on an address that is not of loopback; without names where clients can't
 /// name the address; for names that are not valid.
 pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> {
-    allowed(address, settings).map(drop)
+    AllowedNames::new(address, settings).map(drop)
 }
 
-/// A listener, and the names that requests may carry.
+/// A listener, and the names that requests to it may carry.
+pub(super) struct AllowedListener {
+    listener: TcpListener,
+    names: Arc<AllowedNames>,
+}
+
 pub(super) fn allowed_listener(
     listener: std::net::TcpListener,
     settings: &Settings,
-) -> Result<(TcpListener, AllowedNames), HttpError> {
+) -> Result<AllowedListener, HttpError> {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
-    let names = allowed(address, settings)?;
+    let names = Arc::new(AllowedNames::new(address, settings)?);
     let listener = listener
         .set_nonblocking(true)
         .and_then(|()| TcpListener::from_std(listener));
-    Ok((listener.map_err(HttpError::Listener)?, names))
-}
-
-/// The names that requests may carry, where the settings can be served at this address.
-fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
-    let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
-    if loopback_only && !address.ip().to_canonical().is_loopback() {
-        return Err(HttpError::OpenAddress(address));
-    }
-    AllowedNames::new(address, settings)
+    let listener = listener.map_err(HttpError::Listener)?;
+    Ok(AllowedListener { listener, names })
 }
 
 /// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
@@ -134,33 +132,9 @@ where
     H: ServerHandler,
     F: Fn() -> H + Send + Sync + 'static,
 {
+    let listener = allowed_listener(listener, &settings)?;
+    let (limits, draining) = (settings.limits.clone(), settings.draining.clone());
     let end = CancellationToken::new();
-    let mut serving = pin!(serve_until(
-        listener,
-        handler,
-        settings,
-        shutdown,
-        end.clone()
-    ));
-    // Dropped before the connections: their calls end with the server, and not because their clients have gone.
-    let _ends_with_this = end.drop_guard();
-    serving.as_mut().await
-}
-
-async fn serve_until<H, F>(
-    listener: std::net::TcpListener,
-    handler: F,
-    settings: Settings,
-    shutdown: CancellationToken,
-    end: CancellationToken,
-) -> Result<Ended, HttpError>
-where
-    H: ServerHandler,
-    F: Fn() -> H + Send + Sync + 'static,
-{
-    let (listener, names) = allowed_listener(listener, &settings)?;
-    let limits = settings.limits;
-
     let closing = shutdown.child_token();
     let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
     // `AllowedNames` has checked the names, on all paths. The checks of rmcp cover its own
@@ -177,27 +151,28 @@ where
     let protocol = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&sessions), config);
     let pruning = tokio::spawn(Arc::clone(&sessions).prune());
     let guard = Arc::new(Guard {
-        names,
-        authentication: settings.authentication,
-        limits: limits.clone(),
-        shared_state: settings.shared_state,
+        settings,
         concurrency: Concurrency::default(),
         handled: MemoryBudget::new(limits.memory),
         read: MemoryBudget::new(limits.memory / 4),
         sessions,
         protocol,
-        draining: settings.draining.clone(),
         closing,
         end: end.clone(),
     });
-    let routes = routes(guard);
-    let mut connections =
-        take_connections(listener, routes, &limits, settings.draining, shutdown).await?;
-    let cut = finish(&mut connections, limits.finish_within).await;
-    end.cancel();
-    pruning.abort();
-    connections.shutdown().await;
-    Ok(Ended { cut })
+    let mut serving = pin!(async {
+        let routes = routes(guard);
+        let mut connections =
+            take_connections(listener, routes, &limits, draining, shutdown).await?;
+        let cut = finish(&mut connections, limits.finish_within).await;
+        end.cancel();
+        pruning.abort();
+        connections.shutdown().await;
+        Ok(Ended { cut })
+    });
+    // Dropped before the connections: their calls end with the server, and not because their clients have gone.
+    let _ends_with_this = end.clone().drop_guard();
+    serving.as_mut().await
 }
 
 /// Waits until the connections have ended, at most so long. Returns how many have not.
@@ -209,9 +184,9 @@ pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> u
     }
 }
 
-/// Takes connections and serves these routes on them until `shutdown` is cancelled. Returns the connections still open.
+/// Takes connections and serves these routes on them, to requests with allowed names, until `shutdown` is cancelled. Returns the connections still open.
 pub(super) async fn take_connections(
-    listener: TcpListener,
+    AllowedListener { listener, names }: AllowedListener,
     routes: Router,
     limits: &HttpLimits,
     draining: CancellationToken,
@@ -224,6 +199,9 @@ pub(super) async fn take_connections(
         .max_headers(MAX_HEADERS)
         .half_close(false);
 
+    let routes = routes.layer(from_fn(move |request, next| {
+        pass_names(Arc::clone(&names), request, next)
+    }));
     let server = ConnectionServer {
         http,
         service: TowerToHyperService::new(routes),

@@ -6,7 +6,7 @@ mod session;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -23,6 +23,7 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio_util::sync::CancellationToken;
 use toolward_host::{Cancellation, SharedCancellation};
+use toolward_support::helper::lock;
 
 use super::HttpLimits;
 use crate::principal::Principal;
@@ -78,10 +79,7 @@ fn unknown() -> io::Error {
 #[derive(Debug)]
 pub(super) struct Sessions {
     by_id: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
-    most: usize,
-    most_in_all: usize,
-    idle: Duration,
-    resume_within: Duration,
+    limits: HttpLimits,
     /// Ends the streams on which clients listen; calls continue.
     closing: CancellationToken,
 }
@@ -91,71 +89,56 @@ impl Sessions {
     pub(super) fn new(limits: &HttpLimits, closing: CancellationToken) -> Self {
         Self {
             by_id: Mutex::default(),
-            most: limits.sessions,
-            most_in_all: limits.sessions_in_all,
-            idle: limits.session_idle,
-            resume_within: limits.resume_within,
+            limits: limits.clone(),
             closing,
         }
     }
 
-    /// A session, if it is the caller's.
+    /// A session, if it is this caller's.
+    pub(super) fn of(&self, caller: &HttpCaller, id: &str) -> Option<Arc<HttpSession>> {
+        let session = lock(&self.by_id).get(id).map(Arc::clone);
+        session.filter(|session| session.owner == caller.principal.name)
+    }
+
+    /// A session, if it is the caller's of the request that is being handled.
     fn own(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let caller = caller().ok()?;
-        let by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        by_id
-            .get(id)
-            .filter(|session| session.owner() == &caller.principal.name)
-            .map(Arc::clone)
-    }
-
-    /// Whether the caller has this session.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.own(id).is_some()
-    }
-
-    /// The negotiated revision of a session of the caller's.
-    pub(super) fn revision(&self, id: &str) -> Option<Revision> {
-        self.own(id)?.revision()
+        self.of(&*caller().ok()?, id)
     }
 
     /// Keeps a new session. If its owner has too many, the session that the owner left idle
     /// longest makes room. If all owners together have too many, so does a session of this
     /// owner, or, if it has none, the session that was idle longest of all.
-    fn keep(&self, session: Arc<HttpSession>) -> Result<Option<Arc<HttpSession>>, io::Error> {
-        let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |other: &&Arc<HttpSession>| other.owner() == session.owner();
+    fn keep(&self, session: Arc<HttpSession>) -> io::Result<()> {
+        let mut by_id = lock(&self.by_id);
+        let is_own = |other: &&Arc<HttpSession>| other.owner == session.owner;
         let own = by_id.values().filter(is_own).count();
-        let mut gone = None;
-        if own >= self.most || by_id.len() >= self.most_in_all {
+        if own >= self.limits.sessions || by_id.len() >= self.limits.sessions_in_all {
             let id = by_id
                 .values()
                 .filter(|other| own == 0 || is_own(other))
-                .filter_map(|other| Some((other.idle_for()?, other.id())))
+                .filter_map(|other| Some((other.idle_for()?, &other.id)))
                 .max_by_key(|(idle, _)| *idle)
                 .map(|(_, id)| Arc::clone(id))
                 .ok_or(io::ErrorKind::QuotaExceeded)?;
-            gone = by_id.remove(&id);
+            if let Some(gone) = by_id.remove(&id) {
+                gone.end();
+            }
         }
-        by_id.insert(Arc::clone(session.id()), session);
-        Ok(gone)
+        by_id.insert(Arc::clone(&session.id), session);
+        Ok(())
     }
 
     /// Ends idle sessions until the server ends.
     pub(super) async fn prune(self: Arc<Self>) {
-        let often = (self.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(60));
+        let often = (self.limits.session_idle / 4)
+            .clamp(Duration::from_millis(50), Duration::from_secs(60));
         loop {
             tokio::time::sleep(often).await;
-            let idle = {
-                let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-                by_id
-                    .extract_if(|_, session| {
-                        session.idle_for().is_some_and(|idle| idle >= self.idle)
-                    })
-                    .map(|(_, session)| session)
-                    .collect::<Vec<_>>()
+            let is_idle = |session: &HttpSession| {
+                let idle = session.idle_for();
+                idle.is_some_and(|idle| idle >= self.limits.session_idle)
             };
-            for session in idle {
+            for (_, session) in lock(&self.by_id).extract_if(|_, session| is_idle(session)) {
                 session.end();
             }
         }
@@ -171,22 +154,19 @@ impl SessionManager for Sessions {
         let mut config = SessionConfig::default();
         // Sessions are ended by `prune`, which knows whether a call still runs.
         config.keep_alive = None;
-        config.sse_retry = Some(Duration::from_secs(1).min(self.resume_within / 2));
-        config.completed_cache_ttl = self.resume_within;
+        config.sse_retry = Some(Duration::from_secs(1).min(self.limits.resume_within / 2));
+        config.completed_cache_ttl = self.limits.resume_within;
         let id: SessionId = session::random_id()?.into();
         let (handle, worker) = create_local_session(Arc::clone(&id), config);
         let session = HttpSession::new(
             Arc::clone(&id),
             Arc::clone(&caller.principal.name),
             handle,
-            self.resume_within,
+            self.limits.resume_within,
         );
-        let gone = self.keep(session).inspect_err(|_| {
+        self.keep(session).inspect_err(|_| {
             caller.crowded.store(true, Ordering::Relaxed);
         })?;
-        if let Some(gone) = gone {
-            gone.end();
-        }
         Ok((id, WorkerTransport::spawn(worker)))
     }
 
@@ -200,24 +180,24 @@ impl SessionManager for Sessions {
         if let JsonRpcMessage::Response(response) = &answer
             && let ServerResult::InitializeResult(opening) = &response.result
         {
-            session.negotiated(Revision::named(&opening.protocol_version));
+            // A session is opened once.
+            let _ = session
+                .revision
+                .set(Revision::named(&opening.protocol_version));
         }
         Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, io::Error> {
-        Ok(self.has(id))
+        Ok(self.own(id).is_some())
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
         // Without a caller it is the session's own end that asks.
-        if caller().is_ok() && !self.has(id) {
+        if caller().is_ok() && self.own(id).is_none() {
             return Err(unknown());
         }
-        let gone = {
-            let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
-            by_id.remove(id)
-        };
+        let gone = lock(&self.by_id).remove(id);
         if let Some(gone) = gone {
             gone.end();
         }
@@ -246,7 +226,7 @@ impl SessionManager for Sessions {
             let _ = session.handle().close_request_wise_channel(number).await;
             return Ok(WatchedStream::refused(&session, request, error));
         }
-        let watched = WatchedStream::of_call(&session, number, opened.inner);
+        let watched = WatchedStream::new(&session, Some(number), opened.inner, &self.closing);
         session.handle().push_message(message, Some(number)).await?;
         Ok(watched)
     }
@@ -273,10 +253,11 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
         let session = self.own(id).ok_or_else(unknown)?;
         let opened = session.handle().establish_common_channel().await?;
-        Ok(WatchedStream::listening(
+        Ok(WatchedStream::new(
             &session,
+            None,
             opened.inner,
-            self.closing.clone(),
+            &self.closing,
         ))
     }
 
@@ -290,9 +271,12 @@ impl SessionManager for Sessions {
             .parse()
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let opened = session.handle().resume(event).await?;
-        Ok(match opened.http_request_id {
-            Some(number) => WatchedStream::of_call(&session, number, opened.inner),
-            None => WatchedStream::listening(&session, opened.inner, self.closing.clone()),
-        })
+        let number = opened.http_request_id;
+        Ok(WatchedStream::new(
+            &session,
+            number,
+            opened.inner,
+            &self.closing,
+        ))
     }
 }

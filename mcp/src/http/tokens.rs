@@ -2,7 +2,6 @@
 //! time. The file alone gives no access.
 
 mod file;
-mod write;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use zeroize::{Zeroize, Zeroizing};
 
-pub use file::read;
-pub use write::{Entry, add, write};
+pub use file::{Entry, add, read, write};
 
 use super::{Authenticate, Authenticating, HttpError, Identity, Refusal};
 use crate::principal::Principal;
@@ -49,63 +47,43 @@ impl fmt::Debug for Secret {
 /// Two of them are compared in constant time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash {
-    algorithm: Algorithm,
+    prefix: &'static str,
     /// A type that compares in constant time.
     bytes: blake3::Hash,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
-    Blake3,
-    /// For tokens that were made elsewhere: every system has a command for it.
-    Sha256,
-}
+/// The algorithms, each with the prefix of its hashes. SHA-256 is for tokens that were made elsewhere: every system has
+/// a command for it.
+const ALGORITHMS: [(&str, Algorithm); 2] = [("blake3:", blake3::hash), ("sha256:", sha256)];
 
-impl Algorithm {
-    const ALL: [Self; 2] = [Self::Blake3, Self::Sha256];
+type Algorithm = fn(&[u8]) -> blake3::Hash;
 
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Blake3 => "blake3:",
-            Self::Sha256 => "sha256:",
-        }
-    }
-
-    fn hash(self, token: &str) -> TokenHash {
-        let bytes = match self {
-            Self::Blake3 => blake3::hash(token.as_bytes()),
-            Self::Sha256 => {
-                let digest = ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
-                let mut bytes = [0; 32];
-                for (to, from) in bytes.iter_mut().zip(digest.as_ref()) {
-                    *to = *from;
-                }
-                bytes.into()
-            }
-        };
-        TokenHash {
-            algorithm: self,
-            bytes,
-        }
-    }
+fn sha256(token: &[u8]) -> blake3::Hash {
+    let mut bytes = [0; 32];
+    let digest = ring::digest::digest(&ring::digest::SHA256, token);
+    bytes.copy_from_slice(digest.as_ref());
+    bytes.into()
 }
 
 impl TokenHash {
     /// The BLAKE3 hash of a token.
     #[must_use]
     pub fn of(token: &str) -> Self {
-        Algorithm::Blake3.hash(token)
+        let [blake3, _] = Self::all(token);
+        blake3
+    }
+
+    fn all(token: &str) -> [Self; 2] {
+        ALGORITHMS.map(|(prefix, hash)| Self {
+            prefix,
+            bytes: hash(token.as_bytes()),
+        })
     }
 }
 
 impl fmt::Display for TokenHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}{}",
-            self.algorithm.prefix(),
-            self.bytes.to_hex()
-        )
+        write!(formatter, "{}{}", self.prefix, self.bytes.to_hex())
     }
 }
 
@@ -113,14 +91,11 @@ impl FromStr for TokenHash {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        Algorithm::ALL
-            .into_iter()
-            .find_map(|algorithm| {
-                let digits = text.strip_prefix(algorithm.prefix())?;
-                let bytes = blake3::Hash::from_hex(digits).ok()?;
-                Some(Self { algorithm, bytes })
-            })
-            .ok_or(())
+        let mut hashes = ALGORITHMS.into_iter().filter_map(|(prefix, _)| {
+            let bytes = blake3::Hash::from_hex(text.strip_prefix(prefix)?).ok()?;
+            Some(Self { prefix, bytes })
+        });
+        hashes.next().ok_or(())
     }
 }
 
@@ -192,12 +167,6 @@ impl Tokens {
         self.tokens.len()
     }
 
-    /// The owners; an owner of two tokens is listed twice.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        let owners = self.tokens.iter();
-        owners.map(|token| &*token.identity.principal.name)
-    }
-
     /// Whether there are no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -210,7 +179,7 @@ impl Tokens {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::Unknown);
         }
-        let presented = Algorithm::ALL.map(|algorithm| algorithm.hash(token));
+        let presented = TokenHash::all(token);
         // Compares all, so that the time does not reveal which one matched.
         let found = self.tokens.iter().fold(None, |found, token| {
             if presented

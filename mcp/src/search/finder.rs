@@ -1,6 +1,9 @@
 //! The three tools of the server that give access to a large catalogue (Agent Tool
 //! 0.2.0, "Deferred loading"): their arguments and results.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,13 +12,16 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_support::search::{SearchDocument, SearchIndex};
 
-use super::schemas::{AGENT_TOOL, DeferredTool, MAX_MATCHES, MAX_NAMES};
-use super::{holds, name_of, reference, schemas};
+use super::{holds, name_of, reference};
 use crate::catalogue::{Blocked, Found, ListedTool, ToolListing};
+use crate::params::invalid_input;
 use crate::principal::Principal;
 
 /// Results of a search by default, and at most.
 const DEFAULT_MATCHES: usize = 8;
+const MAX_MATCHES: usize = 25;
+/// Names that one search may ask for.
+const MAX_NAMES: usize = 25;
 /// Characters of a description in a search's answer.
 const MAX_SUMMARY_CHARS: usize = 300;
 /// Characters of what a caller sent, in an error.
@@ -24,6 +30,28 @@ const MAX_SHOWN_CHARS: usize = 200;
 const SEARCH: &str = "search_tools";
 const LOAD: &str = "load_tool";
 const CALL: &str = "call_tool";
+
+/// The version of Agent Tool.
+const AGENT_TOOL: &str = "0.2.0";
+
+const SEARCH_TEXT: &str = "Finds tools by keywords (`query`), or by their exact `names`: one is needed. Gives names \
+     and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
+     text of the tools' publishers.";
+
+const LOAD_TEXT: &str = "Gives the full description and the schemas of one tool, and a \
+     reference to call it by with `call_tool`. The description is text of the tool's publisher.";
+
+const CALL_TEXT: &str = "Calls a tool that was loaded with `load_tool`. `input` must \
+     fit the input schema that `load_tool` gave.";
+
+/// The schema of what a tool of the server takes (`search`, `load`, `call`), or gives (`found`, `loaded`).
+fn schema(name: &str) -> Arc<JsonObject> {
+    static ALL: LazyLock<HashMap<String, Arc<JsonObject>>> = LazyLock::new(|| {
+        // A test reads it, too.
+        serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()
+    });
+    ALL.get(name).cloned().unwrap_or_default()
+}
 
 /// The tools that find the others, in the order of their names.
 pub(crate) fn tools() -> Vec<Tool> {
@@ -39,16 +67,16 @@ pub(crate) fn tools() -> Vec<Tool> {
         .idempotent(false)
         .open_world(true);
     vec![
-        Tool::new(CALL, schemas::CALL, schemas::schema("call"))
+        Tool::new(CALL, CALL_TEXT, schema("call"))
             .with_title("Call a tool")
             .with_annotations(calls),
-        Tool::new(LOAD, schemas::LOAD, schemas::schema("load"))
+        Tool::new(LOAD, LOAD_TEXT, schema("load"))
             .with_title("Load a tool")
-            .with_raw_output_schema(schemas::schema("loaded"))
+            .with_raw_output_schema(schema("loaded"))
             .with_annotations(looks.clone()),
-        Tool::new(SEARCH, schemas::SEARCH, schemas::schema("search"))
+        Tool::new(SEARCH, SEARCH_TEXT, schema("search"))
             .with_title("Search tools")
-            .with_raw_output_schema(schemas::schema("found"))
+            .with_raw_output_schema(schema("found"))
             .with_annotations(looks),
     ]
 }
@@ -65,8 +93,13 @@ pub(crate) enum Asked<'a> {
     Answer(CallToolResult),
     /// One of the tools that find others ends with this error.
     Failed(Box<CallError>),
-    /// A call of another tool is refused.
-    Refused(Box<Refused<'a>>),
+    /// A call of another tool is refused. The tool is as the host knows it.
+    Refused {
+        /// What the client called the tool.
+        name: String,
+        tool: Option<&'a str>,
+        error: Box<CallError>,
+    },
     /// Another tool is called.
     Call {
         tool: &'a ListedTool,
@@ -74,16 +107,6 @@ pub(crate) enum Asked<'a> {
     },
     /// There is no tool with that name.
     Unknown,
-}
-
-/// A call that does not reach the host.
-#[derive(Debug)]
-pub(crate) struct Refused<'a> {
-    /// What the client called the tool.
-    pub(crate) name: String,
-    /// The tool, as the host knows it.
-    pub(crate) tool: Option<&'a str>,
-    pub(crate) error: CallError,
 }
 
 /// Finds tools in a catalogue whose tools are not listed.
@@ -155,15 +178,16 @@ impl Finder {
             SEARCH => read(arguments).and_then(|search| behind.search(search)),
             LOAD => read(arguments).and_then(|load| behind.load(&load)),
             CALL => {
-                return match read::<Call>(arguments) {
-                    Ok(call) => {
-                        let name = name_of(&call.reference).to_owned();
-                        match behind.call(call) {
-                            Ok((tool, input)) => Asked::Call { tool, input },
-                            Err(error) => behind.refused(&name, error),
-                        }
-                    }
-                    Err(error) => behind.refused(CALL, error),
+                let call = match read::<Call>(arguments) {
+                    Ok(call) => call,
+                    Err(error) => return behind.refused(CALL, error),
+                };
+                return match behind.loaded(&call.reference) {
+                    Ok(tool) => Asked::Call {
+                        tool,
+                        input: call.input,
+                    },
+                    Err(error) => behind.refused(name_of(&call.reference), error),
                 };
             }
             _ => {
@@ -205,45 +229,46 @@ impl<'a> Behind<'_, 'a> {
                 "expected `limit` from 1 to {MAX_MATCHES}, found {limit}"
             )));
         }
-        let mut matches = Vec::new();
+        let mut found: Vec<(&ListedTool, &str)> = Vec::new();
         let mut unavailable = Vec::new();
         let mut unknown = Vec::new();
-        let mut selected: Vec<&str> = Vec::new();
+        let is_new = |found: &[(&ListedTool, &str)], tool: &ListedTool| {
+            found.iter().all(|(other, _)| other.name != tool.name)
+        };
         for name in &search.names {
             match self.find(name) {
-                Some(Found::Listed(tool)) if selected.contains(&tool.name.as_str()) => {}
-                Some(Found::Listed(tool)) => {
-                    selected.push(&tool.name);
-                    matches.push(self.deferred(tool, "exact_name"));
+                Some(Found::Listed(tool)) if is_new(&found, tool) => {
+                    found.push((tool, "exact_name"));
                 }
+                Some(Found::Listed(_)) => {}
                 Some(Found::Blocked(tool)) => unavailable.push(blocked(tool)),
                 None => unknown.push(visible_line(name, MAX_SHOWN_CHARS)),
             }
         }
-        let mut total = matches.len();
+        let mut total = found.len();
         if !search.query.trim().is_empty() {
             let mine = |place: usize| self.tool(place).is_some();
-            let hits = self.finder.index.search_among(&search.query, mine);
-            let new = hits
-                .iter()
-                .filter_map(|hit| Some((hit, self.tool(hit.position)?)));
-            let new: Vec<_> = new
-                .filter(|(_, tool)| !selected.contains(&tool.name.as_str()))
-                .collect();
-            total = total.saturating_add(new.len());
-            let room = limit.saturating_sub(matches.len());
-            for (hit, tool) in new.into_iter().take(room) {
-                let reason = if hit.exact { "exact_name" } else { "keywords" };
-                matches.push(self.deferred(tool, reason));
+            for hit in self.finder.index.search_among(&search.query, mine) {
+                let tool = self.tool(hit.position);
+                let Some(tool) = tool.filter(|tool| is_new(&found, tool)) else {
+                    continue;
+                };
+                total = total.saturating_add(1);
+                if found.len() < limit {
+                    let reason = if hit.exact { "exact_name" } else { "keywords" };
+                    found.push((tool, reason));
+                }
             }
             if let Some(Found::Blocked(tool)) = self.find(search.query.trim()) {
                 unavailable.push(blocked(tool));
             }
         }
-        let pending = matches
+        let matches = found
             .iter()
-            .filter(|tool| tool.pending_provider_or_server.is_some());
-        let pending: Vec<&str> = pending.map(|tool| tool.name.as_str()).collect();
+            .map(|(tool, reason)| self.deferred(tool, reason));
+        let matches: Vec<Value> = matches.collect();
+        let pending = matches.iter().filter(|tool| tool.get(PENDING).is_some());
+        let pending: Vec<&Value> = pending.filter_map(|tool| tool.get("name")).collect();
         let mine = self.catalogue.listed.iter();
         let mine = mine.filter(|tool| tool.is_for(self.principal)).count();
         Ok(json!({
@@ -285,21 +310,22 @@ impl<'a> Behind<'_, 'a> {
         }))
     }
 
-    fn call(&self, call: Call) -> Result<(&'a ListedTool, JsonObject), CallError> {
-        let tool = self.known(name_of(&call.reference))?;
-        if !holds(&call.reference, tool, self.principal) {
-            return Err(not_loaded(&tool.name));
+    /// The tool that a reference was made for.
+    fn loaded(&self, reference: &str) -> Result<&'a ListedTool, CallError> {
+        let tool = self.known(name_of(reference))?;
+        match holds(reference, tool, self.principal) {
+            true => Ok(tool),
+            false => Err(not_loaded(&tool.name)),
         }
-        Ok((tool, call.input))
     }
 
     /// A call by this name that ends with an error.
     fn refused(&self, name: &str, error: CallError) -> Asked<'a> {
-        Asked::Refused(Box::new(Refused {
+        Asked::Refused {
             name: name.to_owned(),
             tool: self.find(name).map(|found| found.target()),
-            error,
-        }))
+            error: Box::new(error),
+        }
     }
 
     /// The tool at a place of the index, if it is for the principal.
@@ -340,47 +366,51 @@ impl<'a> Behind<'_, 'a> {
         .with_hint(format!("find the name with `{SEARCH}`")))
     }
 
-    /// A reference: enough to choose a tool, without the schema.
-    fn deferred(&self, tool: &ListedTool, reason: &str) -> DeferredTool {
+    /// `deferred_tool_ref` of Agent Tool: enough to choose a tool by, without the schema.
+    fn deferred(&self, tool: &ListedTool, reason: &str) -> Value {
+        let contract = &tool.contract;
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
         // A call of a tool whose driver is still to be compiled waits.
         let pending = !self.finder.host.is_ready(&tool.target);
-        DeferredTool {
-            schema_version: AGENT_TOOL,
-            tool_id: tool.contract.id.to_string(),
-            name: tool.name.clone(),
-            namespace: tool.contract.effective_namespace().to_owned(),
-            title: Some(visible_line(&tool.contract.name, MAX_SHOWN_CHARS)),
-            summary: Some(visible_line(&tool.contract.description, MAX_SUMMARY_CHARS)),
-            search_hint: tool.contract.search_hint.clone(),
-            pending_provider_or_server: pending.then(|| source.clone()),
-            source,
-            schema_visibility: "deferred",
-            loading_state: "deferred",
-            reason: reason.to_owned(),
+        let mut deferred = json!({
+            "schema_version": AGENT_TOOL,
+            "tool_id": contract.id.as_str(),
+            "name": tool.name,
+            "namespace": contract.effective_namespace(),
+            "title": visible_line(&contract.name, MAX_SHOWN_CHARS),
+            "summary": visible_line(&contract.description, MAX_SUMMARY_CHARS),
+            "search_hint": contract.search_hint,
+            "source": source,
+            "schema_visibility": "deferred",
+            "loading_state": "deferred",
+            "reason": reason,
+            PENDING: pending.then_some(source),
+        });
+        if let Some(members) = deferred.as_object_mut() {
+            members.retain(|_, value| !value.is_null());
         }
+        deferred
     }
 }
+
+/// The member with the publisher of a tool whose component is still to be compiled.
+const PENDING: &str = "pending_provider_or_server";
 
 /// Names that are offered where one is unknown.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// A tool that is blocked, and can't be loaded.
-fn blocked(tool: &Blocked) -> DeferredTool {
-    DeferredTool {
-        schema_version: AGENT_TOOL,
-        tool_id: tool.id.clone(),
-        name: tool.name.clone(),
-        namespace: tool.namespace.clone(),
-        title: None,
-        summary: None,
-        search_hint: None,
-        source: visible_line(&tool.publisher, MAX_SHOWN_CHARS),
-        schema_visibility: "internal",
-        loading_state: "unavailable",
-        reason: tool.refusal.code.to_string(),
-        pending_provider_or_server: None,
-    }
+fn blocked(tool: &Blocked) -> Value {
+    json!({
+        "schema_version": AGENT_TOOL,
+        "tool_id": tool.id,
+        "name": tool.name,
+        "namespace": tool.namespace,
+        "source": visible_line(&tool.publisher, MAX_SHOWN_CHARS),
+        "schema_visibility": "internal",
+        "loading_state": "unavailable",
+        "reason": tool.refusal.code.to_string(),
+    })
 }
 
 fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallError> {
@@ -388,12 +418,7 @@ fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallError> {
 }
 
 fn invalid(message: impl Into<String>) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_INVALID,
-        ErrorClass::SchemaValidationFailed,
-        message,
-    )
-    .with_hint("the tool's input schema says what it takes")
+    invalid_input(message, "the tool's input schema says what it takes")
 }
 
 fn not_loaded(name: &str) -> CallError {

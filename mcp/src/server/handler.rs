@@ -1,7 +1,7 @@
 //! Dispatches requests.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -14,9 +14,11 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
+use toolward_support::helper::lock;
 
 use super::Connection;
 use crate::call;
+use crate::client::Client;
 use crate::params::{self, Unreadable};
 use crate::result;
 use crate::revision::Revision;
@@ -59,12 +61,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request)?;
-        let principal = self.principal(&context)?;
-        let revision = Revision::of(&context);
-        let tools = self.features().tools(&principal).into_iter();
-        Ok(ListToolsResult::with_all_items(
-            tools.map(|tool| revision.tool(tool)).collect(),
-        ))
+        let tools = self.features().tools(&self.principal(&context)?);
+        let shown = Revision::of(&context).all(tools, Revision::tool);
+        Ok(ListToolsResult::with_all_items(shown))
     }
 
     async fn call_tool(
@@ -76,11 +75,7 @@ impl ServerHandler for Connection {
         let features = self.features();
         let level = match stateless(&context) {
             true => context.meta.log_level(),
-            false => *self
-                .state
-                .level
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
+            false => *lock(&self.state.level),
         };
         let incoming = call::Incoming {
             features: &features,
@@ -120,11 +115,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         one_page(request)?;
-        let revision = Revision::of(&context);
-        let prompts = self.documents(&context)?.prompts().into_iter();
-        Ok(ListPromptsResult::with_all_items(
-            prompts.map(|prompt| revision.prompt(prompt)).collect(),
-        ))
+        let prompts = self.documents(&context)?.prompts();
+        let shown = Revision::of(&context).all(prompts, Revision::prompt);
+        Ok(ListPromptsResult::with_all_items(shown))
     }
 
     async fn get_prompt(
@@ -132,7 +125,9 @@ impl ServerHandler for Connection {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let documents = self.documents(&context)?;
+        let principal = self.principal(&context)?;
+        let client = Client::new(&context, &principal);
+        let documents = self.features().documents().seen_by(&principal);
         let revision = Revision::of(&context);
         tokio::select! {
             biased;
@@ -140,7 +135,7 @@ impl ServerHandler for Connection {
                 let error = cancelled("the prompt was cancelled");
                 Err(ErrorData::internal_error(error.message.clone(), serde_json::to_value(&error).ok()))
             }
-            result = Box::pin(documents.prompt(request, &context)) => Ok(match result? {
+            result = Box::pin(documents.prompt(request, &client)) => Ok(match result? {
                 GetPromptResponse::Complete(result) => revision.messages(result).into(),
                 asks => asks,
             }),
@@ -153,13 +148,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         one_page(request)?;
-        let revision = Revision::of(&context);
-        let resources = self.documents(&context)?.resources().into_iter();
-        Ok(ListResourcesResult::with_all_items(
-            resources
-                .map(|resource| revision.resource(resource))
-                .collect(),
-        ))
+        let resources = self.documents(&context)?.resources();
+        let shown = Revision::of(&context).all(resources, Revision::resource);
+        Ok(ListResourcesResult::with_all_items(shown))
     }
 
     async fn list_resource_templates(
@@ -168,13 +159,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         one_page(request)?;
-        let revision = Revision::of(&context);
-        let templates = self.documents(&context)?.templates().into_iter();
-        Ok(ListResourceTemplatesResult::with_all_items(
-            templates
-                .map(|template| revision.template(template))
-                .collect(),
-        ))
+        let templates = self.documents(&context)?.templates();
+        let shown = Revision::of(&context).all(templates, Revision::template);
+        Ok(ListResourceTemplatesResult::with_all_items(shown))
     }
 
     async fn read_resource(
@@ -226,8 +213,7 @@ impl ServerHandler for Connection {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let level = &self.state.level;
-        *level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        *lock(&self.state.level) = Some(request.level);
         Ok(())
     }
 
@@ -252,8 +238,7 @@ impl ServerHandler for Connection {
                 None,
             ));
         }
-        let watched = self.state.watched.lock();
-        let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched();
         if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains(&request.uri) {
             let message = format!("a connection may watch {MAX_SUBSCRIPTIONS} resources");
             return Err(ErrorData::invalid_params(message, None));
@@ -268,10 +253,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.principal(&context)?;
-        let watched = self.state.watched.lock();
-        watched
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&request.uri);
+        self.watched().remove(&request.uri);
         Ok(())
     }
 

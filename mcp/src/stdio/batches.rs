@@ -17,10 +17,9 @@ const MAX_INCOMPLETE_MESSAGES: usize = 2048;
 pub(super) struct Batches {
     /// The messages of the list that is being read.
     unread: VecDeque<BytesMut>,
-    /// The list that is being read.
-    reading: Option<Batch>,
-    /// Lists that were read, and wait for answers.
-    waiting: Vec<Batch>,
+    /// Whether the last of all is still being read. The others wait for answers.
+    reading: bool,
+    all: Vec<Batch>,
 }
 
 #[derive(Debug, Default)]
@@ -63,34 +62,37 @@ impl Batch {
 }
 
 impl Batches {
-    fn incomplete(&self) -> impl Iterator<Item = &Batch> {
-        self.reading.iter().chain(&self.waiting)
+    /// The list that is being read.
+    fn read_now(&mut self) -> Option<&mut Batch> {
+        self.all.last_mut().filter(|_| self.reading)
     }
 
     /// Whether the list that is being read may take another request. A message that is in no list has room.
     pub(super) fn has_room(&self) -> bool {
         let messages = self
-            .incomplete()
+            .all
+            .iter()
             .map(|batch| batch.requests.len().saturating_add(batch.answered));
-        self.reading.is_none() || messages.sum::<usize>() < MAX_INCOMPLETE_MESSAGES
+        !self.reading || messages.sum::<usize>() < MAX_INCOMPLETE_MESSAGES
     }
 
     /// Whether the answer to a request waits for others.
     pub(super) fn contains(&self, request: &RequestId) -> bool {
-        self.incomplete()
-            .any(|batch| batch.requests.contains(request))
+        let mut all = self.all.iter();
+        all.any(|batch| batch.requests.contains(request))
     }
 
     /// The bytes of the answers that are kept, with one more of this length; `None` if it is too long to be kept, too.
     pub(super) fn kept_bytes_with(&self, length: usize) -> Option<usize> {
-        let kept: usize = self.incomplete().map(|batch| batch.answers.len()).sum();
+        let kept: usize = self.all.iter().map(|batch| batch.answers.len()).sum();
         Some(kept.saturating_add(length)).filter(|bytes| *bytes <= MAX_BATCH_ANSWERS_BYTES)
     }
 
     /// Starts to read a list.
     pub(super) fn read(&mut self, messages: impl Iterator<Item = BytesMut>) {
         self.unread = messages.collect();
-        self.reading = Some(Batch::default());
+        self.reading = true;
+        self.all.push(Batch::default());
     }
 
     /// The next message of the list that is being read.
@@ -100,14 +102,14 @@ impl Batches {
 
     /// A request of the list that is being read was handed on.
     pub(super) fn opened(&mut self, request: &RequestId) {
-        if let Some(batch) = &mut self.reading {
+        if let Some(batch) = self.read_now() {
             batch.requests.push(request.clone());
         }
     }
 
     /// Takes the error of a message of the list that is being read.
     pub(super) fn refused(&mut self, line: Vec<u8>) -> Collected {
-        match &mut self.reading {
+        match self.read_now() {
             Some(batch) => {
                 batch.answer(&line);
                 Collected::Kept
@@ -121,12 +123,9 @@ impl Batches {
         if !self.unread.is_empty() {
             return None;
         }
-        let batch = self.reading.take()?;
-        if batch.requests.is_empty() {
-            return batch.line();
-        }
-        self.waiting.push(batch);
-        None
+        let is_answered = self.read_now()?.requests.is_empty();
+        self.reading = false;
+        is_answered.then(|| self.all.pop()?.line()).flatten()
     }
 
     /// Reads nothing more of the list that is being read. Returns the line if no answer is awaited.
@@ -138,12 +137,8 @@ impl Batches {
     /// Ends all lists: the lines of the answers that they have.
     pub(super) fn end(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.unread.clear();
-        let all = self
-            .reading
-            .take()
-            .into_iter()
-            .chain(self.waiting.drain(..));
-        all.filter_map(Batch::line)
+        self.reading = false;
+        self.all.drain(..).filter_map(Batch::line)
     }
 
     /// Takes the answer to a request.
@@ -162,29 +157,16 @@ impl Batches {
 
     /// Removes a request from its list, if it is in one, with the line if all of it was answered.
     fn remove(&mut self, request: &RequestId, answer: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
-        let in_batch = |batch: &mut Batch| {
-            let place = batch.requests.iter().position(|one| one == request)?;
-            batch.requests.swap_remove(place);
-            if let Some(answer) = answer {
-                batch.answer(answer);
-            }
-            Some(())
-        };
-        if let Some(batch) = &mut self.reading
-            && in_batch(batch).is_some()
-        {
-            return Some(None);
+        let is_in = |batch: &Batch| batch.requests.contains(request);
+        let place = self.all.iter().position(is_in)?;
+        let is_read = self.reading && place.saturating_add(1) == self.all.len();
+        let batch = self.all.get_mut(place)?;
+        batch.requests.retain(|one| one != request);
+        if let Some(answer) = answer {
+            batch.answer(answer);
         }
-        let place = self
-            .waiting
-            .iter_mut()
-            .position(|batch| in_batch(batch).is_some())?;
-        let done = self
-            .waiting
-            .get(place)
-            .is_some_and(|batch| batch.requests.is_empty());
-        Some(match done {
-            true => self.waiting.swap_remove(place).line(),
+        Some(match batch.requests.is_empty() && !is_read {
+            true => self.all.remove(place).line(),
             false => None,
         })
     }
@@ -220,7 +202,7 @@ mod tests {
             batches.answered(&id(1), b"a\n".to_vec()),
             Collected::Line(b"[b,a]\n".to_vec())
         );
-        assert!(batches.waiting.is_empty());
+        assert!(batches.all.is_empty());
     }
 
     #[test]
@@ -231,7 +213,7 @@ mod tests {
         assert_eq!(batches.cancelled(&id(2)), Some(b"[a]\n".to_vec()));
         assert_eq!(read(&mut batches, &[1]), None);
         assert_eq!(batches.cancelled(&id(1)), None);
-        assert!(batches.waiting.is_empty());
+        assert!(batches.all.is_empty());
     }
 
     #[test]

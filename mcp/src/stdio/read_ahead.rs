@@ -190,23 +190,6 @@ enum PauseEnd {
 }
 
 #[cfg(test)]
-impl ReadAhead {
-    /// For calls on one thread that always runs, which this one does while it asks.
-    pub(super) fn of_one_thread(longest_pause: Duration) -> Self {
-        Self::of_threads(1, longest_pause)
-    }
-
-    fn of_threads(processors: usize, longest_pause: Duration) -> Self {
-        let mut threads = CallThreads::of(&Handle::current());
-        threads.processors = processors;
-        Self {
-            longest_pause,
-            ..Self::of(threads)
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
@@ -214,6 +197,22 @@ mod tests {
     use tokio::runtime::{Builder, Runtime};
 
     use super::*;
+
+    impl ReadAhead {
+        /// For calls on one thread that always runs, which this one does while it asks.
+        pub(crate) fn of_one_thread(longest_pause: Duration) -> Self {
+            Self::of_threads(1, longest_pause)
+        }
+
+        fn of_threads(processors: usize, longest_pause: Duration) -> Self {
+            let mut threads = CallThreads::of(&Handle::current());
+            threads.processors = processors;
+            Self {
+                longest_pause,
+                ..Self::of(threads)
+            }
+        }
+    }
 
     const HOUR: Duration = Duration::from_secs(3600);
     /// Longer than any step of these tests takes.

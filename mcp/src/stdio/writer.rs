@@ -4,7 +4,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use toolward_host::{ReadProgress, UnreadResult};
+use toolward_support::helper::lock;
 
 use crate::client::UnreadResults;
 
@@ -227,7 +228,7 @@ fn poll_line<W: AsyncWrite + Unpin>(
     line: &[u8],
     from: &mut usize,
 ) -> Poll<io::Result<()>> {
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut output = lock(output);
     let mut output = Pin::new(&mut *output);
     while let Some(rest) = line.get(*from..).filter(|rest| !rest.is_empty()) {
         match output.as_mut().poll_write(context, rest) {

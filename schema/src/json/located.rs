@@ -1,6 +1,6 @@
 //! Places in a JSON text that has passed the strict parser. Checks nothing itself.
 
-use serde_json::Number;
+use serde_json::Value;
 
 use toolward_support::fields::{Content, MappingEntry, Position};
 
@@ -35,17 +35,13 @@ impl<'t> JsonReader<'t> {
         self.rest.chars().next()
     }
 
-    fn string(&mut self) -> Option<String> {
-        let bytes = self.rest.as_bytes();
-        let mut end = 1;
-        loop {
-            match bytes.get(end)? {
-                b'"' => break,
-                b'\\' => end += 2,
-                _ => end += 1,
-            }
-        }
-        serde_json::from_str(self.advance(end + 1)?).ok()
+    /// The scalar that comes next.
+    fn scalar(&mut self) -> Option<Value> {
+        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
+        let value = values.next()?.ok()?;
+        let length = values.byte_offset();
+        self.advance(length)?;
+        Some(value)
     }
 
     /// The strict parser has bounded the depth.
@@ -53,20 +49,15 @@ impl<'t> JsonReader<'t> {
         let first = self.skip_space()?;
         let at = self.at;
         let content = match first {
-            '"' => Content::Text(self.string()?),
             '[' => Content::List(self.items(']', Self::value)?),
             '{' => Content::Mapping(self.items('}', Self::entry)?),
-            _ => {
-                let length = self
-                    .rest
-                    .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '+' | '.'));
-                match self.advance(length.unwrap_or(self.rest.len()))? {
-                    "null" => Content::Null,
-                    "true" => Content::Bool(true),
-                    "false" => Content::Bool(false),
-                    number => Content::Number(serde_json::from_str::<Number>(number).ok()?),
-                }
-            }
+            _ => match self.scalar()? {
+                Value::Null => Content::Null,
+                Value::Bool(value) => Content::Bool(value),
+                Value::Number(number) => Content::Number(number),
+                Value::String(text) => Content::Text(text),
+                _ => return None,
+            },
         };
         Some(Node { content, at })
     }
@@ -74,7 +65,9 @@ impl<'t> JsonReader<'t> {
     fn entry(&mut self) -> Option<Entry> {
         self.skip_space()?;
         let key_at = self.at;
-        let key = self.string()?;
+        let Value::String(key) = self.scalar()? else {
+            return None;
+        };
         self.skip_space()?;
         self.advance(1)?;
         let value = self.value()?;

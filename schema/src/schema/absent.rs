@@ -4,7 +4,7 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
 use super::Schema;
-use super::walk::{escape, unescape};
+use super::walk::{find_part, unescape};
 
 /// Violations that are looked at; of a value with more, some nulls stay.
 const MAX_VIOLATIONS: usize = 1024;
@@ -57,8 +57,14 @@ impl Schema {
     fn without_composed(&self, rest: &mut Value, removed: &mut Vec<(String, String)>) {
         let validator = &self.inner.validator;
         let mut nulls = Vec::new();
-        find(rest, String::new(), &mut nulls);
-        if nulls.len() > MAX_TRIED {
+        let whole = &*rest;
+        let is_in_object = |parent: &str| whole.pointer(parent).is_some_and(Value::is_object);
+        let too_many = find_part(whole, |at, value| {
+            let null = value.is_null().then(|| member(at)).flatten();
+            nulls.extend(null.filter(|(parent, _)| is_in_object(parent)));
+            (nulls.len() > MAX_TRIED).then_some(())
+        });
+        if too_many.is_some() {
             return;
         }
         let mut without = rest.clone();
@@ -93,28 +99,6 @@ fn take(value: &mut Value, parent: &str, name: &str) -> bool {
 fn put(value: &mut Value, parent: &str, name: String) {
     if let Some(members) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
         members.insert(name, Value::Null);
-    }
-}
-
-/// The null members below a value. The caller bounds its depth.
-fn find(value: &Value, at: String, nulls: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                match value {
-                    Value::Null => nulls.push((at.clone(), name.clone())),
-                    _ => {
-                        find(value, format!("{at}/{}", escape(name)), nulls);
-                    }
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (place, value) in items.iter().enumerate() {
-                find(value, format!("{at}/{place}"), nulls);
-            }
-        }
-        _ => {}
     }
 }
 

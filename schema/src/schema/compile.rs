@@ -7,7 +7,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::walk::{children, escape, for_each_child_mut, patterns, unescape};
+use super::walk::{escape, find, for_each_child_mut, patterns, unescape};
 use super::{MAX_QUOTED_CHARS, SchemaError, ecma};
 use crate::codes;
 
@@ -101,7 +101,8 @@ impl Translated {
 /// The first pattern that is not ECMA-262, or can't be matched in linear time.
 fn translate(closed: &Value) -> Result<(Translated, Option<Value>), SchemaError> {
     let mut translated = Translated::default();
-    collect(closed, "", &mut translated)?;
+    let refused = find(closed, |at, schema| collect(schema, at, &mut translated));
+    refused.map_or(Ok(()), Err)?;
     if translated.originals.is_empty() {
         return Ok((translated, None));
     }
@@ -112,12 +113,17 @@ fn translate(closed: &Value) -> Result<(Translated, Option<Value>), SchemaError>
     Ok((translated, Some(document)))
 }
 
-fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Result<(), SchemaError> {
+fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Option<SchemaError> {
     for (pattern, place) in patterns(schema, at) {
-        let mut translation = ecma::translate(pattern).map_err(|found| {
-            let message = format!("expected a pattern of ECMA-262 without look-around and back-references, found {found}");
-            SchemaError::new(&codes::SCHEMA_PATTERN, place, message)
-        })?;
+        let mut translation = match ecma::translate(pattern) {
+            Ok(translation) => translation,
+            Err(found) => {
+                let message = format!(
+                    "expected a pattern of ECMA-262 without look-around and back-references, found {found}"
+                );
+                return Some(SchemaError::new(&codes::SCHEMA_PATTERN, place, message));
+            }
+        };
         if translation == pattern {
             continue;
         }
@@ -128,10 +134,7 @@ fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Result<(), 
         }
         translated.originals.insert(translation, pattern.to_owned());
     }
-    for child in children(schema) {
-        collect(child.schema, &child.pointer(at), translated)?;
-    }
-    Ok(())
+    None
 }
 
 fn replace(schema: &mut Value, translations: &HashMap<&str, &str>) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::walk::{Applies, children, references, resolve};
+use super::walk::{Applies, address, children, find_part, references, resolve};
 use crate::codes;
 use crate::diagnostic::Code;
 
@@ -34,8 +34,7 @@ const MAX_DEPTH: u32 = 64;
 pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
     let graph = Graph::of(closed)?;
     let order = graph.in_place_order()?;
-    let components = graph.components();
-    explainable_depth(&graph, &order, &components)
+    explainable_depth(&graph, &order)
 }
 
 /// The key under which a schema looks into a value: a property's name, or `None` for any part.
@@ -43,175 +42,139 @@ type Key<'s> = Option<&'s str>;
 
 /// A schema, and the schemas that it leads to, by their index.
 struct Node<'s> {
-    path: String,
-    /// What the schema costs by itself.
-    cost: f64,
+    schema: &'s Value,
     in_place: Vec<usize>,
     inside: Vec<(Key<'s>, usize)>,
 }
 
-impl Node<'_> {
-    /// The schema that an edge leads to: first the edges in place, then the others.
-    fn target(&self, edge: usize) -> Option<usize> {
-        let inside = || self.inside.get(edge - self.in_place.len());
-        let in_place = self.in_place.get(edge).copied();
-        in_place.or_else(|| inside().map(|(_, to)| *to))
-    }
-}
-
 struct Graph<'s> {
+    root: &'s Value,
     nodes: Vec<Node<'s>>,
+    /// The index of each schema, by its address.
+    known: HashMap<usize, usize>,
 }
 
 impl<'s> Graph<'s> {
     /// All schemas that can come to apply, starting at the root.
     fn of(root: &'s Value) -> Result<Graph<'s>, SchemaError> {
-        let mut graph = Graph { nodes: Vec::new() };
-        let mut known: HashMap<usize, usize> = HashMap::new();
-        let mut waiting: Vec<(&'s Value, usize, String)> = Vec::new();
-        let mut index_of =
-            |graph: &mut Graph<'s>, waiting: &mut Vec<_>, schema: &'s Value, path: String| {
-                *known
-                    .entry(std::ptr::from_ref::<Value>(schema).addr())
-                    .or_insert_with(|| {
-                        let index = graph.nodes.len();
-                        waiting.push((schema, index, path.clone()));
-                        graph.nodes.push(Node {
-                            path,
-                            cost: own_cost(schema),
-                            in_place: Vec::new(),
-                            inside: Vec::new(),
-                        });
-                        index
-                    })
-            };
-        index_of(&mut graph, &mut waiting, root, String::new());
-        while let Some((schema, from, path)) = waiting.pop() {
+        let mut graph = Graph {
+            root,
+            nodes: Vec::new(),
+            known: HashMap::new(),
+        };
+        let mut next = graph.index(root);
+        while let Some(schema) = graph.nodes.get(next).map(|node| node.schema) {
             let (mut in_place, mut inside) = (Vec::new(), Vec::new());
             for (keyword, reference) in references(schema) {
                 let Some(target) = resolve(root, reference) else {
                     let message =
                         format!("expected `{reference}` to be in the schema, found nothing there");
-                    let path = format!("{}/{keyword}", path.trim_start_matches('#'));
+                    let path = format!("{}/{keyword}", graph.path(next));
                     return Err(SchemaError::new(&codes::SCHEMA_REF, path, message));
                 };
-                in_place.push(index_of(
-                    &mut graph,
-                    &mut waiting,
-                    target,
-                    reference.to_owned(),
-                ));
+                in_place.push(graph.index(target));
             }
             for child in children(schema) {
-                let key = match child.applies {
-                    Applies::Nowhere => continue,
-                    Applies::Property(name) => Some(name),
-                    Applies::InPlace | Applies::Inside => None,
-                };
-                let pointer = child.pointer(&path);
-                let to = index_of(&mut graph, &mut waiting, child.schema, pointer);
                 match child.applies {
-                    Applies::InPlace => in_place.push(to),
-                    _ => inside.push((key, to)),
+                    Applies::Nowhere => {}
+                    Applies::InPlace => in_place.push(graph.index(child.schema)),
+                    Applies::Property(name) => {
+                        inside.push((Some(name), graph.index(child.schema)));
+                    }
+                    Applies::Inside => inside.push((None, graph.index(child.schema))),
                 }
             }
-            if let Some(node) = graph.nodes.get_mut(from) {
+            if let Some(node) = graph.nodes.get_mut(next) {
                 (node.in_place, node.inside) = (in_place, inside);
             }
+            next += 1;
         }
         Ok(graph)
     }
 
+    fn index(&mut self, schema: &'s Value) -> usize {
+        *self.known.entry(address(schema)).or_insert_with(|| {
+            self.nodes.push(Node {
+                schema,
+                in_place: Vec::new(),
+                inside: Vec::new(),
+            });
+            self.nodes.len() - 1
+        })
+    }
+
+    /// The pointer of a schema.
+    fn path(&self, node: usize) -> String {
+        let schema = self.nodes.get(node).map(|node| address(node.schema));
+        let path = find_part(self.root, |path, part| {
+            (Some(address(part)) == schema).then(|| path.to_owned())
+        });
+        path.unwrap_or_default()
+    }
+
     /// Nodes in an order in which subschemas that apply in place come first; an error for a loop.
     fn in_place_order(&self) -> Result<Vec<usize>, SchemaError> {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Visit {
-            New,
-            Open,
-            Done,
+        let in_place = |node: usize, edge: usize| self.nodes.get(node)?.in_place.get(edge).copied();
+        let components = components(self.nodes.len(), in_place);
+        let leads_to_itself = |index: &usize| {
+            let node = self.nodes.get(*index);
+            node.is_some_and(|node| node.in_place.contains(index))
+        };
+        let looping = components
+            .iter()
+            .find(|nodes| nodes.len() > 1 || nodes.iter().any(leads_to_itself));
+        match looping.and_then(|nodes| nodes.first()) {
+            Some(node) => Err(self.refuse(&codes::SCHEMA_LOOP, *node, "expected references to go into the value, found a schema that refers to itself in place")),
+            None => Ok(components.concat()),
         }
-        let mut visits = vec![Visit::New; self.nodes.len()];
-        let mut order = Vec::with_capacity(self.nodes.len());
-        for start in 0..self.nodes.len() {
-            let mut stack = vec![(start, 0)];
-            while let Some((node, next)) = stack.pop() {
-                let Some(visit) = visits.get_mut(node) else {
-                    continue;
-                };
-                if next == 0 {
-                    match *visit {
-                        Visit::Done => continue,
-                        Visit::Open => return Err(self.refuse(&codes::SCHEMA_LOOP, node, "expected references to go into the value, found a schema that refers to itself in place")),
-                        Visit::New => *visit = Visit::Open,
-                    }
-                }
-                match self
-                    .nodes
-                    .get(node)
-                    .and_then(|node| node.in_place.get(next))
-                {
-                    Some(&inner) => stack.extend([(node, next + 1), (inner, 0)]),
-                    None => {
-                        *visit = Visit::Done;
-                        order.push(node);
-                    }
-                }
-            }
-        }
-        Ok(order)
     }
 
     fn refuse(&self, info: &'static Code, node: usize, message: &str) -> SchemaError {
-        // A path that came from a reference starts with `#`.
-        let path = self.nodes.get(node).map_or("", |node| &*node.path);
-        SchemaError::new(info, path.trim_start_matches('#'), message)
+        SchemaError::new(info, self.path(node), message)
     }
+}
 
-    /// Strongly connected components (Tarjan), first the ones without ways out: a node's component.
-    fn components(&self) -> Vec<usize> {
-        let count = self.nodes.len();
-        let (mut index, mut low, mut component) = (
-            vec![usize::MAX; count],
-            vec![0; count],
-            vec![usize::MAX; count],
-        );
-        let (mut next_index, mut next_component) = (0, 0);
-        let mut path = Vec::new();
-        for start in 0..count {
-            let mut stack = vec![(start, 0_usize)];
-            while let Some((node, edge)) = stack.pop() {
-                if edge == 0 {
-                    if get(&index, node) != usize::MAX {
-                        continue;
-                    }
-                    set(&mut index, node, next_index);
-                    set(&mut low, node, next_index);
-                    next_index += 1;
-                    path.push(node);
+/// The strongly connected components of a graph (Tarjan), a component without ways out first. Each starts with the
+/// node that was reached first. `target` is where an edge of a node leads to.
+fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> Vec<Vec<usize>> {
+    /// The number of a node whose component is known.
+    const DONE: usize = usize::MAX - 1;
+    const NEW: usize = usize::MAX;
+    let (mut index, mut low) = (vec![NEW; count], vec![0; count]);
+    let mut components = Vec::new();
+    let (mut next, mut path) = (0, Vec::new());
+    for start in 0..count {
+        let mut stack = vec![(start, 0_usize)];
+        while let Some((node, edge)) = stack.pop() {
+            if edge == 0 {
+                if get(&index, node) != NEW {
+                    continue;
                 }
-                let target = |edge: usize| self.nodes.get(node)?.target(edge);
-                // Takes the minimum of the last target's number, which is done now.
-                let last = edge.checked_sub(1).and_then(target);
-                if let Some(last) = last.filter(|&last| get(&component, last) == usize::MAX) {
-                    let lowest = get(&low, node).min(get(&low, last));
-                    set(&mut low, node, lowest);
+                set(&mut index, node, next);
+                set(&mut low, node, next);
+                next += 1;
+                path.push(node);
+            }
+            // Takes the minimum of the last target's number, which is done now.
+            let last = edge.checked_sub(1).and_then(|edge| target(node, edge));
+            if let Some(last) = last.filter(|&last| get(&index, last) != DONE) {
+                let lowest = get(&low, node).min(get(&low, last));
+                set(&mut low, node, lowest);
+            }
+            if let Some(target) = target(node, edge) {
+                stack.push((node, edge + 1));
+                stack.push((target, 0));
+            } else if get(&low, node) == get(&index, node) {
+                let from = path.iter().rposition(|member| *member == node);
+                let members = path.split_off(from.unwrap_or_default());
+                for &member in &members {
+                    set(&mut index, member, DONE);
                 }
-                if let Some(target) = target(edge) {
-                    stack.push((node, edge + 1));
-                    stack.push((target, 0));
-                } else if get(&low, node) == get(&index, node) {
-                    while let Some(member) = path.pop() {
-                        set(&mut component, member, next_component);
-                        if member == node {
-                            break;
-                        }
-                    }
-                    next_component += 1;
-                }
+                components.push(members);
             }
         }
-        component
     }
+    components
 }
 
 /// One, and the cost of its patterns: of `pattern`, and of `patternProperties` for each name.
@@ -236,11 +199,7 @@ fn set<T>(values: &mut [T], at: usize, value: T) {
 type Steps<'s> = BTreeMap<(Key<'s>, usize), f64>;
 
 /// Counts how often schemas are reached, from the leaves up.
-fn explainable_depth(
-    graph: &Graph<'_>,
-    order: &[usize],
-    components: &[usize],
-) -> Result<Option<usize>, SchemaError> {
+fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>, SchemaError> {
     let expensive = |node| {
         graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
     };
@@ -252,7 +211,7 @@ fn explainable_depth(
         let Some(node) = graph.nodes.get(index) else {
             continue;
         };
-        let mut own = node.cost;
+        let mut own = own_cost(node.schema);
         let mut steps = Steps::new();
         for &inner in &node.in_place {
             own += here.get(inner).copied().unwrap_or_default();
@@ -272,18 +231,25 @@ fn explainable_depth(
     }
     let mut growth = 1.0_f64;
     // From the components without ways out up: what the rest multiplies is known when needed.
-    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (node, &component) in components.iter().enumerate() {
-        members.entry(component).or_default().push(node);
+    let components = components(graph.nodes.len(), |node, edge| {
+        let node = graph.nodes.get(node)?;
+        let inside = node.inside.iter().map(|(_, to)| *to);
+        node.in_place.iter().copied().chain(inside).nth(edge)
+    });
+    let mut component_of = vec![0; graph.nodes.len()];
+    for (component, nodes) in components.iter().enumerate() {
+        for &node in nodes {
+            set(&mut component_of, node, component);
+        }
     }
     let mut weight: Vec<f64> = vec![1.0; graph.nodes.len()];
-    for nodes in members.values() {
+    for nodes in &components {
         let mut heaviest = 1.0_f64;
         for &node in nodes {
             let mut inward: HashMap<Key<'_>, f64> = HashMap::new();
             let mut outward: HashMap<Key<'_>, f64> = HashMap::new();
             for (&(key, to), &times) in reach.get(node).into_iter().flatten() {
-                if get(components, to) == get(components, node) {
+                if get(&component_of, to) == get(&component_of, node) {
                     *inward.entry(key).or_default() += times;
                 } else {
                     let cost = times

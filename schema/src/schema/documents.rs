@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::SchemaError;
-use super::walk::{children, escape, for_each_child_mut, patterns, references};
+use super::walk::{escape, find, for_each_child_mut, patterns, references};
 use crate::SchemaScope;
 use crate::codes;
 use crate::json::{kind_name, parts};
@@ -39,7 +39,10 @@ fn check(value: &Value, id: Option<&str>) -> Result<(), SchemaError> {
         return Err(too_large().in_document(id));
     }
     let mut counts = Counts::default();
-    check_keywords(value, "", true, &mut counts).map_err(|error| error.in_document(id))
+    let refused = find(value, |path, schema| {
+        check_keywords(schema, path, &mut counts).err()
+    });
+    refused.map_or(Ok(()), |error| Err(error.in_document(id)))
 }
 
 fn too_large() -> SchemaError {
@@ -62,12 +65,7 @@ fn check_size(value: &Value, left: usize, count: &mut usize) -> Result<(), Schem
     parts(value).try_for_each(|part| check_size(part, left, count))
 }
 
-fn check_keywords(
-    schema: &Value,
-    path: &str,
-    root: bool,
-    counts: &mut Counts,
-) -> Result<(), SchemaError> {
+fn check_keywords(schema: &Value, path: &str, counts: &mut Counts) -> Result<(), SchemaError> {
     let keywords = match schema {
         Value::Object(keywords) => keywords,
         Value::Bool(_) => return Ok(()),
@@ -86,7 +84,7 @@ fn check_keywords(
         let message = format!("expected `$schema` to be {DIALECT}, found {dialect}");
         return refuse(&codes::SCHEMA_DIALECT, "$schema", message);
     }
-    if keywords.contains_key("$id") && !root {
+    if keywords.contains_key("$id") && !path.is_empty() {
         let message = "expected `$id` only at the top of a schema, found it further down";
         return refuse(&codes::SCHEMA_REF, "$id", message.to_owned());
     }
@@ -97,8 +95,6 @@ fn check_keywords(
             );
             return refuse(&codes::SCHEMA_REF, keyword, message);
         }
-    }
-    for (keyword, target) in references(schema) {
         let fragment = target.strip_prefix('#').unwrap_or_default();
         counts.anchors += usize::from(!fragment.is_empty() && !fragment.starts_with('/'));
         if counts.anchors > MAX_ANCHORS {
@@ -116,9 +112,6 @@ fn check_keywords(
             );
             return Err(SchemaError::new(&codes::SCHEMA_PATTERN, place, message));
         }
-    }
-    for child in children(schema) {
-        check_keywords(child.schema, &child.pointer(path), false, counts)?;
     }
     Ok(())
 }
@@ -147,12 +140,8 @@ pub(super) fn weight(schema: &Value) -> usize {
 
 /// Whether a document has one of these keywords, whose meaning depends on the document.
 pub(super) fn has_keyword(schema: &Value, names: &[&str]) -> bool {
-    let here = schema
-        .as_object()
-        .is_some_and(|keywords| names.iter().any(|name| keywords.contains_key(*name)));
-    here || children(schema)
-        .iter()
-        .any(|child| has_keyword(child.schema, names))
+    let has = |schema: &Value| names.iter().any(|name| schema.get(name).is_some());
+    find(schema, |_, schema| has(schema).then_some(())).is_some()
 }
 
 /// Other documents that one schema may refer to, directly or not.
@@ -162,7 +151,7 @@ const MAX_DOCUMENTS: usize = 64;
 pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, SchemaError> {
     check(value, None)?;
     let mut documents: BTreeMap<String, Value> = BTreeMap::new();
-    let found = bundle_references(value, "").into_iter();
+    let found = bundle_references(value).into_iter();
     let mut wanted: Vec<_> = found.map(|found| (found, None)).collect();
     while let Some(((id, path), origin)) = wanted.pop() {
         if documents.contains_key(&id) {
@@ -195,7 +184,7 @@ pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, Sch
             let message = "expected references by JSON pointer in a shared schema, found an anchor";
             return Err(SchemaError::new(&codes::SCHEMA_REF, "", message).in_document(Some(&id)));
         }
-        let more = bundle_references(&document, "");
+        let more = bundle_references(&document);
         wanted.extend(more.into_iter().map(|found| (found, Some(id.clone()))));
         documents.insert(id, document);
     }
@@ -239,19 +228,16 @@ fn is_schema_id(id: &str) -> bool {
 }
 
 /// The `schema:` ids that a document names, each with the pointer of the reference.
-fn bundle_references(schema: &Value, path: &str) -> Vec<(String, String)> {
-    let target = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|target| target.strip_prefix("schema:"));
-    let own = target.map(|target| {
+fn bundle_references(document: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    find(document, |path, schema| {
+        let target = schema.get("$ref").and_then(Value::as_str)?;
+        let target = target.strip_prefix("schema:")?;
         let id = target.split_once('#').map_or(target, |(id, _)| id);
-        (id.to_owned(), format!("{path}/$ref"))
+        found.push((id.to_owned(), format!("{path}/$ref")));
+        None::<()>
     });
-    let inner = children(schema)
-        .into_iter()
-        .flat_map(|child| bundle_references(child.schema, &child.pointer(path)));
-    own.into_iter().chain(inner).collect()
+    found
 }
 
 /// Turns the references of a document into references within the closed one.

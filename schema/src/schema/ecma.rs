@@ -3,7 +3,6 @@
 //!
 //! Brackets and braces that open nothing, and a hyphen after a class escape, stand for themselves, as without that flag.
 
-mod class;
 mod escape;
 
 #[cfg(test)]
@@ -55,7 +54,7 @@ impl Translator<'_> {
             '.' if self.dot_all => self.out.push_str(ANYTHING),
             '.' => self.out.push_str(DOT),
             '\\' => self.escape()?,
-            '[' => class::translate(&mut self.cursor, &mut self.out)?,
+            '[' => escape::class(&mut self.cursor, &mut self.out)?,
             '(' => {
                 self.open()?;
                 self.repeatable = false;
@@ -97,15 +96,7 @@ impl Translator<'_> {
                 self.out.push_str(text);
                 self.repeatable = false;
             }
-            Escape::Class(class) => {
-                self.out.push('[');
-                class.push_ranges(&mut self.out);
-                self.out.push(']');
-            }
-            Escape::Property(text) => {
-                self.out.push('\\');
-                self.out.push_str(text);
-            }
+            Escape::Class(text) => self.out.push_str(&text),
             Escape::Character(code) => match char::from_u32(code) {
                 Some(c) => push_literal(c, &mut self.out),
                 // No text has half of a surrogate pair.
@@ -195,12 +186,6 @@ impl<'p> Cursor<'p> {
         let c = rest.next();
         self.rest = rest.as_str();
         c
-    }
-
-    /// The text between this place and a later one.
-    fn up_to(&self, later: &Self) -> &'p str {
-        let length = self.rest.len().saturating_sub(later.rest.len());
-        self.rest.get(..length).unwrap_or_default()
     }
 
     fn starts_with(&self, text: &str) -> bool {

@@ -9,7 +9,7 @@ use super::depth_over;
 use super::documents::{MAX_DEPTH, has_keyword};
 use super::marks::SchemaMark;
 use super::walk::{
-    ANNOTATIONS, REFERENCES, children, escape, for_each_child_mut, is_adjacent, references,
+    ANNOTATIONS, REFERENCES, address, escape, find, for_each_child_mut, is_adjacent, references,
     resolve, targets, without_document,
 };
 
@@ -49,26 +49,12 @@ pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
         Some(_) => (recursive, Stays::Recursive),
         None => (targets.all(), Stays::TooLarge),
     };
-    find(root, "", &|target| kept.contains(&address(target)), root).map(|path| (path, why))
-}
-
-fn find(
-    schema: &Value,
-    path: &str,
-    is_kept: &dyn Fn(&Value) -> bool,
-    root: &Value,
-) -> Option<String> {
-    let mut here = references(schema);
-    if let Some((keyword, _)) = here.find(|(_, target)| resolve(root, target).is_some_and(is_kept))
-    {
-        return Some(format!("{path}/{keyword}"));
-    }
-    let mut children = children(schema).into_iter();
-    children.find_map(|child| find(child.schema, &child.pointer(path), is_kept, root))
-}
-
-fn address(schema: &Value) -> usize {
-    std::ptr::from_ref(schema).addr()
+    let is_kept =
+        |target| resolve(root, target).is_some_and(|target| kept.contains(&address(target)));
+    find(root, |path, schema| {
+        let (keyword, _) = references(schema).find(|(_, target)| is_kept(target))?;
+        Some((format!("{path}/{keyword}"), why))
+    })
 }
 
 /// The schemas that a document refers to, by address, and the schemas that each of them refers to.
@@ -87,7 +73,11 @@ impl<'r> Targets<'r> {
         let mut wanted = vec![root];
         while let Some(schema) = wanted.pop() {
             let mut below = Vec::new();
-            references_below(schema, root, &mut below);
+            find(schema, |_, schema| {
+                let here = references(schema);
+                below.extend(here.filter_map(|(_, target)| Some((resolve(root, target)?, target))));
+                None::<()>
+            });
             for (target, fragment) in &below {
                 let entry = targets.found.entry(address(target));
                 entry.or_insert_with(|| {
@@ -119,24 +109,10 @@ impl<'r> Targets<'r> {
         let mut seen = HashSet::new();
         let mut wanted = vec![from];
         while let Some(one) = wanted.pop() {
-            for next in self.refers_to.get(&one).into_iter().flatten() {
-                if *next == to {
-                    return true;
-                }
-                if seen.insert(*next) {
-                    wanted.push(*next);
-                }
-            }
+            let next = self.refers_to.get(&one).into_iter().flatten().copied();
+            wanted.extend(next.filter(|next| seen.insert(*next)));
         }
-        false
-    }
-}
-
-fn references_below<'r>(schema: &'r Value, root: &'r Value, found: &mut Vec<(&'r Value, &'r str)>) {
-    let here = references(schema);
-    found.extend(here.filter_map(|(_, target)| Some((resolve(root, target)?, target))));
-    for child in children(schema) {
-        references_below(child.schema, root, found);
+        seen.contains(&to)
     }
 }
 

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::compile::compile_pattern;
-use super::walk::{Applies, Child, children, escape, targets, unescape};
+use super::walk::{Applies, Child, address, children, escape, find_part, targets, unescape};
 use super::{Schema, ecma};
 use crate::json::parts;
 
@@ -72,7 +72,10 @@ impl Schema {
 
     fn marked_fields(&self, mark: SchemaMark) -> Vec<String> {
         let mut found = Vec::new();
-        marked_schemas(&self.inner.closed, mark, "", &mut found);
+        find_part(&self.inner.closed, |at, value| {
+            found.extend(mark.is_on(value).then(|| at.to_owned()));
+            None::<()>
+        });
         found
     }
 
@@ -123,26 +126,6 @@ impl SchemaMark {
     /// keyword leads to.
     pub(super) fn is_within(self, value: &Value) -> bool {
         self.is_on(value) || parts(value).any(|part| self.is_within(part))
-    }
-}
-
-/// Pointers of the subschemas that are marked, found as [`SchemaMark::is_within`] finds them.
-fn marked_schemas(value: &Value, mark: SchemaMark, at: &str, found: &mut Vec<String>) {
-    if mark.is_on(value) {
-        found.push(at.to_owned());
-    }
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                marked_schemas(item, mark, &format!("{at}/{index}"), found);
-            }
-        }
-        Value::Object(members) => {
-            for (name, member) in members {
-                marked_schemas(member, mark, &format!("{at}/{}", escape(name)), found);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -225,7 +208,7 @@ impl Search<'_> {
     }
 
     fn visit(&mut self, schema: &Value, instance: &Value, pointer: &str) {
-        let place = (std::ptr::from_ref(schema).addr(), pointer.to_owned());
+        let place = (address(schema), pointer.to_owned());
         if !self.seen.insert(place) {
             return;
         }

@@ -4,25 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::inline::{can_add, is_mark};
-use super::walk::targets;
+use super::walk::{is_composition, targets};
 
 type Keywords = Map<String, Value>;
-
-/// What a plain object does not have at its root.
-const COMPOSED: [&str; 12] = [
-    "$ref",
-    "$dynamicRef",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "if",
-    "then",
-    "else",
-    "not",
-    "dependentSchemas",
-    "enum",
-    "const",
-];
 
 /// Bytes that references at the root may add: each of many branches may refer to one large definition.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
@@ -31,9 +15,8 @@ const MAX_FOLLOWED: usize = 16;
 
 /// The first keyword at the root that a plain object does not have.
 pub(super) fn composed(schema: &Value) -> Option<&str> {
-    let keywords = schema.as_object()?;
-    let mut found = keywords.keys().map(String::as_str);
-    found.find(|keyword| COMPOSED.contains(keyword))
+    let mut keywords = schema.as_object()?.keys().map(String::as_str);
+    keywords.find(|keyword| is_composition(keyword))
 }
 
 /// The objects that a schema accepts, as one plain object; `None` if it accepts no object.
@@ -88,7 +71,7 @@ impl<'r> Flattening<'r> {
         };
         let mut object: Keywords = keywords
             .iter()
-            .filter(|(keyword, _)| !COMPOSED.contains(&keyword.as_str()) && *keyword != "$defs")
+            .filter(|(keyword, _)| !is_composition(keyword) && *keyword != "$defs")
             .map(|(keyword, value)| (keyword.clone(), value.clone()))
             .collect();
         let unevaluated = object.shift_remove("unevaluatedProperties");
@@ -213,10 +196,9 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
         let mut named: Map<String, Value> = Map::new();
         for branch in &mut branches {
             for (name, schema) in members(branch, keyword) {
-                if let Some(Value::Array(choices)) = named.get_mut(&name) {
+                let choices = named.entry(name).or_insert_with(|| json!([]));
+                if let Value::Array(choices) = choices {
                     choices.push(schema);
-                } else {
-                    named.insert(name, Value::Array(vec![schema]));
                 }
             }
         }
@@ -229,22 +211,16 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
             object.insert(keyword.to_owned(), named.into());
         }
     }
-    let additional = branches.iter_mut();
-    let additional = additional.map(|branch| branch.shift_remove("additionalProperties"));
-    let rest: Vec<Option<Value>> = additional.collect();
-    let open = rest
-        .iter()
-        .flatten()
-        .any(|rest| *rest != Value::Bool(false));
-    match rest.first() {
-        Some(Some(first)) if rest.iter().all(|rest| rest.as_ref() == Some(first)) => {
-            object.insert("additionalProperties".to_owned(), first.clone());
-        }
+    let rest = branches.iter().map(|one| one.get("additionalProperties"));
+    let rest: Vec<Option<&Value>> = rest.collect();
+    let additional = match rest.first().copied().flatten() {
+        Some(first) if rest.iter().all(|rest| *rest == Some(first)) => Some(first.clone()),
         // It counts for `unevaluatedProperties` next to the branches.
-        _ if open => {
-            object.insert("additionalProperties".to_owned(), true.into());
-        }
-        _ => {}
+        _ if rest.iter().flatten().any(|rest| **rest != json!(false)) => Some(json!(true)),
+        _ => None,
+    };
+    if let Some(additional) = additional {
+        object.insert("additionalProperties".to_owned(), additional);
     }
     let in_all = |name: &&Value| {
         let mut branches = branches.iter();

@@ -18,7 +18,9 @@ const HEADER: &str = "x-mcp-header";
 impl Schema {
     /// What a model may see: [`Schema::closed`] without the properties marked `x-internal`.
     pub fn model_view(&self) -> Value {
-        without_internal(&self.inner.closed)
+        let mut shown = self.inner.closed.clone();
+        remove_internal(&mut shown, &self.inner.closed);
+        shown
     }
 
     /// [`Schema::model_view`] for a protocol that shows it to a model: titles,
@@ -118,13 +120,7 @@ fn remove_annotations(schema: &mut Value) {
     for_each_child_mut(schema, remove_annotations);
 }
 
-/// A copy without the properties marked internal, and without their names in `required`.
-pub(super) fn without_internal(schema: &Value) -> Value {
-    let mut copy = schema.clone();
-    remove_internal(&mut copy, schema);
-    copy
-}
-
+/// Removes the properties marked internal, and their names in `required`.
 fn remove_internal(schema: &mut Value, root: &Value) {
     if let Value::Object(keywords) = schema {
         let mut hidden: Vec<String> = Vec::new();

@@ -94,6 +94,14 @@ pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
     applicators.chain(OTHER_KEYWORDS.split(' '))
 }
 
+/// Whether a keyword makes a schema more than one plain object.
+pub(super) fn is_composition(keyword: &str) -> bool {
+    let mut in_place = APPLICATORS.iter();
+    in_place.any(|(name, _, applies)| *name == keyword && *applies == Applies::InPlace)
+        || REFERENCES.contains(&keyword)
+        || matches!(keyword, "enum" | "const")
+}
+
 /// Whether the effect of a keyword depends on others in the same schema.
 pub(super) fn is_adjacent(keyword: &str) -> bool {
     let applicator = APPLICATORS.iter().find(|(name, ..)| *name == keyword);
@@ -140,6 +148,52 @@ pub(super) fn children(schema: &Value) -> Vec<Child<'_>> {
     found
 }
 
+/// Visits a schema and all below it, each with its JSON pointer, until one gives something.
+pub(super) fn find<'s, T>(
+    schema: &'s Value,
+    mut see: impl FnMut(&str, &'s Value) -> Option<T>,
+) -> Option<T> {
+    let below = |schema: &'s Value| {
+        let children = children(schema).into_iter();
+        children.map(|child| (child.pointer(""), child.schema))
+    };
+    find_below(schema, &mut String::new(), below, &mut see)
+}
+
+/// [`find`] for any value, in all its parts.
+pub(super) fn find_part<'v, T>(
+    value: &'v Value,
+    mut see: impl FnMut(&str, &'v Value) -> Option<T>,
+) -> Option<T> {
+    let below = |value: &'v Value| {
+        let items = value.as_array().into_iter().flatten().enumerate();
+        let items = items.map(|(index, item)| (format!("/{index}"), item));
+        let members = value.as_object().into_iter().flatten();
+        items.chain(members.map(|(name, member)| (format!("/{}", escape(name)), member)))
+    };
+    find_below(value, &mut String::new(), below, &mut see)
+}
+
+/// Keeps one pointer: the pointers of all parts could take far more memory than the value.
+fn find_below<'v, T, I: Iterator<Item = (String, &'v Value)>>(
+    value: &'v Value,
+    at: &mut String,
+    below: impl Fn(&'v Value) -> I + Copy,
+    see: &mut dyn FnMut(&str, &'v Value) -> Option<T>,
+) -> Option<T> {
+    let mut found = see(at, value);
+    let length = at.len();
+    let mut parts = below(value);
+    while found.is_none()
+        && let Some((step, part)) = parts.next()
+    {
+        at.push_str(&step);
+        found = find_below(part, at, below, see);
+        at.truncate(length);
+    }
+    found
+}
+
 /// The same subschemas for changing them in place.
 pub(super) fn for_each_child_mut(schema: &mut Value, mut change: impl FnMut(&mut Value)) {
     let Value::Object(keywords) = schema else {
@@ -182,13 +236,16 @@ pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value>
     find_anchor(root, fragment)
 }
 
-fn find_anchor<'r>(schema: &'r Value, name: &str) -> Option<&'r Value> {
-    let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
-    if named("$anchor") || named("$dynamicAnchor") {
-        return Some(schema);
-    }
-    let mut children = children(schema).into_iter();
-    children.find_map(|child| find_anchor(child.schema, name))
+fn find_anchor<'r>(root: &'r Value, name: &str) -> Option<&'r Value> {
+    find(root, |_, schema| {
+        let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
+        (named("$anchor") || named("$dynamicAnchor")).then_some(schema)
+    })
+}
+
+/// What tells a schema from others of equal content.
+pub(super) fn address(schema: &Value) -> usize {
+    std::ptr::from_ref(schema).addr()
 }
 
 /// The patterns of a schema, each with its JSON pointer, given that of the schema.

@@ -6,32 +6,23 @@ use toolward_support::fields::nearest;
 
 use super::compile::build;
 use super::inline::{self, Stays};
-use super::walk::{children, escape, keywords};
+use super::walk::{escape, find, keywords};
 use super::{MAX_QUOTED_CHARS, Schema, plain};
 
-/// Keywords of OpenAPI and of earlier drafts, with what 2020-12 has instead.
-const OTHERS: [(&str, &str); 8] = [
-    (
-        "additionalItems",
-        "write `prefixItems`, and `items` for the items after them",
-    ),
-    (
-        "dependencies",
-        "write `dependentRequired` or `dependentSchemas`",
-    ),
-    (
-        "discriminator",
-        "give each branch of `oneOf` a property with `const`",
-    ),
-    ("divisibleBy", "write `multipleOf`"),
-    ("example", "write `examples`, a list"),
-    ("extends", "write `allOf`"),
-    (
-        "nullable",
-        "add \"null\" to `type`, as in `type: [string, \"null\"]`",
-    ),
-    ("optional", "leave the name out of `required`"),
-];
+/// What 2020-12 has instead of a keyword of OpenAPI or of an earlier draft.
+fn instead(keyword: &str) -> Option<&'static str> {
+    Some(match keyword {
+        "additionalItems" => "write `prefixItems`, and `items` for the items after them",
+        "dependencies" => "write `dependentRequired` or `dependentSchemas`",
+        "discriminator" => "give each branch of `oneOf` a property with `const`",
+        "divisibleBy" => "write `multipleOf`",
+        "example" => "write `examples`, a list",
+        "extends" => "write `allOf`",
+        "nullable" => "add \"null\" to `type`, as in `type: [string, \"null\"]`",
+        "optional" => "leave the name out of `required`",
+        _ => return None,
+    })
+}
 
 /// What is not as the author meant it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +53,16 @@ pub struct SchemaWarning {
 impl Schema {
     /// What is valid and probably not meant, in the order of the schema. Skips schemas of the bundle that it refers to. Compiles a part of the schema for each `default`.
     pub fn warnings(&self) -> Vec<SchemaWarning> {
+        let root = &self.inner.closed;
         let mut found = Vec::new();
-        search(&self.inner.closed, "", &self.inner.closed, &mut found);
+        find(root, |path, schema| {
+            let keywords = schema.as_object()?;
+            if !path.contains("/$defs/schema:") {
+                found.extend(keywords.keys().filter_map(|key| unknown(key, path)));
+                found.extend(default(keywords, path, root));
+            }
+            None::<()>
+        });
         found
     }
 
@@ -105,27 +104,12 @@ impl Schema {
     }
 }
 
-fn search(schema: &Value, path: &str, root: &Value, found: &mut Vec<SchemaWarning>) {
-    let Some(keywords) = schema.as_object() else {
-        return;
-    };
-    found.extend(keywords.keys().filter_map(|key| unknown(key, path)));
-    found.extend(default(keywords, path, root));
-    for child in children(schema) {
-        let of_bundle = |key: &String| child.keyword == "$defs" && key.starts_with("schema:");
-        if !child.key.as_ref().is_some_and(of_bundle) {
-            search(child.schema, &child.pointer(path), root, found);
-        }
-    }
-}
-
 fn unknown(key: &str, path: &str) -> Option<SchemaWarning> {
     if keywords().any(|known| known == key) || key.starts_with("x-") {
         return None;
     }
-    let other = OTHERS.iter().find(|(name, _)| *name == key);
-    let hint = match (other, nearest(key, keywords())) {
-        (Some((_, instead)), _) => (*instead).to_owned(),
+    let hint = match (instead(key), nearest(key, keywords())) {
+        (Some(instead), _) => instead.to_owned(),
         (None, Some(near)) => format!("did you mean `{near}`?"),
         (None, None) => "remove it, or start its name with `x-`".to_owned(),
     };
@@ -150,8 +134,7 @@ fn default(keywords: &Map<String, Value>, path: &str, root: &Value) -> Option<Sc
     }
     let (validator, _) = build(&Value::Object(alone)).ok()?;
     let error = validator.validate(value).err()?;
-    let long = error.instance().to_string().len() > MAX_QUOTED_CHARS;
-    let message = match long {
+    let message = match error.instance().to_string().len() > MAX_QUOTED_CHARS {
         true => error.masked().to_string(),
         false => error.to_string(),
     };

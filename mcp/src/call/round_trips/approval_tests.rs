@@ -241,8 +241,9 @@ async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covere
 #[test]
 fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
     let round_trips = fresh();
-    let brings = |by| {
-        let decided = Decided { call: [7; 32], by };
+    let brings = |answer| {
+        let call = [7; 32];
+        let decided = Decided { call, answer };
         let client = stateless("alice");
         ClientApprover::new(&client, &round_trips.approvals, false, Some(decided)).unused_answer()
     };
@@ -252,10 +253,9 @@ fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
             remembered: None,
         })
     };
-    let answer = DecidedBy::Answer;
-    assert_eq!(brings(answer(ApprovalDecision::Once)), answered(true));
-    assert_eq!(brings(answer(ApprovalDecision::Deny)), answered(false));
-    assert_eq!(brings(DecidedBy::Before), None);
+    assert_eq!(brings(Some(ApprovalDecision::Once)), answered(true));
+    assert_eq!(brings(Some(ApprovalDecision::Deny)), answered(false));
+    assert_eq!(brings(None), None);
 }
 
 #[tokio::test]

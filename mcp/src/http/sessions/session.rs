@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolward_host::{Cancellation, SharedCancellation};
+use toolward_support::helper::lock;
 
 use crate::open_requests::{CancelledIds, is_too_long};
 use crate::revision::Revision;
@@ -26,12 +27,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session of one principal.
 #[derive(Debug)]
-pub(super) struct HttpSession {
-    id: SessionId,
-    owner: Arc<str>,
+pub(in crate::http) struct HttpSession {
+    pub(super) id: SessionId,
+    pub(super) owner: Arc<str>,
     handle: LocalSessionHandle,
     resume_within: Duration,
-    revision: OnceLock<Revision>,
+    /// The negotiated one, once the session was opened.
+    pub(in crate::http) revision: OnceLock<Revision>,
     used: Mutex<Used>,
 }
 
@@ -87,25 +89,6 @@ impl HttpSession {
         })
     }
 
-    pub(super) fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    pub(super) fn owner(&self) -> &Arc<str> {
-        &self.owner
-    }
-
-    /// The negotiated revision, once the session was opened.
-    pub(super) fn revision(&self) -> Option<Revision> {
-        self.revision.get().copied()
-    }
-
-    /// The session was opened with this revision.
-    pub(super) fn negotiated(&self, revision: Revision) {
-        // A session is opened once.
-        let _ = self.revision.set(revision);
-    }
-
     /// The handle of the session's worker. Getting it counts as use of the session.
     pub(super) fn handle(&self) -> &LocalSessionHandle {
         self.used().last = Instant::now();
@@ -113,7 +96,7 @@ impl HttpSession {
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.used)
     }
 
     /// How long it has been idle; `None` while a call runs or a client listens.
@@ -182,17 +165,15 @@ impl HttpSession {
         }
     }
 
-    /// A call's result was delivered.
-    pub(super) fn delivered(&self, number: u64) {
-        self.used().calls.remove(&number);
-    }
-
-    /// Whether this message is the result of that call.
-    pub(super) fn ends(&self, number: u64, answered: &RequestId) -> bool {
-        self.used()
-            .calls
+    /// A message was delivered: a call that it answers has ended.
+    fn delivered(&self, number: u64, answered: &RequestId) {
+        let calls = &mut self.used().calls;
+        if calls
             .get(&number)
             .is_some_and(|call| call.request == *answered)
+        {
+            calls.remove(&number);
+        }
     }
 
     /// A call was cancelled by its client.
@@ -209,10 +190,10 @@ impl HttpSession {
     async fn abandon(&self, number: u64, turn: u64) {
         let call = {
             let mut used = self.used();
-            let call = match used.calls.get(&number) {
-                Some(call) if call.watchers == 0 && call.turn == turn => used.calls.remove(&number),
-                _ => None,
+            let is_left = |at: &u64, call: &mut Call| {
+                *at == number && call.watchers == 0 && call.turn == turn
             };
+            let call = used.calls.extract_if(is_left).next().map(|(_, call)| call);
             if let Some(call) = &call {
                 used.cancelled.add(call.request.clone());
             }
@@ -263,17 +244,20 @@ pub(super) struct WatchedStream {
 }
 
 impl WatchedStream {
-    fn new(
+    /// The stream of a call, or one on which the client listens until it or the server closes.
+    pub(super) fn new(
         session: &Arc<HttpSession>,
         number: Option<u64>,
         messages: Receiver<ServerSseMessage>,
+        closing: &CancellationToken,
     ) -> Self {
         session.open(number);
+        let closing = || Box::pin(closing.clone().cancelled_owned());
         Self {
             session: Arc::clone(session),
             number,
             messages,
-            closing: None,
+            closing: number.is_none().then(closing),
         }
     }
 
@@ -288,27 +272,7 @@ impl WatchedStream {
         let (sender, messages) = channel(1);
         // There is room for one.
         let _ = sender.try_send(answer);
-        Self::new(session, None, messages)
-    }
-
-    /// The stream of a call that has started, or whose client came back.
-    pub(super) fn of_call(
-        session: &Arc<HttpSession>,
-        number: u64,
-        messages: Receiver<ServerSseMessage>,
-    ) -> Self {
-        Self::new(session, Some(number), messages)
-    }
-
-    /// A stream on which the client listens, until it or the server closes.
-    pub(super) fn listening(
-        session: &Arc<HttpSession>,
-        messages: Receiver<ServerSseMessage>,
-        closing: CancellationToken,
-    ) -> Self {
-        let mut stream = Self::new(session, None, messages);
-        stream.closing = Some(Box::pin(closing.cancelled_owned()));
-        stream
+        Self::new(session, None, messages, &CancellationToken::new())
     }
 }
 
@@ -325,9 +289,8 @@ impl Stream for WatchedStream {
         let polled = self.messages.poll_recv(context);
         if let (Poll::Ready(Some(message)), Some(number)) = (&polled, self.number)
             && let Some(answered) = answers(message)
-            && self.session.ends(number, answered)
         {
-            self.session.delivered(number);
+            self.session.delivered(number, answered);
         }
         polled
     }

@@ -67,7 +67,7 @@ impl Fixture {
     fn refused(&self, name: &str, arguments: Value, principal: &Principal) -> CallError {
         match self.asked(name, arguments, principal) {
             Asked::Failed(error) => *error,
-            Asked::Refused(call) => call.error,
+            Asked::Refused { error, .. } => *error,
             other => panic!("{other:?}"),
         }
     }

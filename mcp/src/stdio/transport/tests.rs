@@ -363,7 +363,7 @@ async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
             let ClientRequest::CallToolRequest(call) = request.request else {
                 panic!("{request:?}");
             };
-            let found = strict::found(&call.extensions).unwrap();
+            let found = call.extensions.get::<Malformed>().unwrap();
             assert_eq!(found.code(), "json-duplicate-key");
         }
         other => panic!("{other:?}"),

@@ -1,101 +1,110 @@
-//! What a backslash and the characters after it stand for.
+//! What a backslash and the characters after it stand for, and classes: `[…]`. The characters of classes are written as
+//! ranges: in the engine's syntax `&&` and the like have a meaning that they don't have in ECMA-262.
 
 use std::fmt::Write as _;
 
-use super::Cursor;
+use super::{ANYTHING, Cursor, NOTHING};
 
-type Ranges = &'static [(u32, u32)];
-
-const DIGITS: Ranges = &[(0x30, 0x39)];
-const WORD: Ranges = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
-/// ECMA-262's `WhiteSpace` with its `LineTerminator`s.
-const SPACE: Ranges = &[
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-];
+/// ECMA-262's `WhiteSpace` with its `LineTerminator`s, as the inside of a class.
+const SPACE: &str = r"\u{9}-\u{D}\u{20}\u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
 /// Half of a surrogate pair: no text has one.
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
-/// `\d`, `\w`, `\s`, and what matches all else: `\D`, `\W`, `\S`.
-pub(super) struct ClassEscape {
-    ranges: Ranges,
-    negated: bool,
-}
-
-impl ClassEscape {
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
-        let (ranges, negated) = match cursor.peek()? {
-            'd' => (DIGITS, false),
-            'D' => (DIGITS, true),
-            'w' => (WORD, false),
-            'W' => (WORD, true),
-            's' => (SPACE, false),
-            'S' => (SPACE, true),
-            _ => return None,
-        };
-        cursor.next();
-        Some(Self { ranges, negated })
-    }
-
-    pub(super) fn push_ranges(&self, out: &mut String) {
-        if !self.negated {
-            for (first, last) in self.ranges {
-                push_range(*first, *last, out);
-            }
-            return;
-        }
-        let mut next = 0;
-        for (first, last) in self.ranges {
-            if next < *first {
-                push_range(next, first - 1, out);
-            }
-            next = last + 1;
-        }
-        push_range(next, u32::from(char::MAX), out);
-    }
-}
-
-pub(super) enum Escape<'p> {
+pub(super) enum Escape {
     /// `\b` or `\B`, in the syntax of the engine.
     Boundary(&'static str),
-    Class(ClassEscape),
-    /// `p{…}` or `P{…}`, which the engine reads alike.
-    Property(&'p str),
+    /// `\d`, `\w`, `\s` or `\p{…}`, or the opposite of one, in the syntax of the engine.
+    Class(String),
     /// A code point, possibly half of a surrogate pair.
     Character(u32),
 }
 
-impl<'p> Escape<'p> {
+impl Escape {
     /// Reads what follows a backslash.
-    pub(super) fn read(cursor: &mut Cursor<'p>) -> Result<Self, String> {
-        if let Some(class) = ClassEscape::read(cursor) {
-            return Ok(Self::Class(class));
-        }
-        if matches!(cursor.peek(), Some('p' | 'P')) {
-            return property(cursor).map(Self::Property);
-        }
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
         let c = cursor.next().ok_or("a `\\` at the end")?;
-        match c {
+        Ok(match c {
+            'd' => Self::Class("[0-9]".to_owned()),
+            'D' => Self::Class("[^0-9]".to_owned()),
+            'w' => Self::Class("[0-9A-Z_a-z]".to_owned()),
+            'W' => Self::Class("[^0-9A-Z_a-z]".to_owned()),
+            's' => Self::Class(format!("[{SPACE}]")),
+            'S' => Self::Class(format!("[^{SPACE}]")),
+            'p' | 'P' => Self::Class(property(c, cursor)?),
             // Words are of ASCII letters.
-            'b' => Ok(Self::Boundary(r"(?-u:\b)")),
-            'B' => Ok(Self::Boundary(r"(?-u:\B)")),
-            'k' => Err("a back-reference `\\k`".to_owned()),
-            '1'..='9' => Err(format!("a back-reference `\\{c}`")),
-            c => character(c, cursor).map(Self::Character),
+            'b' => Self::Boundary(r"(?-u:\b)"),
+            'B' => Self::Boundary(r"(?-u:\B)"),
+            'k' => return Err("a back-reference `\\k`".to_owned()),
+            '1'..='9' => return Err(format!("a back-reference `\\{c}`")),
+            c => Self::Character(character(c, cursor)?),
+        })
+    }
+}
+
+/// Translates a class whose `[` is read.
+pub(super) fn class(cursor: &mut Cursor<'_>, out: &mut String) -> Result<(), String> {
+    const HYPHEN: u32 = 0x2D;
+    let negated = cursor.eat("^");
+    let mut items = String::new();
+    while let Some(atom) = atom(cursor)? {
+        if !cursor.starts_with("-") || cursor.starts_with("-]") {
+            push_atom(&atom, &mut items);
+            continue;
         }
+        cursor.next();
+        let end = self::atom(cursor)?.ok_or("a class that is not closed")?;
+        match (&atom, &end) {
+            (Escape::Character(first), Escape::Character(last)) if first <= last => {
+                push_range(*first, *last, &mut items);
+            }
+            (Escape::Character(_), Escape::Character(_)) => {
+                return Err("a range that ends before it starts".to_owned());
+            }
+            // A class has no first and no last character: the hyphen stands for itself.
+            _ => {
+                push_atom(&atom, &mut items);
+                push_range(HYPHEN, HYPHEN, &mut items);
+                push_atom(&end, &mut items);
+            }
+        }
+    }
+    match (items.is_empty(), negated) {
+        (true, true) => out.push_str(ANYTHING),
+        (true, false) => out.push_str(NOTHING),
+        (false, _) => {
+            out.push_str(if negated { "[^" } else { "[" });
+            out.push_str(&items);
+            out.push(']');
+        }
+    }
+    Ok(())
+}
+
+/// The next atom; `None` at the end of the class. A class has no back-references and no boundaries: `\b` is a character.
+fn atom(cursor: &mut Cursor<'_>) -> Result<Option<Escape>, String> {
+    let c = cursor.next().ok_or("a class that is not closed")?;
+    Ok(match c {
+        ']' => None,
+        '\\' if cursor.eat("b") => Some(Escape::Character(0x08)),
+        '\\' if cursor.peek().is_some_and(|c| "Bk123456789".contains(c)) => {
+            let c = cursor.next().unwrap_or_default();
+            Some(Escape::Character(character(c, cursor)?))
+        }
+        '\\' => Some(Escape::read(cursor)?),
+        c => Some(Escape::Character(u32::from(c))),
+    })
+}
+
+fn push_atom(atom: &Escape, out: &mut String) {
+    match atom {
+        Escape::Boundary(text) => out.push_str(text),
+        Escape::Class(text) => out.push_str(text),
+        Escape::Character(code) => push_range(*code, *code, out),
     }
 }
 
 /// The code point of an escape whose first character is read.
-pub(super) fn character(c: char, cursor: &mut Cursor<'_>) -> Result<u32, String> {
+fn character(c: char, cursor: &mut Cursor<'_>) -> Result<u32, String> {
     let invalid = || format!("an invalid escape `\\{c}`");
     Ok(match c {
         't' => 0x09,
@@ -135,10 +144,8 @@ fn unicode(cursor: &mut Cursor<'_>) -> Option<u32> {
     Some(lead)
 }
 
-/// `p{…}` or `P{…}`: a name, or a name with a value.
-pub(super) fn property<'p>(cursor: &mut Cursor<'p>) -> Result<&'p str, String> {
-    let start = cursor.clone();
-    cursor.next();
+/// `\\p{…}` or `\\P{…}`, whose first character is read: a name, or a name with a value. The engine reads it alike.
+fn property(c: char, cursor: &mut Cursor<'_>) -> Result<String, String> {
     let words = match cursor.eat("{") {
         true => cursor.until('}').unwrap_or_default(),
         false => "",
@@ -149,11 +156,11 @@ pub(super) fn property<'p>(cursor: &mut Cursor<'p>) -> Result<&'p str, String> {
     if !words.splitn(2, '=').all(word) {
         return Err("a `\\p` without the name of a property in braces".to_owned());
     }
-    Ok(start.up_to(cursor))
+    Ok(format!("\\{c}{{{words}}}"))
 }
 
 /// A range, without surrogates.
-pub(super) fn push_range(first: u32, last: u32, out: &mut String) {
+fn push_range(first: u32, last: u32, out: &mut String) {
     let (lead, trail) = SURROGATES;
     for (first, last) in [(first, last.min(lead - 1)), (first.max(trail + 1), last)] {
         if first > last {
