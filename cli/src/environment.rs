@@ -9,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::ColorChoice;
 use toolward_author::build::RustSettings;
 
-use crate::failure::{Code, Failure, Result};
+use crate::codes::Code;
+use crate::failure::{Failure, Result};
 
 /// The environment, as far as the command cares.
 #[derive(Debug, Default)]

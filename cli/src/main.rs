@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod approve;
+mod codes;
 mod commands;
 mod environment;
 mod failure;

@@ -14,8 +14,9 @@ use toolward_bundle::text;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_operator::{Progress, Report};
 
+use crate::codes::Code;
 use crate::environment::{Colours, Environment};
-use crate::failure::{Code, Exit, Failure, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::progress::Bar;
 use crate::stderr;
 use crate::wrap::wrapped_behind;

@@ -16,10 +16,10 @@ pub(crate) use toolward_operator::processes::CompileCache;
 pub(crate) use toolward_operator::trust::Trust;
 pub(crate) use toolward_operator::{file, runtime};
 
+pub(crate) use crate::codes::Code;
 pub(crate) use crate::environment::has_terminal;
 pub(crate) use crate::failure::{
-    Code, Exit, Failure, Kind, OperatorCode, Result, authored, failed, invalid, invalid_file,
-    packed,
+    Exit, Failure, Kind, OperatorCode, Result, authored, failed, invalid, invalid_file, packed,
 };
 pub(crate) use crate::flags::{ConfineFlags, Flagged};
 #[cfg(feature = "adapters")]

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::failure::{Code, Failure};
+use crate::codes::Code;
+use crate::failure::Failure;
 
 /// Whether a command line that may not be understood asks for JSON.
 pub(crate) fn wants_json(arguments: &[OsString]) -> bool {

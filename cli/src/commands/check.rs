@@ -6,7 +6,7 @@ use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with
 use toolward_support::fields::nearest;
 use toolward_support::report::Code as Row;
 
-use crate::failure::rows;
+use crate::codes::rows;
 use crate::prelude::*;
 
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ fn explain(code: &str, context: &Context) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::TABLES;
+    use crate::codes::TABLES;
 
     /// The codes in the first column of a page's tables.
     fn listed(page: &str) -> Vec<String> {

@@ -106,6 +106,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
     copy_documents(&example.folder, scratch.path())?;
     for entry in bundle
         .manifest
+        .artifacts
         .files
         .iter()
         .filter(|entry| entry.role == FileRole::Component)
