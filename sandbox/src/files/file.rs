@@ -16,7 +16,6 @@ use super::plan::{Access, Mount, not_linked};
 use super::{CHUNK, Fail, Shared};
 
 /// An open file. Shared by its descriptor and the streams made from it.
-#[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) path: VirtualPath,

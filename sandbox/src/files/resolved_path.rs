@@ -42,7 +42,6 @@ pub(super) struct Request {
 }
 
 /// What was opened.
-#[derive(Debug)]
 pub(super) enum Opened {
     File(OpenFile),
     Directory,
