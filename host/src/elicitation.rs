@@ -210,7 +210,6 @@ impl OpenForms {
 
 /// The form of one call. Dropping it closes the form: however a call ends that does not hand its
 /// question to its caller, its person is not asked any more.
-#[derive(Debug)]
 pub(crate) struct OpenForm {
     /// `None` once it is to stay open.
     forms: Option<Arc<OpenForms>>,

@@ -124,7 +124,6 @@ impl Drop for Events {
 }
 
 /// Tells what happens to one call.
-#[derive(Debug)]
 pub(crate) struct CallEvents<'a> {
     hub: &'a Arc<EventHub>,
     /// What all events of the call have. Made when there is a reader.

@@ -244,15 +244,20 @@ impl Executors {
     /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
     pub(crate) fn executor(&self, source: DriverSource) -> Option<Arc<dyn Executor>> {
         if let Some(tape) = &self.tape {
-            return Some(Arc::new(ReplayExecutor::new(tape.clone())));
+            return Some(Arc::new(ReplayExecutor { tape: tape.clone() }));
         }
         Some(match source.driver.kind {
             DriverKind::Component => {
                 let (preparer, turns) = (self.preparer.clone(), self.turns.clone());
                 Arc::new(ComponentExecutor::new(source, preparer, turns))
             }
-            DriverKind::Http => Arc::new(HttpExecutor::new(source.driver)),
-            DriverKind::Form => Arc::new(FormExecutor::new(source.driver, self.forms.clone())),
+            DriverKind::Http => Arc::new(HttpExecutor {
+                driver: source.driver,
+            }),
+            DriverKind::Form => Arc::new(FormExecutor {
+                driver: source.driver,
+                forms: self.forms.clone(),
+            }),
             DriverKind::Exec => match self.others.get(source.driver.kind.as_str()) {
                 Some(make) => make(&source.driver),
                 None => Arc::new(NoPrograms),

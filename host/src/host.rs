@@ -5,7 +5,7 @@ mod stages;
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use toolward_bundle::content::Content;
@@ -71,10 +71,16 @@ impl Host {
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
         let admission = shared_state.admission(&services.limits);
-        let profile = EngineProfile::for_limits(&services.limits);
-        let engine = HostEngine::new(shared_state.clone(), admission.clone(), profile);
-        let component_bytes = services.limits.component_bytes;
-        let preparer = Arc::new(Preparer::new(engine, backend, component_bytes));
+        let preparer = Arc::new(Preparer {
+            engine: HostEngine {
+                shared_state: shared_state.clone(),
+                admission: admission.clone(),
+                profile: EngineProfile::for_limits(&services.limits),
+                made: OnceLock::new(),
+            },
+            backend,
+            component_bytes: services.limits.component_bytes,
+        });
         let executors = Executors {
             preparer: preparer.clone(),
             turns: shared_state.shared.turns.clone(),

@@ -6,10 +6,7 @@ mod host;
 mod secrets;
 mod tools;
 
-pub use toolward_sandbox::imports::{
-    BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
-    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
-};
+pub use toolward_sandbox::imports::*;
 
 pub(crate) use self::buckets::{BucketCounters, BucketLimits, CallBuckets};
 pub(crate) use self::budget::CallBudget;

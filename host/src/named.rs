@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_sandbox::result::Limited;
 use toolward_state::{
-    Begun, CallEnding, CallId, Calls, HostState, Keys, MAX_REPLY_BYTES, StateError, StoredReply,
-    detach, settled,
+    Begun, CallEnding, CallId, Calls, Keys, MAX_REPLY_BYTES, StateError, StoredReply, detach,
+    settled,
 };
 
 use crate::api::facts::CallFacts;
@@ -48,18 +48,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The calls of ids, of all hosts that replace each other.
 pub(crate) struct NamedCalls {
-    calls: Arc<dyn Calls>,
-    keys: Arc<dyn Keys>,
+    pub(crate) calls: Arc<dyn Calls>,
+    pub(crate) keys: Arc<dyn Keys>,
 }
 
 impl NamedCalls {
-    pub(crate) fn new(state: &Arc<dyn HostState>) -> Self {
-        Self {
-            calls: state.clone(),
-            keys: state.clone(),
-        }
-    }
-
     /// What a driver gets as idempotency key.
     ///
     /// # Errors

@@ -99,7 +99,10 @@ impl SharedState {
     pub fn of(state: Arc<dyn HostState>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                named: NamedCalls::new(&state),
+                named: NamedCalls {
+                    calls: state.clone(),
+                    keys: state.clone(),
+                },
                 state,
                 admission: Mutex::default(),
                 validation: ValidationPool::default(),
@@ -227,26 +230,13 @@ pub struct UnreadResult {
 
 /// The engine of one host, made at first use.
 pub(crate) struct HostEngine {
-    shared_state: SharedState,
-    admission: Arc<Admission>,
-    profile: EngineProfile,
-    made: OnceLock<Arc<Ready>>,
+    pub(crate) shared_state: SharedState,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) profile: EngineProfile,
+    pub(crate) made: OnceLock<Arc<Ready>>,
 }
 
 impl HostEngine {
-    pub(crate) fn new(
-        shared_state: SharedState,
-        admission: Arc<Admission>,
-        profile: EngineProfile,
-    ) -> Self {
-        Self {
-            shared_state,
-            admission,
-            profile,
-            made: OnceLock::new(),
-        }
-    }
-
     /// The engine, if it has been made.
     pub(crate) fn made(&self) -> Option<&Arc<Ready>> {
         self.made.get()

@@ -38,7 +38,6 @@ pub(crate) fn short_bytes(schema: &Schema) -> usize {
 const MAX_WAITING: u32 = own::LONG_CHECKS as u32;
 
 /// The pool for long checks of a host and of the hosts that replace it.
-#[derive(Debug)]
 pub(crate) struct ValidationPool {
     all: Arc<Gate>,
     principals: Mutex<Gates>,

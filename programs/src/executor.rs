@@ -24,14 +24,10 @@ const QUOTED_STDERR_BYTES: u64 = 2048;
 
 /// The executor of programs.
 pub(crate) struct ProgramExecutor {
-    broker: ExecBroker,
+    pub(crate) broker: ExecBroker,
 }
 
 impl ProgramExecutor {
-    pub(crate) fn new(broker: ExecBroker) -> Self {
-        Self { broker }
-    }
-
     /// The operator's line of a grant, and its number at the broker.
     fn line<'g>(&self, grant: &'g Grant) -> Result<(usize, &'g ExecRule), CallError> {
         let rule = grant

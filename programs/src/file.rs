@@ -79,14 +79,12 @@ pub fn check(rule: &ExecRule) -> Result<(), ExecProblem> {
 }
 
 /// A program whose files are open.
-#[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) command: OpenFile,
     pub(crate) interpreter: Option<Script>,
 }
 
 /// How a `#!` file is run.
-#[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) file: OpenFile,
     /// The one argument that the first line may have.
@@ -139,7 +137,6 @@ impl Program {
 }
 
 /// A file that is open for good.
-#[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) named: Named,
     pub(crate) file: File,

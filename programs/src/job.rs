@@ -17,7 +17,7 @@ use crate::broker::{Broker, OpenLine};
 use crate::file::ExecProblem;
 use crate::frame::{Ending, Run, STDERR_BYTES};
 use crate::kernel::{self, Namespace};
-use crate::plan::{self, Files, Plan, READY, Script};
+use crate::plan::{self, Files, Plan, READY};
 use toolward_confine::program_profile;
 
 /// How often a run is checked for cancellation.
@@ -62,9 +62,8 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
     program_profile::holds(isolated).map_err(ExecProblem::Unconfined)?;
     let plan = Plan {
         name: line.name(),
-        script: (program.interpreter.as_ref()).map(|script| Script {
-            argument: script.argument.clone(),
-        }),
+        is_script: program.interpreter.is_some(),
+        argument: (program.interpreter.as_ref()).and_then(|script| script.argument.clone()),
         args: line.rule.args.clone(),
         env,
         network: line.rule.network,

@@ -148,7 +148,11 @@ impl ExecBroker {
     /// Makes the executors of programs, for [`HostBuilder::executor`](toolward_host::HostBuilder::executor).
     pub fn executor(&self) -> impl Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync + use<> {
         let broker = self.clone();
-        move |_| Arc::new(ProgramExecutor::new(broker.clone()))
+        move |_| {
+            Arc::new(ProgramExecutor {
+                broker: broker.clone(),
+            })
+        }
     }
 
     /// The number of a line, if the broker was started with it.

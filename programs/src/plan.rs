@@ -28,8 +28,9 @@ const PLAN: u8 = 1;
 pub(crate) struct Plan {
     /// What the program sees as its own name.
     pub(crate) name: String,
-    /// How it is run, if it is a script.
-    pub(crate) script: Option<Script>,
+    pub(crate) is_script: bool,
+    /// The argument of its interpreter.
+    pub(crate) argument: Option<String>,
     /// Its arguments after the path of the input.
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
@@ -41,14 +42,6 @@ pub(crate) struct Plan {
     pub(crate) limits: ExecLimits,
     /// Whether the kernel only loads the program: see [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
     pub(crate) trial: bool,
-}
-
-/// How a script is run. JSON has one null, so an argument can't be an option within an option.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Script {
-    /// The one argument that its first line may have.
-    pub(crate) argument: Option<String>,
 }
 
 /// The open files of a run.
@@ -119,7 +112,7 @@ pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<
         stderr: next()?,
         input: next()?,
         command: next()?,
-        interpreter: plan.script.is_some().then(&mut next).transpose()?,
+        interpreter: plan.is_script.then(&mut next).transpose()?,
         workspaces: (plan.workspaces.iter())
             .map(|_| next())
             .collect::<io::Result<_>>()?,
@@ -139,13 +132,14 @@ pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn received(script: Option<Script>) -> (Plan, Files<OwnedFd>) {
+    fn received(is_script: bool, argument: Option<String>) -> (Plan, Files<OwnedFd>) {
         let (mut broker, mut runner) = UnixStream::pair().unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
-        let interpreter = script.is_some().then(|| null.as_fd());
+        let interpreter = is_script.then(|| null.as_fd());
         let plan = Plan {
             name: "program".to_owned(),
-            script,
+            is_script,
+            argument,
             args: Vec::new(),
             env: Vec::new(),
             network: false,
@@ -170,14 +164,11 @@ mod tests {
     #[test]
     fn a_script_without_an_argument_stays_a_script() {
         for argument in [None, Some("-u".to_owned())] {
-            let script = Script {
-                argument: argument.clone(),
-            };
-            let (plan, files) = received(Some(script));
-            assert_eq!(plan.script.unwrap().argument, argument);
-            assert!(files.interpreter.is_some());
+            let (plan, files) = received(true, argument.clone());
+            assert_eq!(plan.argument, argument);
+            assert!(plan.is_script && files.interpreter.is_some());
         }
-        let (plan, files) = received(None);
-        assert!(plan.script.is_none() && files.interpreter.is_none());
+        let (plan, files) = received(false, None);
+        assert!(!plan.is_script && files.interpreter.is_none());
     }
 }

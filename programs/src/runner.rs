@@ -94,8 +94,8 @@ fn command(plan: &Plan, files: &Files<OwnedFd>) -> io::Result<Command> {
     let executed = files.interpreter.as_ref().unwrap_or(&files.command);
     let mut command = Command::new(by_descriptor(executed));
     command.arg0(&plan.name).env_clear();
-    if let Some(script) = &plan.script {
-        command.args(&script.argument);
+    if plan.is_script {
+        command.args(&plan.argument);
         command.arg(kept_open(&files.command)?);
     }
     command.arg(kept_open(&files.input)?).args(&plan.args);

@@ -173,7 +173,6 @@ impl Shared {
 
 /// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a limit that ends the
 /// call.
-#[derive(Debug)]
 enum Fail {
     /// Nothing out of the way.
     Code(ErrorCode),

@@ -5,7 +5,7 @@ use toolward_contract::json::{JsonErrorKind, parse_within};
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Result, Store};
 
-use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput};
+use crate::invocation::{CallEnd, DriverEnd, DriverOutput};
 use crate::state::{Execution, State, World, WorldCall};
 use crate::wit;
 
@@ -58,13 +58,7 @@ impl Tool {
         };
         Ok(match (world.output)(result) {
             Ok(output) => CallEnd::Done(DriverOutput::new(output.to_string())),
-            Err(error) => CallEnd::Failed(DriverError {
-                code: error.code,
-                message: error.message,
-                retryable: false,
-                retry_after_ms: None,
-                cause: error.cause,
-            }),
+            Err(error) => wit::failed(&error.code, error.message, error.cause),
         })
     }
 }

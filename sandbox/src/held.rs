@@ -149,7 +149,6 @@ impl Shared {
 pub(crate) const CHUNK: u64 = 128;
 
 /// A part of what a call holds; given back when dropped.
-#[derive(Debug)]
 pub(crate) struct HeldBytes {
     counter: Shared,
     bytes: u64,

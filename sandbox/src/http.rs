@@ -39,19 +39,9 @@ pub(crate) fn context() -> WasiHttpCtx {
 
 /// What refuses and sends requests.
 pub(crate) struct Hooks {
-    imports: Arc<dyn Imports>,
-    violations: Violations,
-    held: Shared,
-}
-
-impl Hooks {
-    pub(crate) fn new(imports: Arc<dyn Imports>, violations: Violations, held: Shared) -> Self {
-        Self {
-            imports,
-            violations,
-            held,
-        }
-    }
+    pub(crate) imports: Arc<dyn Imports>,
+    pub(crate) violations: Violations,
+    pub(crate) held: Shared,
 }
 
 type Sent<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;

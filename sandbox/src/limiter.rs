@@ -80,7 +80,6 @@ impl ResultSize {
 }
 
 /// The running totals of one store.
-#[derive(Debug)]
 pub(crate) struct Limiter {
     memory: Memory,
     /// Elements of all tables together.

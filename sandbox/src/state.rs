@@ -82,11 +82,11 @@ impl State {
         let held = limiter.held.shared();
         let stdout = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
         let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
-        let hooks = Hooks::new(
-            grant.imports.clone(),
-            grant.violations.clone(),
-            held.clone(),
-        );
+        let hooks = Hooks {
+            imports: grant.imports.clone(),
+            violations: grant.violations.clone(),
+            held: held.clone(),
+        };
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(call.resources).unwrap_or(usize::MAX));
         Self {

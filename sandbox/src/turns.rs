@@ -229,7 +229,6 @@ impl Wake for Polls {
 }
 
 /// The turns of one guest. Dropping it returns its permit.
-#[derive(Debug)]
 pub(super) struct Turn<'a> {
     spender: Spender<'a>,
     /// Its accounts, once it waited or spent some time.
@@ -238,7 +237,6 @@ pub(super) struct Turn<'a> {
     unbooked: Duration,
 }
 
-#[derive(Debug)]
 enum Phase {
     /// It does not need a turn.
     Idle,

@@ -21,24 +21,26 @@ const MAX_REPORTED: u32 = 64;
 /// Bytes of a subject that are kept.
 const MAX_SUBJECT_BYTES: usize = 256;
 
-/// The kind of a violation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ViolationKind {
-    /// A request that is not granted.
-    Network,
-    /// A raw socket or a name lookup, which can't be granted.
-    Socket,
-    /// A path that is not granted, or a change of one that is read-only.
-    Path,
-    /// A secret that is not granted, or its use in another place.
-    Secret,
-    /// A call of a tool that is not granted.
-    Tool,
-    /// A bucket that is not granted, or a change of one that is read-only.
-    Database,
-    /// A question of a kind that is not granted.
-    User,
+toolward_support::words! {
+    /// The kind of a violation.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    ViolationKind {
+        /// A request that is not granted.
+        Network = "network",
+        /// A raw socket or a name lookup, which can't be granted.
+        Socket = "socket",
+        /// A path that is not granted, or a change of one that is read-only.
+        Path = "path",
+        /// A secret that is not granted, or its use in another place.
+        Secret = "secret",
+        /// A call of a tool that is not granted.
+        Tool = "tool",
+        /// A bucket that is not granted, or a change of one that is read-only.
+        Database = "database",
+        /// A question of a kind that is not granted.
+        User = "user",
+    }
 }
 
 /// An attempt of a driver that was refused.
@@ -50,21 +52,6 @@ pub struct Violation {
     /// What it tried to use: a host, a path, a secret's name. Untrusted text,
     /// truncated.
     pub subject: String,
-}
-
-impl ViolationKind {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "network",
-            Self::Socket => "socket",
-            Self::Path => "path",
-            Self::Secret => "secret",
-            Self::Tool => "tool",
-            Self::Database => "database",
-            Self::User => "user",
-        }
-    }
 }
 
 /// Policy ends the call at its first violation. Raised as a host error, which ends the

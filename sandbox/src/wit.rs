@@ -222,7 +222,7 @@ pub(super) fn no_memory(store: &mut Store<State>) -> Error {
     }
 }
 
-fn failed(code: &str, message: String, cause: Option<String>) -> DriverEnd {
+pub(super) fn failed(code: &str, message: String, cause: Option<String>) -> DriverEnd {
     CallEnd::Failed(failure(code, message, cause))
 }
 

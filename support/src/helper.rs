@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod frames;
+mod link;
 mod system;
 
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use frames::Outgoing;
+pub use link::{Link, Requests};
 pub use system::{close_on_exec, survive_file_limit, survive_termination};
 
 use rustix::process::{Resource, Rlimit};

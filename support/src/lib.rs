@@ -18,3 +18,19 @@ pub mod search;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod text;
+
+/// An enumeration whose values have names.
+#[macro_export]
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        pub enum $name { $($(#[$doc])* $word,)* }
+
+        impl $name {
+            /// Its name.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+    };
+}

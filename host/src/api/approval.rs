@@ -212,7 +212,6 @@ impl Chain {
 }
 
 /// The part of an approval request that is the same for all calls by one route.
-#[derive(Debug)]
 pub(crate) struct ApprovalQuestion {
     pub(crate) effects: Vec<String>,
     pub(crate) risk: u8,

@@ -140,25 +140,16 @@ impl CallEventKind {
     }
 }
 
-/// How it was decided whether a call may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CallDecision {
-    /// Policy allows it without a question.
-    Allowed,
-    /// A person approved it, or an approval covers it.
-    Approved,
-    /// Policy or a person denied it, or no one could be asked.
-    Denied,
-}
-
-impl CallDecision {
-    /// Its name, for records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-        }
+toolward_support::words! {
+    /// How it was decided whether a call may run.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    CallDecision {
+        /// Policy allows it without a question.
+        Allowed = "allowed",
+        /// A person approved it, or an approval covers it.
+        Approved = "approved",
+        /// Policy or a person denied it, or no one could be asked.
+        Denied = "denied",
     }
 }
 

@@ -143,68 +143,44 @@ pub struct Tried {
     pub error: Option<ErrorCode>,
 }
 
-/// The stages of a call, in order.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum CallStage {
-    /// The tool was looked up.
-    #[default]
-    Resolve,
-    /// The input was checked against the contract.
-    Validate,
-    /// The policy's decision was applied.
-    Authorise,
-    /// The call was answered from a [tape](crate::Tape), and goes no further.
-    Replay,
-    /// A person was asked, if approval is needed.
-    Approve,
-    /// The driver was prepared, which compiles it the first time.
-    Prepare,
-    /// The call waited for a slot.
-    Admit,
-    /// The driver ran.
-    Run,
-}
-
-impl CallStage {
-    /// Its name, for records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Resolve => "resolve",
-            Self::Validate => "validate",
-            Self::Authorise => "authorise",
-            Self::Replay => "replay",
-            Self::Approve => "approve",
-            Self::Prepare => "prepare",
-            Self::Admit => "admit",
-            Self::Run => "run",
-        }
+toolward_support::words! {
+    /// The stages of a call, in order.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    CallStage {
+        /// The tool was looked up.
+        #[default]
+        Resolve = "resolve",
+        /// The input was checked against the contract.
+        Validate = "validate",
+        /// The policy's decision was applied.
+        Authorise = "authorise",
+        /// The call was answered from a [tape](crate::Tape), and goes no further.
+        Replay = "replay",
+        /// A person was asked, if approval is needed.
+        Approve = "approve",
+        /// The driver was prepared, which compiles it the first time.
+        Prepare = "prepare",
+        /// The call waited for a slot.
+        Admit = "admit",
+        /// The driver ran.
+        Run = "run",
     }
 }
 
-/// Who or what cancelled a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Cancellation {
-    /// Its caller: a client by a notification, an embedder by dropping the call's future.
-    Caller,
-    /// Its client disconnected, or ended its session.
-    Disconnected,
-    /// The server that made it ended.
-    Shutdown,
-    /// The call that made it ended first.
-    Parent,
-}
-
-impl Cancellation {
-    /// Its name, for records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Disconnected => "disconnected",
-            Self::Shutdown => "shutdown",
-            Self::Parent => "parent",
-        }
+toolward_support::words! {
+    /// Who or what cancelled a call.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    Cancellation {
+        /// Its caller: a client by a notification, an embedder by dropping the call's future.
+        Caller = "caller",
+        /// Its client disconnected, or ended its session.
+        Disconnected = "disconnected",
+        /// The server that made it ended.
+        Shutdown = "shutdown",
+        /// The call that made it ended first.
+        Parent = "parent",
     }
 }
 

@@ -4,11 +4,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-pub use toolward_sandbox::result::{
-    Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogLevel,
-    LogRecord, Origin, Output, ResourceBody, Role, WorldErrorCode,
-};
-pub(crate) use toolward_sandbox::result::{shortened, too_much_memory};
+pub use toolward_sandbox::result::*;
 
 use crate::api::facts::CallFacts;
 use crate::elicitation::Asked;

@@ -39,7 +39,6 @@ pub(crate) struct Asker {
 }
 
 /// Questions whose form was checked.
-#[derive(Debug)]
 pub(crate) struct CheckedQuestions {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Vec<u8>,

@@ -80,23 +80,16 @@ pub(crate) fn check(
     if asked.round == 0 || asked.round > MAX_ROUNDS {
         return Err(refused("the call has asked too often".to_owned()));
     }
-    let known = |key: &str| asked.questions.iter().any(|question| question.key == key);
-    if answers.len() != asked.questions.len() || !answers.iter().all(|(key, _)| known(key)) {
-        return Err(refused(
-            "there is not one answer to each question".to_owned(),
-        ));
+    let uneven = || refused("there is not one answer to each question".to_owned());
+    if answers.len() != asked.questions.len() {
+        return Err(uneven());
     }
     let mut answers = answers;
     let mut rejected = None;
     let mut replies = Vec::with_capacity(asked.questions.len());
     for question in asked.questions {
         let found = answers.iter().position(|(key, _)| *key == question.key);
-        let Some(found) = found else {
-            return Err(refused(
-                "there is not one answer to each question".to_owned(),
-            ));
-        };
-        let (key, answer) = answers.swap_remove(found);
+        let (key, answer) = answers.swap_remove(found.ok_or_else(uneven)?);
         let reply = match answer {
             Answer::Declined => QuestionReply::Declined,
             Answer::Cancelled => QuestionReply::Cancelled,

@@ -24,14 +24,8 @@ const MAX_INPUT_BYTES: usize = 2000;
 
 /// The executor of forms.
 pub(crate) struct FormExecutor {
-    driver: Arc<Driver>,
-    forms: Arc<OpenForms>,
-}
-
-impl FormExecutor {
-    pub(crate) fn new(driver: Arc<Driver>, forms: Arc<OpenForms>) -> Self {
-        Self { driver, forms }
-    }
+    pub(super) driver: Arc<Driver>,
+    pub(super) forms: Arc<OpenForms>,
 }
 
 impl Executor for FormExecutor {

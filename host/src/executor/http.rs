@@ -34,14 +34,10 @@ const CHUNK_BYTES: u64 = 128;
 
 /// The executor of one driver's requests.
 pub(crate) struct HttpExecutor {
-    driver: Arc<Driver>,
+    pub(super) driver: Arc<Driver>,
 }
 
 impl HttpExecutor {
-    pub(crate) fn new(driver: Arc<Driver>) -> Self {
-        Self { driver }
-    }
-
     fn exchange<'a>(&'a self, job: &'a Job, context: &'a CallContext) -> Option<Exchange<'a>> {
         Some(Exchange {
             http: context.implements.http.as_ref()?,

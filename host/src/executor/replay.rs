@@ -31,14 +31,10 @@ const NO_MESSAGE: &str = "the recorded call failed; what it said was not kept";
 
 /// The executor of one tape.
 pub(crate) struct ReplayExecutor {
-    tape: Tape,
+    pub(super) tape: Tape,
 }
 
 impl ReplayExecutor {
-    pub(crate) fn new(tape: Tape) -> Self {
-        Self { tape }
-    }
-
     fn report(&self, context: &CallContext) -> Result<AttemptReport> {
         let recorded = context.extensions.get::<RecordedInput>();
         let recorded =

@@ -238,7 +238,6 @@ fn record(denied: &Denied, violations: &Violations) {
 }
 
 /// What a call has reported so far, all its attempts together.
-#[derive(Debug)]
 pub(crate) struct Reports {
     /// The last progress that was passed on, and how many.
     progress: Mutex<(Option<f64>, u32)>,

@@ -201,7 +201,6 @@ impl FileCounters {
 }
 
 /// The right to hold one file open.
-#[derive(Debug)]
 pub(super) struct Slot {
     counters: Arc<FileCounters>,
     _of_all: Option<OpenFile>,

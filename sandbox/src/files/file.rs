@@ -16,19 +16,18 @@ use super::plan::{Access, Mount, not_linked};
 use super::{CHUNK, Fail, Shared};
 
 /// An open file. Shared by its descriptor and the streams made from it.
-#[derive(Debug)]
 pub(super) struct OpenFile {
-    file: File,
+    pub(super) file: File,
     pub(super) path: VirtualPath,
     pub(super) shared: Arc<Shared>,
-    mount: Arc<Mount>,
-    access: Access,
+    pub(super) mount: Arc<Mount>,
+    pub(super) access: Access,
     pub(super) read: bool,
     pub(super) write: bool,
     /// Held while a file grows, so that two writes are counted one after the
     /// other.
-    growing: Mutex<()>,
-    _slot: Slot,
+    pub(super) growing: Mutex<()>,
+    pub(super) _slot: Slot,
 }
 
 /// Where a write goes.
@@ -39,27 +38,6 @@ pub(super) enum Position {
 }
 
 impl OpenFile {
-    /// `access` is the place's; `(read, write)` is what the guest asked for.
-    pub(super) fn new(
-        file: File,
-        (path, shared, mount): (VirtualPath, Arc<Shared>, Arc<Mount>),
-        access: Access,
-        (read, write): (bool, bool),
-        slot: Slot,
-    ) -> Self {
-        Self {
-            file,
-            path,
-            shared,
-            mount,
-            access,
-            read: read || !write,
-            write,
-            growing: Mutex::new(()),
-            _slot: slot,
-        }
-    }
-
     pub(super) fn metadata(&self) -> io::Result<std::fs::Metadata> {
         self.file.metadata()
     }

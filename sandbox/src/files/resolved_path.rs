@@ -4,7 +4,7 @@
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
@@ -42,7 +42,6 @@ pub(super) struct Request {
 }
 
 /// What was opened.
-#[derive(Debug)]
 pub(super) enum Opened {
     File(OpenFile),
     Directory,
@@ -186,10 +185,18 @@ impl ResolvedPath {
             if request.truncate && metadata.len() > 0 {
                 file.set_len(0)?;
             }
-            let place = (self.path.clone(), self.shared.clone(), self.mount.clone());
-            let wanted = (request.read, request.write);
-            let file = OpenFile::new(file, place, self.access, wanted, slot);
-            return Ok(Opened::File(file));
+            return Ok(Opened::File(OpenFile {
+                file,
+                path: self.path.clone(),
+                shared: self.shared.clone(),
+                mount: self.mount.clone(),
+                access: self.access,
+                // A file that is opened for nothing can be read.
+                read: request.read || !request.write,
+                write: request.write,
+                growing: Mutex::default(),
+                _slot: slot,
+            }));
         }
         Err(ErrorCode::Busy.into())
     }

@@ -199,10 +199,7 @@ fn no_more_run_at_once_than_there_are_permits_and_none_is_forgotten() {
                         assert!(running.fetch_add(1, Ordering::SeqCst) < 3);
                         std::hint::spin_loop();
                         running.fetch_sub(1, Ordering::SeqCst);
-                        guest.ends(match (round + slice) % 3 {
-                            0 => false,
-                            _ => true,
-                        });
+                        guest.ends((round + slice) % 3 != 0);
                     }
                 }
             });

@@ -26,33 +26,30 @@ pub(super) struct Arguments<'a> {
     pub(super) memory: &'a mut u64,
 }
 
-/// A value that does not fit, with its place from the inside out.
-struct Misfit {
-    place: Vec<String>,
-    expected: String,
-}
-
 enum Stopped {
-    Misfit(Misfit),
+    /// A value does not fit; its place goes from the inside out.
+    Misfit {
+        place: Vec<String>,
+        expected: String,
+    },
     Memory,
 }
 
 type Read<T = Val> = Result<T, Stopped>;
 
 fn misfit<T>(expected: impl Into<String>) -> Read<T> {
-    Err(Stopped::Misfit(Misfit {
+    Err(Stopped::Misfit {
         place: Vec::new(),
         expected: expected.into(),
-    }))
+    })
 }
 
-fn at<T>(place: impl FnOnce() -> String, read: Read<T>) -> Read<T> {
-    read.map_err(|stopped| match stopped {
-        Stopped::Misfit(mut misfit) => {
-            misfit.place.push(place());
-            Stopped::Misfit(misfit)
+fn at<T>(part: impl FnOnce() -> String, read: Read<T>) -> Read<T> {
+    read.map_err(|mut stopped| {
+        if let Stopped::Misfit { place, .. } = &mut stopped {
+            place.push(part());
         }
-        Stopped::Memory => Stopped::Memory,
+        stopped
     })
 }
 
@@ -67,7 +64,7 @@ pub(super) enum Plain {
 fn refused(stopped: Stopped) -> Refused {
     match stopped {
         Stopped::Memory => Refused::Memory,
-        Stopped::Misfit(Misfit { place, expected }) => {
+        Stopped::Misfit { place, expected } => {
             let place: String = place.iter().rev().map(|part| format!("/{part}")).collect();
             Refused::Input(match place.is_empty() {
                 true => format!("the driver takes {expected} as its input"),

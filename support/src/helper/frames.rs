@@ -178,8 +178,14 @@ impl Outgoing {
         Ok(Self(sender))
     }
 
-    /// Has a frame written. If the connection has ended, the reader reports why.
-    pub fn send(&self, frame: Vec<u8>) {
-        let _ = self.0.send(frame);
+    /// Has a message written. If the connection has ended, the reader reports why.
+    ///
+    /// # Errors
+    /// As [`send`].
+    pub fn send(&self, message: &impl Serialize, bytes: &[&[u8]]) -> io::Result<()> {
+        let mut frames = Vec::new();
+        send(&mut frames, message, bytes)?;
+        let _ = self.0.send(frames);
+        Ok(())
     }
 }

@@ -64,23 +64,15 @@ pub struct Remembered {
     pub until: Option<SystemTime>,
 }
 
-/// What a person's approval covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ApprovalScope {
-    /// One call, also when it resumes after its driver's questions.
-    Call,
-    /// Calls of the tool as it was shown, with any input.
-    Session,
-}
-
-impl ApprovalScope {
-    /// Its name, for records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Session => "session",
-        }
+toolward_support::words! {
+    /// What a person's approval covers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    ApprovalScope {
+        /// One call, also when it resumes after its driver's questions.
+        Call = "call",
+        /// Calls of the tool as it was shown, with any input.
+        Session = "session",
     }
 }
 

@@ -107,20 +107,12 @@ impl Preparation {
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
     pub(crate) engine: HostEngine,
-    backend: CompileBackend,
+    pub(crate) backend: CompileBackend,
     /// The largest component, in bytes.
-    component_bytes: usize,
+    pub(crate) component_bytes: usize,
 }
 
 impl Preparer {
-    pub(crate) fn new(engine: HostEngine, backend: CompileBackend, component_bytes: usize) -> Self {
-        Self {
-            engine,
-            backend,
-            component_bytes,
-        }
-    }
-
     /// Prepares a driver, for a call or ahead of calls.
     pub(super) async fn prepare(
         self: &Arc<Self>,

@@ -28,7 +28,6 @@ const COMPLAINT: u64 = 4096;
 const MAX_THREADS: u32 = 4;
 
 /// How a worker is started.
-#[derive(Debug)]
 pub(super) struct Worker {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,

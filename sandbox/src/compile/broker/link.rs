@@ -1,16 +1,14 @@
 //! The host's end of the connection to its broker.
 
-use std::collections::HashMap;
-use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
-use toolward_support::helper::{self as helper, ENDING, Outgoing, frames, lock};
+use toolward_support::helper::{self, ENDING, Outgoing, Requests, lock};
 
 use super::super::artifact::Claim;
 use super::super::limits::{CompileCost, CompileError, CompileLimits, Result};
@@ -27,15 +25,11 @@ const AROUND: Duration = Duration::from_secs(15);
 /// An answer to a request, with the bytes that belong to it.
 type Answered = (Answer, Vec<u8>);
 
-/// The connection, and the process at its other end.
+/// The connection, and what came over it.
 #[derive(Debug)]
 pub(super) struct Link {
-    child: Mutex<Child>,
-    socket: UnixStream,
-    /// Set once the first component is sent: until then this process
-    /// must have no second thread.
-    outgoing: Mutex<Option<Outgoing>>,
-    shared: Arc<Shared>,
+    link: helper::Link<Sender<Answered>>,
+    told: Arc<Told>,
     artifact_bytes: usize,
     /// The longest that compiling takes.
     wall: Duration,
@@ -43,23 +37,14 @@ pub(super) struct Link {
     most_open: usize,
 }
 
+/// What the broker said of itself.
 #[derive(Debug)]
-struct Shared {
+struct Told {
     /// The key that the cache had when this process started, until the broker
     /// has sent the one that it signs with.
     public: Mutex<Option<PublicKey>>,
-    waiting: Mutex<Waiting>,
     /// Why the cache took no artifact the last time, if it did not.
     not_kept: Mutex<Option<String>>,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    next: u64,
-    /// Of all requests that have no answer yet, also if no one waits for it any more.
-    senders: HashMap<u64, Sender<Answered>>,
-    /// Why the connection ended, once it has.
-    ended: Option<String>,
 }
 
 impl Link {
@@ -71,12 +56,9 @@ impl Link {
         most_open: usize,
     ) -> Self {
         Self {
-            child: Mutex::new(child),
-            socket,
-            outgoing: Mutex::default(),
-            shared: Arc::new(Shared {
+            link: helper::Link::new("the compile broker", child, socket),
+            told: Arc::new(Told {
                 public: Mutex::new(public),
-                waiting: Mutex::default(),
                 not_kept: Mutex::default(),
             }),
             artifact_bytes: usize::try_from(limits.artifact_bytes).unwrap_or(usize::MAX),
@@ -87,12 +69,12 @@ impl Link {
 
     /// The key that artifacts are checked with, once it is known.
     pub(super) fn public(&self) -> Option<PublicKey> {
-        lock(&self.shared.public).clone()
+        lock(&self.told.public).clone()
     }
 
     /// Why the cache does not keep what is compiled, if it does not.
     pub(super) fn not_kept(&self) -> Option<String> {
-        lock(&self.shared.not_kept).clone()
+        lock(&self.told.not_kept).clone()
     }
 
     /// Has a component compiled, for what is left of a budget.
@@ -103,18 +85,29 @@ impl Link {
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
     ) -> Result<(Made, Vec<u8>)> {
-        let outgoing = self.listen(*claim.engine)?;
-        let (id, events) = self.shared.register(self.most_open)?;
+        let (told, artifact_bytes, engine) =
+            (self.told.clone(), self.artifact_bytes, *claim.engine);
+        let outgoing = self.link.listen(
+            "compile-broker",
+            move |from| Answer::read(from, artifact_bytes),
+            move |requests, answer| told.take(requests, answer, engine),
+        );
+        let outgoing = outgoing.map_err(CompileError::unavailable)?;
+        let (sender, events) = channel();
+        let mut requests = self.link.requests();
+        if requests.senders.len() >= self.most_open {
+            return Err(unanswered());
+        }
+        let id = requests.add(sender).map_err(CompileError::unavailable)?;
+        drop(requests);
         let request = Request::Compile {
             id,
-            engine: *claim.engine,
+            engine,
             component: *claim.component,
             budget: *left,
         };
-        let mut frames = Vec::new();
-        frames::send(&mut frames, &request, &[wasm])
-            .map_err(|error| CompileError::unavailable(error.to_string()))?;
-        outgoing.send(frames);
+        let sent = outgoing.send(&request, &[wasm]);
+        sent.map_err(|error| CompileError::unavailable(error.to_string()))?;
         self.wait(id, (&events, &outgoing), left, watch)
     }
 
@@ -127,12 +120,7 @@ impl Link {
     ) -> Result<(Made, Vec<u8>)> {
         let asked = Instant::now();
         let mut begun: Option<Instant> = None;
-        let cancel = || {
-            let mut frames = Vec::new();
-            if frames::send(&mut frames, &Request::Cancel { id }, &[]).is_ok() {
-                outgoing.send(frames);
-            }
-        };
+        let cancel = || drop(outgoing.send(&Request::Cancel { id }, &[]));
         loop {
             match events.recv_timeout(POLL_INTERVAL) {
                 Ok((Answer::Ended { spent, made, .. }, bytes)) => {
@@ -141,7 +129,9 @@ impl Link {
                 }
                 Ok(_) => begun = Some(Instant::now()),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(self.shared.gone()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(CompileError::unavailable(self.link.gone()));
+                }
             }
             let stage = begun.map_or(Stage::Waiting, |begun| Stage::Compiling(begun.elapsed()));
             if let ControlFlow::Break(()) = watch(stage) {
@@ -166,75 +156,19 @@ impl Link {
             }
         }
     }
-
-    /// Starts to read the broker's answers, once. Where no thread can be started, the next component tries again.
-    fn listen(&self, engine: EngineHash) -> Result<Outgoing> {
-        let mut known = lock(&self.outgoing);
-        if let Some(outgoing) = &*known {
-            return Ok(outgoing.clone());
-        }
-        let (shared, artifact_bytes) = (self.shared.clone(), self.artifact_bytes);
-        let begun = Outgoing::start("compile-send", &self.socket).and_then(|outgoing| {
-            let mut socket = self.socket.try_clone()?;
-            std::thread::Builder::new()
-                .name("compile-broker".to_owned())
-                .spawn(move || shared.read(&mut socket, engine, artifact_bytes))?;
-            Ok(outgoing)
-        });
-        let outgoing = begun.map_err(|error| {
-            let problem = format!("the compile broker can't be listened to: {error}");
-            CompileError::unavailable(problem)
-        })?;
-        Ok(known.insert(outgoing).clone())
-    }
 }
 
 fn unanswered() -> CompileError {
     CompileError::unavailable("the compile broker does not answer")
 }
 
-impl Drop for Link {
-    fn drop(&mut self) {
-        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        helper::end(child, &self.socket);
-    }
-}
-
-impl Shared {
-    fn register(&self, most_open: usize) -> Result<(u64, Receiver<Answered>)> {
-        let mut waiting = lock(&self.waiting);
-        if waiting.ended.is_some() {
-            drop(waiting);
-            return Err(self.gone());
-        }
-        if waiting.senders.len() >= most_open {
-            return Err(unanswered());
-        }
-        let id = waiting.next;
-        waiting.next = id.wrapping_add(1);
-        let (sender, receiver) = channel();
-        waiting.senders.insert(id, sender);
-        Ok((id, receiver))
-    }
-
-    /// Dispatches the broker's answers until the connection ends.
-    fn read(&self, socket: &mut UnixStream, engine: EngineHash, artifact_bytes: usize) {
-        let mut from = io::BufReader::new(socket);
-        let problem = loop {
-            match Answer::read(&mut from, artifact_bytes) {
-                Ok(Some((answer, bytes))) => {
-                    if let Err(problem) = self.take(answer, bytes, engine) {
-                        break problem;
-                    }
-                }
-                Ok(None) => break "the compile broker has ended".to_owned(),
-                Err(error) => break format!("the compile broker can't be understood: {error}"),
-            }
-        };
-        self.end(&problem);
-    }
-
-    fn take(&self, answer: Answer, bytes: Vec<u8>, engine: EngineHash) -> Result<(), String> {
+impl Told {
+    fn take(
+        &self,
+        requests: &Mutex<Requests<Sender<Answered>>>,
+        (answer, bytes): Answered,
+        engine: EngineHash,
+    ) -> Result<(), String> {
         let sender = match &answer {
             Answer::Unusable(problem) => {
                 return Err(format!("the compile broker can't work: {problem}"));
@@ -252,25 +186,13 @@ impl Shared {
                 *lock(&self.not_kept) = Some(problem.clone());
                 return Ok(());
             }
-            Answer::Begun { id } => lock(&self.waiting).senders.get(id).cloned(),
-            Answer::Ended { id, .. } => lock(&self.waiting).senders.remove(id),
+            Answer::Begun { id } => lock(requests).senders.get(id).cloned(),
+            Answer::Ended { id, .. } => lock(requests).senders.remove(id),
         };
         if let Some(sender) = sender {
             // The one who asked may have stopped waiting.
             let _ = sender.send((answer, bytes));
         }
         Ok(())
-    }
-
-    fn end(&self, problem: &str) {
-        let mut waiting = lock(&self.waiting);
-        waiting.ended = Some(problem.to_owned());
-        waiting.senders.clear();
-    }
-
-    fn gone(&self) -> CompileError {
-        let waiting = lock(&self.waiting);
-        let problem = waiting.ended.as_deref();
-        CompileError::unavailable(problem.unwrap_or("the compile broker has ended"))
     }
 }

@@ -108,7 +108,6 @@ impl Permits {
 }
 
 /// The right to have one component compiled.
-#[derive(Debug)]
 pub(super) struct Permit<'a>(&'a Permits);
 
 impl Drop for Permit<'_> {
