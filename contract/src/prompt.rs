@@ -93,10 +93,8 @@ impl Prompt {
             let description = shared::description(&mut fields);
             let arguments = fields.or_default("arguments", arguments);
             let metadata = fields.take("metadata");
-            let asked = metadata
-                .as_ref()
-                .and_then(|field| field.get("mcp")?.get("name"));
-            let mcp_name = asked.and_then(|node| plain_name(node, "metadata.mcp.name", &report));
+            let asked = metadata.as_ref().and_then(|field| field.below("mcp.name"));
+            let mcp_name = asked.and_then(|field| plain_name(&field));
             let metadata = metadata.map(|field| field.mapping()).unwrap_or_default();
             fields.unknown();
             let known = !report.has_errors();
