@@ -1,4 +1,5 @@
-//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out.
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out. Of `metadata`, what the host
+//! reads; everything else there belongs to the author.
 
 mod parse;
 

@@ -1,5 +1,5 @@
-//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values, and what people know a rule by. That the values of one
-//! table fit together is checked when a [`crate::Policy`] is made of them.
+//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values. That the values of one table fit together is checked when a
+//! [`crate::Policy`] is made of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
