@@ -208,10 +208,9 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     for (raw, number) in body.lines().zip(first_line(source, body)..) {
         deceived = deceived || deceptive(raw, number, report);
         let marks = fence(raw, open);
-        let found = if open.is_some() || marks.is_some() {
-            Line::Text(raw)
-        } else {
-            line(raw)
+        let found = match open.or(marks) {
+            Some(_) => Line::Text(raw),
+            None => line(raw),
         };
         match (open, marks) {
             (None, Some(run)) => open = Some(run),
