@@ -242,19 +242,12 @@ fn name(scope: &str, slashes: bool) -> Result<String, String> {
             && part.chars().all(plain)
             && part.chars().any(|c| c.is_ascii_alphanumeric())
     };
-    let fits = if slashes {
-        scope.split('/').all(part)
-    } else {
-        part(scope)
-    };
+    let fits = scope.split('/').all(part) && (slashes || !scope.contains('/'));
     if fits && scope.len() <= MAX_NAME_BYTES {
         return Ok(scope.to_owned());
     }
-    let also = if slashes {
-        ", with `/` between parts"
-    } else {
-        ""
-    };
+    let also = slashes.then_some(", with `/` between parts");
+    let also = also.unwrap_or_default();
     Err(format!(
         "expected a name of letters, digits, `.`, `_` and `-`{also}, found {scope:?}"
     ))

@@ -78,6 +78,77 @@ impl Index {
             Vec::new()
         }
     }
+
+    /// The index of contracts and their drivers: version 2, by id, contracts without a driver left out.
+    pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
+        let mut entries: Vec<IndexEntry> = tools
+            .iter()
+            .filter_map(|(tool, drivers)| entry(tool, drivers))
+            .collect();
+        entries.sort_by(|a, b| a.id.cmp(&b.id).then(a.major.cmp(&b.major)));
+        let ids: Vec<ToolId> = entries.iter().map(|entry| entry.id.clone()).collect();
+        for entry in &mut entries {
+            let is_alone = ids.iter().filter(|id| **id == entry.id).count() == 1;
+            entry.major = entry.major.filter(|_| !is_alone);
+        }
+        Index {
+            version: VERSION,
+            tools: entries,
+        }
+    }
+
+    /// The document: indented JSON with a final line feed, the same bytes for the same index.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
+        let document = json!({ "version": self.version, "tools": tools });
+        // A Value has text keys only: writing it can't fail.
+        let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Whether the index agrees with contracts and drivers, as values, field by field.
+    /// A version 1 entry without a contract, and its transport, have nothing to agree with.
+    ///
+    /// # Errors
+    /// Each disagreement, with the field and both values.
+    pub fn agrees(&self, file: &str, tools: &[(&Tool, &[&Driver])]) -> Result<(), Vec<Diagnostic>> {
+        let report = FileReport::new(file);
+        if self.version == 1 {
+            // Transports of version 1 are not drivers: only the contract can be compared.
+            for (tool, _) in tools {
+                if let Some(entry) = find(self, tool.id.as_str(), None) {
+                    compare(entry, &without_transport(tool), false, &report);
+                }
+            }
+        } else {
+            let expected = Index::generate(tools);
+            for wanted in &expected.tools {
+                let id = &wanted.id;
+                match find(self, id.as_str(), wanted.major) {
+                    Some(entry) => compare(entry, wanted, true, &report),
+                    None => {
+                        let message = format!(
+                            "expected an entry for {id}, which has a driver in this bundle, found none"
+                        );
+                        report.add(&codes::INDEX_ENTRY_MISSING, Position::START, message);
+                    }
+                }
+            }
+            for entry in &self.tools {
+                if find(&expected, entry.id.as_str(), entry.major).is_none() {
+                    let message = format!(
+                        "expected only contracts with a driver in this bundle, found an entry for {}",
+                        entry.id
+                    );
+                    report.add(&codes::INDEX_ENTRY_EXTRA, entry.at, message);
+                }
+            }
+        }
+        let refused = report.has_errors();
+        let diagnostics = report.finish(Some(())).diagnostics;
+        if refused { Err(diagnostics) } else { Ok(()) }
+    }
 }
 
 /// A capability in the spelling of tools.json.
@@ -180,26 +251,6 @@ fn contract(entry: &IndexEntry) -> Tool {
     }
 }
 
-impl Index {
-    /// The index of contracts and their drivers: version 2, by id, contracts without a driver left out.
-    pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
-        let mut entries: Vec<IndexEntry> = tools
-            .iter()
-            .filter_map(|(tool, drivers)| entry(tool, drivers))
-            .collect();
-        entries.sort_by(|a, b| a.id.cmp(&b.id).then(a.major.cmp(&b.major)));
-        let ids: Vec<ToolId> = entries.iter().map(|entry| entry.id.clone()).collect();
-        for entry in &mut entries {
-            let is_alone = ids.iter().filter(|id| **id == entry.id).count() == 1;
-            entry.major = entry.major.filter(|_| !is_alone);
-        }
-        Index {
-            version: VERSION,
-            tools: entries,
-        }
-    }
-}
-
 /// The entry of a contract, if one of the drivers serves it.
 fn entry(tool: &Tool, drivers: &[&Driver]) -> Option<IndexEntry> {
     let driver = chosen(tool, drivers)?.clone();
@@ -258,18 +309,6 @@ fn without_transport(tool: &Tool) -> IndexEntry {
     }
 }
 
-impl Index {
-    /// The document: indented JSON with a final line feed, the same bytes for the same index.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
-        let document = json!({ "version": self.version, "tools": tools });
-        // A Value has text keys only: writing it can't fail.
-        let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
-        bytes.push(b'\n');
-        bytes
-    }
-}
-
 /// Optional fields are left out if they are empty.
 fn entry_value(entry: &IndexEntry) -> Value {
     let transport = match &entry.transport {
@@ -315,51 +354,6 @@ fn entry_value(entry: &IndexEntry) -> Value {
         members.retain(|key, value| is_written(key, value));
     }
     value
-}
-
-impl Index {
-    /// Whether the index agrees with contracts and drivers, as values, field by field.
-    /// A version 1 entry without a contract, and its transport, have nothing to agree with.
-    ///
-    /// # Errors
-    /// Each disagreement, with the field and both values.
-    pub fn agrees(&self, file: &str, tools: &[(&Tool, &[&Driver])]) -> Result<(), Vec<Diagnostic>> {
-        let report = FileReport::new(file);
-        if self.version == 1 {
-            // Transports of version 1 are not drivers: only the contract can be compared.
-            for (tool, _) in tools {
-                if let Some(entry) = find(self, tool.id.as_str(), None) {
-                    compare(entry, &without_transport(tool), false, &report);
-                }
-            }
-        } else {
-            let expected = Index::generate(tools);
-            for wanted in &expected.tools {
-                let id = &wanted.id;
-                match find(self, id.as_str(), wanted.major) {
-                    Some(entry) => compare(entry, wanted, true, &report),
-                    None => {
-                        let message = format!(
-                            "expected an entry for {id}, which has a driver in this bundle, found none"
-                        );
-                        report.add(&codes::INDEX_ENTRY_MISSING, Position::START, message);
-                    }
-                }
-            }
-            for entry in &self.tools {
-                if find(&expected, entry.id.as_str(), entry.major).is_none() {
-                    let message = format!(
-                        "expected only contracts with a driver in this bundle, found an entry for {}",
-                        entry.id
-                    );
-                    report.add(&codes::INDEX_ENTRY_EXTRA, entry.at, message);
-                }
-            }
-        }
-        let refused = report.has_errors();
-        let diagnostics = report.finish(Some(())).diagnostics;
-        if refused { Err(diagnostics) } else { Ok(()) }
-    }
 }
 
 fn find<'i>(index: &'i Index, id: &str, major: Option<u64>) -> Option<&'i IndexEntry> {

@@ -93,10 +93,8 @@ impl Prompt {
             let description = shared::description(&mut fields);
             let arguments = fields.or_default("arguments", arguments);
             let metadata = fields.take("metadata");
-            let asked = metadata
-                .as_ref()
-                .and_then(|field| field.get("mcp")?.get("name"));
-            let mcp_name = asked.and_then(|node| plain_name(node, "metadata.mcp.name", &report));
+            let asked = metadata.as_ref().and_then(|field| field.below("mcp.name"));
+            let mcp_name = asked.and_then(|field| plain_name(&field));
             let metadata = metadata.map(|field| field.mapping()).unwrap_or_default();
             fields.unknown();
             let known = !report.has_errors();
@@ -210,10 +208,9 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     for (raw, number) in body.lines().zip(first_line(source, body)..) {
         deceived = deceived || deceptive(raw, number, report);
         let marks = fence(raw, open);
-        let found = if open.is_some() || marks.is_some() {
-            Line::Text(raw)
-        } else {
-            line(raw)
+        let found = match open.or(marks) {
+            Some(_) => Line::Text(raw),
+            None => line(raw),
         };
         match (open, marks) {
             (None, Some(run)) => open = Some(run),

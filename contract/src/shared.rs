@@ -6,7 +6,7 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Position};
 use crate::id::ToolId;
-use crate::source::{Content, FieldReader, MappingReader, Node, PlacedValue, nearest};
+use crate::source::{Content, FieldReader, MappingReader, PlacedValue, nearest};
 use crate::terms::{Approval, Backoff, CostClass, Requires, Retry};
 
 pub(crate) fn id(fields: &mut MappingReader<'_>) -> Option<ToolId> {
@@ -364,27 +364,28 @@ pub(crate) fn shown_texts(field: &FieldReader<'_>) -> Vec<String> {
 }
 
 /// Names that MCP clients accept for tools and prompts.
-pub(crate) fn plain_name(node: &Node, label: &str, report: &FileReport<'_>) -> Option<String> {
+pub(crate) fn plain_name(field: &FieldReader<'_>) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    match &node.content {
-        Content::Text(name) if (1..=64).contains(&name.len()) && name.chars().all(plain) => {
-            Some(name.clone())
-        }
-        _ => {
-            let message = format!(
-                "expected `{label}` to have 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
-                shown(node)
-            );
-            report.add(&codes::METADATA_INVALID, node.at, message);
-            None
-        }
-    }
+    let expected = "to have 1 to 64 letters, digits, `_`, `-` and `.`";
+    metadata(field, expected, |name| {
+        ((1..=64).contains(&name.len()) && name.chars().all(plain)).then(|| name.to_owned())
+    })
 }
 
-/// A value for messages: a short text in quotes, else its kind.
-pub(crate) fn shown(node: &Node) -> String {
-    match &node.content {
-        Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),
-        _ => node.kind().to_string(),
-    }
+/// What `read` makes of a text below `metadata`.
+pub(crate) fn metadata<T>(
+    field: &FieldReader<'_>,
+    expected: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    let text = match &field.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    };
+    text.and_then(|text| read(text)).or_else(|| {
+        let short = text.filter(|text| text.chars().count() <= 80);
+        let found = short.map_or_else(|| field.kind().to_string(), |text| format!("{text:?}"));
+        let message = format!("expected `{}` {expected}, found {found}", field.name);
+        field.refuse(&codes::METADATA_INVALID, message)
+    })
 }

@@ -74,6 +74,14 @@ impl<'n> FieldReader<'n> {
     }
 
     /// A finite number that is not negative.
+    /// The value at a path of keys below, with dots between them, if it is present.
+    pub(crate) fn below(&self, path: &str) -> Option<FieldReader<'n>> {
+        let node: &'n Node = self.inner.node;
+        let node = path.split('.').try_fold(node, |node, key| node.get(key))?;
+        let name = format!("{}.{path}", self.name);
+        Some(FieldReader::new(&name, node, self.report))
+    }
+
     /// [`MappingReader::whole`] of a mapping.
     pub(crate) fn whole<T>(
         &self,

@@ -171,10 +171,9 @@ impl DriverConstraints {
     /// Whether a driver of this kind may serve the tool. A component counts as `component` and as
     /// `sdk`, because both run in the host's process.
     pub fn permits(&self, kind: &str) -> bool {
-        let names: &[&str] = if kind == "component" {
-            &["component", "sdk"]
-        } else {
-            &[kind]
+        let names: &[&str] = match kind {
+            "component" => &["component", "sdk"],
+            _ => &[kind],
         };
         let listed = |list: &[String]| list.iter().any(|item| names.contains(&item.as_str()));
         !listed(&self.forbid) && (self.require_kind.is_empty() || listed(&self.require_kind))

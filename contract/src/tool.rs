@@ -1,8 +1,8 @@
-//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out.
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out. Of `metadata`, what the host
+//! reads; everything else there belongs to the author.
 
 mod parse;
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -12,8 +12,8 @@ use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
 use crate::json;
 use crate::schema::Schema;
-use crate::shared::{RequiresParts, is_deceptive, plain_name, requires_parts, shown};
-use crate::source::{Content, FieldReader, MappingReader, Node, Spelling, nearest};
+use crate::shared::{self, RequiresParts, is_deceptive, plain_name, requires_parts};
+use crate::source::{Content, FieldReader, Node, Spelling, nearest};
 use crate::{NoScope, Scope};
 
 pub(crate) use parse::schema as schema_of;
@@ -192,7 +192,7 @@ pub enum McpSchemas {
 #[derive(Default)]
 struct ToolMetadata<'n> {
     all: Map<String, Value>,
-    context_schema: Option<&'n Node>,
+    context_schema: Option<FieldReader<'n>>,
     mcp_name: Option<String>,
     mcp_result: McpResult,
     mcp_schemas: McpSchemas,
@@ -205,133 +205,101 @@ struct ToolMetadata<'n> {
 const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
 
 impl<'n> ToolMetadata<'n> {
-    fn take(fields: &mut MappingReader<'n>) -> Self {
-        let Some(field) = fields.take("metadata") else {
-            return Self::default();
-        };
-        let (node, report) = (field.node, field.report);
-        let mcp = |key: &str| node.get("mcp")?.get(key);
-        let mut metadata = Self {
+    fn of(field: &FieldReader<'n>) -> Self {
+        let results = [
+            ("structured", McpResult::Structured),
+            ("content", McpResult::Content),
+        ];
+        let schemas = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
+        if let Some(ours) = field.below("toolward") {
+            check_keys(&ours);
+        }
+        let aliases = field.below("toolward.aliases");
+        let requires = field.below("toolward.requires");
+        let requires = requires.and_then(|field| {
+            field.whole(|inner| Some(requires_parts(inner, Class::required_ours())))
+        });
+        let name = |path| plain_name(&field.below(path)?);
+        Self {
             all: field.mapping(),
-            context_schema: node.get("contextSchema"),
-            mcp_name: mcp("name").and_then(|node| mcp_name(node, report)),
-            ..Self::default()
-        };
-        if let Some(result) = mcp("result") {
-            let words = [
-                ("structured", McpResult::Structured),
-                ("content", McpResult::Content),
-            ];
-            metadata.mcp_result = word(result, "metadata.mcp.result", &words, report);
-        }
-        if let Some(schemas) = mcp("schemas") {
-            let words = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
-            metadata.mcp_schemas = word(schemas, "metadata.mcp.schemas", &words, report);
-        }
-        if let Some(ours) = node.get("toolward") {
-            metadata.read_ours(ours, report);
-        }
-        metadata
-    }
-
-    fn read_ours(&mut self, node: &'n Node, report: &'n FileReport<'n>) {
-        let Content::Mapping(entries) = &node.content else {
-            return refuse(node, "metadata.toolward", "a mapping", node.kind(), report);
-        };
-        for entry in entries {
-            let key = entry.key.as_str();
-            if !OURS.contains(&key) {
-                let message =
-                    format!("expected a key that the host reads, found `metadata.toolward.{key}`");
-                let near = nearest(key, OURS.iter().copied());
-                let hint = near.map(|near| format!("did you mean `{near}`?"));
-                report.add_with_hint(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
-            }
-        }
-        if let Some(aliases) = node.get("aliases") {
-            let label = "metadata.toolward.aliases";
-            match &aliases.content {
-                Content::List(items) => {
-                    let names = items
-                        .iter()
-                        .filter_map(|item| plain_name(item, label, report));
-                    self.aliases = names.collect();
-                }
-                _ => refuse(aliases, label, "a list", aliases.kind(), report),
-            }
-        }
-        let namespace = node.get("namespace");
-        self.namespace =
-            namespace.and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
-        self.search_hint = node
-            .get("search_hint")
-            .and_then(|node| search_hint(node, report));
-        if let Some(requires) = node.get("requires") {
-            let field = FieldReader::new("metadata.toolward.requires", requires, report);
-            let read =
-                |inner: &mut MappingReader<'n>| requires_parts(inner, Class::required_ours());
-            self.requires = field.whole(|inner| Some(read(inner))).unwrap_or_default();
+            context_schema: field.below("contextSchema"),
+            mcp_name: field.below("mcp.name").and_then(|field| mcp_name(&field)),
+            mcp_result: word(field.below("mcp.result"), &results),
+            mcp_schemas: word(field.below("mcp.schemas"), &schemas),
+            aliases: aliases.map(|field| names(&field)).unwrap_or_default(),
+            namespace: name("toolward.namespace"),
+            search_hint: field.below("toolward.search_hint").and_then(|field| {
+                shared::metadata(&field, "to be one line of at most 200 characters", |text| {
+                    let fits = (1..=200).contains(&text.chars().count());
+                    (fits && !text.chars().any(is_deceptive)).then(|| text.to_owned())
+                })
+            }),
+            requires: requires.unwrap_or_default(),
         }
     }
 }
 
-fn refuse(node: &Node, label: &str, expected: &str, found: impl Display, report: &FileReport<'_>) {
-    let message = format!("expected `{label}` to be {expected}, found {found}");
-    report.add(&codes::METADATA_INVALID, node.at, message);
+/// Warns of keys of ours that the host does not read.
+fn check_keys(field: &FieldReader<'_>) {
+    let Content::Mapping(entries) = &field.content else {
+        return refuse(field, "a mapping");
+    };
+    for entry in entries {
+        let key = entry.key.as_str();
+        if !OURS.contains(&key) {
+            let message = format!(
+                "expected a key that the host reads, found `{}.{key}`",
+                field.name
+            );
+            let near = nearest(key, OURS.iter().copied());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            let code = &codes::METADATA_UNKNOWN_KEY;
+            field
+                .report
+                .add_with_hint(code, entry.key_at, message, hint);
+        }
+    }
+}
+
+fn names(field: &FieldReader<'_>) -> Vec<String> {
+    let Content::List(items) = &field.content else {
+        refuse(field, "a list");
+        return Vec::new();
+    };
+    let item = |item| plain_name(&FieldReader::new(&field.name, item, field.report));
+    items.iter().filter_map(item).collect()
+}
+
+fn refuse(field: &FieldReader<'_>, expected: &str) {
+    let (name, kind) = (&field.name, field.kind());
+    let message = format!("expected `{name}` to be {expected}, found {kind}");
+    field.note(&codes::METADATA_INVALID, message);
 }
 
 /// One of two words; the default of another value, which is reported.
-fn word<T: Copy + Default>(
-    node: &Node,
-    label: &str,
-    words: &[(&str, T); 2],
-    report: &FileReport<'_>,
-) -> T {
-    let known = words.iter().find(|(word, _)| match &node.content {
-        Content::Text(text) => text == word,
-        _ => false,
-    });
-    if known.is_none() {
-        let [(one, _), (other, _)] = words;
-        refuse(
-            node,
-            label,
-            &format!("`{one}` or `{other}`"),
-            shown(node),
-            report,
-        );
-    }
-    known.map(|(_, value)| *value).unwrap_or_default()
+fn word<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T); 2]) -> T {
+    let [(one, _), (other, _)] = words;
+    let known = |text: &str| {
+        let known = words.iter().find(|(word, _)| *word == text);
+        known.map(|(_, value)| *value)
+    };
+    let expected = format!("to be `{one}` or `{other}`");
+    let word = field.and_then(|field| shared::metadata(&field, &expected, known));
+    word.unwrap_or_default()
 }
 
 /// The name for MCP as written. Warns if clients see another one.
-fn mcp_name(node: &Node, report: &FileReport<'_>) -> Option<String> {
-    let name = plain_name(node, "metadata.mcp.name", report)?;
+fn mcp_name(field: &FieldReader<'_>) -> Option<String> {
+    let name = plain_name(field)?;
     let shown = mapped(&name);
     if shown != name {
         let message = format!(
             "expected `metadata.mcp.name` in letters, digits, `-` and single `_`, found {name:?}, \
              which is shown as {shown:?}"
         );
-        report.add(&codes::MCP_NAME_MAPPED, node.at, message);
+        field.note(&codes::MCP_NAME_MAPPED, message);
     }
     Some(name)
-}
-
-fn search_hint(node: &Node, report: &FileReport<'_>) -> Option<String> {
-    match &node.content {
-        Content::Text(text)
-            if (1..=200).contains(&text.chars().count()) && !text.chars().any(is_deceptive) =>
-        {
-            Some(text.clone())
-        }
-        _ => {
-            let expected = "one line of at most 200 characters";
-            let label = "metadata.toolward.search_hint";
-            refuse(node, label, expected, shown(node), report);
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toolward_contract::tool::{Approval, Tool};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{Fields, each, finish, optional, word};
+use crate::fields::{Fields, finish, required, texts, word};
 use crate::name::{Publisher, ToolPattern};
 
 /// When a person is asked, from weak to strict. The strictest that applies wins.
@@ -35,9 +35,11 @@ impl ApprovalClass {
         }
     }
 
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Option<Self>, PolicyError> {
-        let words = "`approval` to be auto, on-mutate or always";
-        optional(fields, "approval", word(&error::WRONG_VALUE, words))
+    pub(crate) fn parse(text: &str) -> Result<Self, PolicyError> {
+        word(
+            &error::WRONG_VALUE,
+            "`approval` to be auto, on-mutate or always",
+        )(text)
     }
 }
 
@@ -86,18 +88,11 @@ impl ApprovalPolicy {
     }
 
     pub(crate) fn read(name: &str, fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
-        let publishers = each(fields, "publishers", Publisher::parse)?;
-        let tools = each(fields, "tools", ToolPattern::parse)?;
-        let approval = ApprovalClass::read(fields)?;
-        let missing = |key: &str| {
-            let message = format!("expected `{key}` in [approval.NAME], found none");
-            error::MISSING_KEY.error(message)
-        };
         let approval = Self {
             name: name.to_owned(),
-            publishers: publishers.ok_or_else(|| missing("publishers"))?,
-            tools: tools.ok_or_else(|| missing("tools"))?,
-            approval: approval.ok_or_else(|| missing("approval"))?,
+            publishers: texts(&fields.required("publishers")?, Publisher::parse)?,
+            tools: texts(&fields.required("tools")?, ToolPattern::parse)?,
+            approval: required(fields, "approval", ApprovalClass::parse)?,
         };
         finish(fields)?;
         check_one(&approval)?;

@@ -133,7 +133,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
                 let problem = format!("more than {most} texts in it would have to be kept secret");
                 return Err(ContextWhy::Unreadable { name, problem });
             }
-            let parts = parts.into_iter().map(ContextText::from);
+            let parts = parts.into_iter().map(ContextText);
             secrets.extend(parts.map(|part| (name.clone(), part)));
         }
         value.insert(name.clone(), typed);

@@ -9,8 +9,7 @@ use toolward_contract::capability::Capability;
 
 use crate::exec::WorkspaceAccess;
 use crate::grant::SecretPosition;
-use crate::implementation::DeclaredBy;
-use crate::implementation::UnusableDirectory;
+use crate::implementation::{DeclaredBy, UnusableDirectory};
 use crate::name::RuleId;
 use crate::toml_text::{PLACEHOLDER_VARIABLE, comment, list, pair, text};
 

@@ -7,8 +7,7 @@ use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
 use crate::denial::Why;
 use crate::grant::OnViolation;
-use crate::implementation::Machine;
-use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation};
+use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation, Machine};
 use crate::name::{Placed, RuleId};
 use crate::policy::Policy;
 use crate::resources::{Secret, ServiceRule, Workspace};

@@ -11,7 +11,7 @@ use toolward_contract::capability::{Class, HostPattern, PathPattern};
 
 use crate::error::{self, PolicyError};
 use crate::exec::{ExecRule, WorkspaceAccess};
-use crate::fields::{Fields, optional, word};
+use crate::fields::word;
 
 /// All that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -225,9 +225,8 @@ pub enum OnViolation {
 }
 
 impl OnViolation {
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Option<Self>, PolicyError> {
-        let words = "`on_violation` to be record or end";
-        optional(fields, "on_violation", word(&error::WRONG_VALUE, words))
+    pub(crate) fn parse(text: &str) -> Result<Self, PolicyError> {
+        word(&error::WRONG_VALUE, "`on_violation` to be record or end")(text)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names in a policy: publishers and patterns of tool ids. Parsed once; a later
+//! Names in a policy: publishers, patterns of tool ids, and what people know a rule by. Parsed once; a later
 //! stage compares, and checks nothing.
 
 use std::fmt;

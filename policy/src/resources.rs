@@ -11,7 +11,7 @@ use toolward_contract::header;
 use toolward_support::report::Code;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{Fields, each, finish, flag, number, optional, own, required};
+use crate::fields::{Fields, each, finish, flag, number, optional, own, required, texts};
 use crate::grant::{SecretBinding, SecretPosition};
 use crate::name::Publisher;
 use crate::toml_text::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
@@ -197,9 +197,7 @@ impl ServiceRule {
         let name = required(fields, "name", own)?;
         let host =
             |text: &str| HostPattern::parse(text).map_err(|message| error::HOST.error(message));
-        let hosts = each(fields, "hosts", host)?;
-        let missing = || error::MISSING_KEY.error("expected `hosts` in [[service]], found none");
-        let hosts = hosts.ok_or_else(missing)?;
+        let hosts = texts(&fields.required("hosts")?, host)?;
         Ok(Self { name, hosts })
     }
 }

@@ -14,8 +14,7 @@ use toolward_contract::tool::Tool;
 
 use crate::decision::{Decision, DecisionContext, Effects};
 use crate::explain::Explanation;
-use crate::implementation::Machine;
-use crate::implementation::{Contract, Implementation};
+use crate::implementation::{Contract, Implementation, Machine};
 use crate::policy::Policy;
 use crate::rule::RuleFallback;
 

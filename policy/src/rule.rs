@@ -1,5 +1,5 @@
-//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values, and what people know a rule by. That the values of one
-//! table fit together is checked when a [`crate::Policy`] is made of them.
+//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values. That the values of one table fit together is checked when a
+//! [`crate::Policy`] is made of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -128,16 +128,16 @@ grant_keys! {
     /// Which half of their results clients of MCP are sent; `None`: as the contract states. It gives nothing.
     mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, |_, _| true;
     /// Raises the approval class of the tools that the rule matches.
-    approval: ApprovalClass = "approval", |f, _| Ok(ApprovalClass::read(f)?.unwrap_or_default()), OF_ANY,
-        ApprovalClass::ge;
+    approval: ApprovalClass = "approval",
+        |f, k| Ok(optional(f, k, ApprovalClass::parse)?.unwrap_or_default()), OF_ANY, ApprovalClass::ge;
     /// The operator's yes in writing: it stands for the person's where
     /// something is changed and up to risk 2, never for `always` and risk 3.
     preapproved: bool = "preapproved", flag, OF_TOOLS, bool::le;
     /// What the operator believes of what the tools say of themselves.
     confirms: Confirmed = "confirms", |f, k| list(f, k, claim), OF_TOOLS, |now, of| now.and(*of) == *now;
     /// What happens at the first attempt to go beyond the grant.
-    on_violation: OnViolation = "on_violation", |f, _| Ok(OnViolation::read(f)?.unwrap_or_default()), OF_ANY,
-        OnViolation::ge;
+    on_violation: OnViolation = "on_violation",
+        |f, k| Ok(optional(f, k, OnViolation::parse)?.unwrap_or_default()), OF_ANY, OnViolation::ge;
     /// Whether the driver of another publisher that the rule binds goes before the drivers of the
     /// contract's publisher.
     prefer: bool = "prefer", flag, OF_TOOLS, bool::le;
@@ -337,8 +337,8 @@ pub struct Defaults {
 impl Defaults {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
         Ok(Self {
-            approval: ApprovalClass::read(fields)?,
-            on_violation: OnViolation::read(fields)?,
+            approval: optional(fields, "approval", ApprovalClass::parse)?,
+            on_violation: optional(fields, "on_violation", OnViolation::parse)?,
         })
     }
 }

@@ -80,11 +80,8 @@ impl PathPattern {
             .iter()
             .take_while(|segment| !segment.contains('*'))
             .count();
-        let count = if self.below {
-            literal
-        } else {
-            literal.min(self.segments.len().saturating_sub(1))
-        };
+        let file = usize::from(!self.below);
+        let count = literal.min(self.segments.len().saturating_sub(file));
         let parts = self.segments.iter().take(count);
         parts.fold(String::new(), |path, part| path + "/" + part)
             + if count == 0 { "/" } else { "" }
@@ -142,10 +139,9 @@ impl PathPattern {
     }
 
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
-        let (long, short) = if self.segments.len() >= other.segments.len() {
-            (self, other)
-        } else {
-            (other, self)
+        let (long, short) = match self.segments.len() >= other.segments.len() {
+            true => (self, other),
+            false => (other, self),
         };
         if long.segments.len() > short.segments.len() && !short.below {
             return None;

@@ -48,6 +48,22 @@ impl Driver {
         }
         report.finish(Some(())).diagnostics
     }
+
+    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
+    /// contract's `outputs` without the outputs that the driver does not give.
+    ///
+    /// # Errors
+    /// Why `outputs` is not a form, for people.
+    pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
+        let mut schema = tool.outputs.value().clone();
+        if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            fields.retain(|name, _| !entry.drop_outputs.contains(name));
+            if fields.is_empty() {
+                return Err("the form has no fields".to_owned());
+            }
+        }
+        Form::read(&schema).map(|_| schema)
+    }
 }
 
 fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
@@ -180,24 +196,6 @@ fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRep
 fn required<'r>(driver: &'r Driver, tool: &'r Tool) -> impl Iterator<Item = &'r Capability> {
     let own = driver.requires.capabilities.iter();
     own.chain(&tool.requires.capabilities)
-}
-
-impl Driver {
-    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
-    /// contract's `outputs` without the outputs that the driver does not give.
-    ///
-    /// # Errors
-    /// Why `outputs` is not a form, for people.
-    pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
-        let mut schema = tool.outputs.value().clone();
-        if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            fields.retain(|name, _| !entry.drop_outputs.contains(name));
-            if fields.is_empty() {
-                return Err("the form has no fields".to_owned());
-            }
-        }
-        Form::read(&schema).map(|_| schema)
-    }
 }
 
 /// Checks the request of a declarative driver: reports what would be refused at every call.

@@ -1,5 +1,6 @@
 //! How a component carries a contract out (`metadata.component` of an entry): in which world, and
-//! by which export. Not whether the component has that export.
+//! by which export. Not whether the component has that export. Nothing here knows a world of another host: an adapter
+//! registers what it brings.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock};

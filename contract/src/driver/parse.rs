@@ -298,14 +298,7 @@ fn read_entry(
     });
     let label = fields.name_of("metadata");
     let metadata = fields.take("metadata");
-    let below = |name: &str| {
-        let node = metadata.as_ref()?.get(name)?;
-        Some(FieldReader::new(
-            &format!("{label}.{name}"),
-            node,
-            item.report,
-        ))
-    };
+    let below = |name| metadata.as_ref()?.below(name);
     let (request, component) = (below("http"), below("component"));
     let places = request
         .as_ref()

@@ -75,46 +75,35 @@ impl RenderError {
         self.kind.code()
     }
 
-    fn of(
-        kind: RenderErrorKind,
-        slot: &TemplateSlot,
-        position: &str,
-        expected: &str,
-    ) -> RenderError {
-        RenderError {
-            kind,
-            message: format!(
-                "expected the {} `{}` {expected} for {position}",
-                slot.source.as_str(),
-                slot.path.join(".")
-            ),
-        }
+    fn new(kind: RenderErrorKind, message: String) -> Self {
+        Self { kind, message }
     }
 
-    fn missing(slot: &TemplateSlot, position: &str) -> RenderError {
-        RenderError::of(RenderErrorKind::InputMissing, slot, position, "to be there")
+    fn of(kind: RenderErrorKind, slot: &TemplateSlot, position: &str, expected: &str) -> Self {
+        let (source, path) = (slot.source.as_str(), slot.path.join("."));
+        let message = format!("expected the {source} `{path}` {expected} for {position}");
+        Self::new(kind, message)
     }
 
-    fn unfit(slot: &TemplateSlot, position: &str, expected: &str) -> RenderError {
+    fn missing(slot: &TemplateSlot, position: &str) -> Self {
+        Self::of(RenderErrorKind::InputMissing, slot, position, "to be there")
+    }
+
+    fn unfit(slot: &TemplateSlot, position: &str, expected: &str) -> Self {
         let expected = format!("to have {expected}");
-        RenderError::of(RenderErrorKind::InputUnfit, slot, position, &expected)
+        Self::of(RenderErrorKind::InputUnfit, slot, position, &expected)
     }
 
-    fn too_large(position: &str, limit: usize) -> RenderError {
-        RenderError {
-            kind: RenderErrorKind::TooLarge,
-            message: format!("expected at most {limit} bytes in {position}, found more"),
-        }
+    fn too_large(position: &str, limit: usize) -> Self {
+        let message = format!("expected at most {limit} bytes in {position}, found more");
+        Self::new(RenderErrorKind::TooLarge, message)
     }
 
     /// Reading a template leaves no such secret; this is for a template that was built otherwise.
-    fn misplaced(slug: &str) -> RenderError {
-        RenderError {
-            kind: RenderErrorKind::InputUnfit,
-            message: format!(
-                "expected secrets only in headers and as parameters, found `{slug}` elsewhere"
-            ),
-        }
+    fn misplaced(slug: &str) -> Self {
+        let message =
+            format!("expected secrets only in headers and as parameters, found `{slug}` elsewhere");
+        Self::new(RenderErrorKind::InputUnfit, message)
     }
 }
 

@@ -49,19 +49,7 @@ impl IndexEntry {
             }
         }))
     }
-}
 
-/// What no policy can grant denies the attachment, and no other one (Runloop, "Capability enforcement").
-fn ungrantable(entry: &IndexEntry) -> Refusal {
-    let families = entry.ungrantable.join("`, `");
-    let message = format!(
-        "expected `capabilities` of {} to be families with a scope that can be granted, found `{families}`",
-        entry.id
-    );
-    (&codes::TRANSPORT_CAPABILITY_UNGRANTABLE, message)
-}
-
-impl IndexEntry {
     /// The driver of a transport that [`IndexEntry::driver`] denied with `why`: it serves no call, and holds the reason.
     /// `None` for a component, and if npm can't read the contract's version.
     pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
@@ -77,6 +65,16 @@ impl IndexEntry {
         });
         Some(driver)
     }
+}
+
+/// What no policy can grant denies the attachment, and no other one (Runloop, "Capability enforcement").
+fn ungrantable(entry: &IndexEntry) -> Refusal {
+    let families = entry.ungrantable.join("`, `");
+    let message = format!(
+        "expected `capabilities` of {} to be families with a scope that can be granted, found `{families}`",
+        entry.id
+    );
+    (&codes::TRANSPORT_CAPABILITY_UNGRANTABLE, message)
 }
 
 fn attach(

@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, FileReport, Parsed, Position};
 use crate::front_matter::split;
 use crate::schema::{Schema, SchemaError};
 use crate::shared;
-use crate::source::{Content, FieldReader, MappingReader, Node, PlacedValue, Spelling, nearest};
+use crate::source::{Content, FieldReader, MappingReader, PlacedValue, Spelling, nearest};
 
 impl Tool {
     /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
@@ -84,7 +84,7 @@ fn read(
     };
     let (inputs, outputs) = schemas(fields, scope);
 
-    let mut metadata = ToolMetadata::take(fields);
+    let mut metadata = fields.or_default("metadata", ToolMetadata::of);
     let claims = claims(fields, &mut metadata);
     let written = claims.approval.as_ref();
     let written_auto = written
@@ -149,39 +149,30 @@ fn claims(fields: &mut MappingReader<'_>, metadata: &mut ToolMetadata<'_>) -> Cl
 
 /// Fields that belong to a driver: refused, or warned about and ignored.
 fn foreign(fields: &mut MappingReader<'_>) {
-    let note = |field: &FieldReader<'_>, code, message: String, hint: String| {
-        field
-            .report
-            .add_with_hint(code, field.key_at, message, hint);
+    let mut note = |key, code, why: &str, hint: String| {
+        if let Some(field) = fields.take(key) {
+            let message = format!("expected no `{key}` in a contract, found it: {why}");
+            field
+                .report
+                .add_with_hint(code, field.key_at, message, hint);
+        }
     };
     for (key, home) in MOVED {
-        if let Some(field) = fields.take(key) {
-            let message = format!(
-                "expected no `{key}` in a contract, found it: the field moved to DRIVER.md"
-            );
-            let hint = format!("move it to `{home}` in DRIVER.md");
-            note(&field, &codes::MOVED_FIELD, message, hint);
-        }
-    }
-    if let Some(field) = fields.take("execute") {
-        let message =
-            "expected no `execute` in a contract, found it: bodies live on the driver (AIP-30)";
-        let hint = "write a DRIVER.md that implements the tool".to_owned();
+        let hint = format!("move it to `{home}` in DRIVER.md");
         note(
-            &field,
-            &codes::EXECUTE_IN_CONTRACT,
-            message.to_owned(),
+            key,
+            &codes::MOVED_FIELD,
+            "the field moved to DRIVER.md",
             hint,
         );
     }
+    let why = "bodies live on the driver (AIP-30)";
+    let hint = "write a DRIVER.md that implements the tool".to_owned();
+    note("execute", &codes::EXECUTE_IN_CONTRACT, why, hint);
     for key in DISCOURAGED {
-        if let Some(field) = fields.take(key) {
-            let message = format!(
-                "expected no `{key}` in a contract, found it: the field concerns the driver and is ignored"
-            );
-            let hint = "move it below the driver's `metadata`".to_owned();
-            note(&field, &codes::DISCOURAGED_FIELD, message, hint);
-        }
+        let why = "the field concerns the driver and is ignored";
+        let hint = "move it below the driver's `metadata`".to_owned();
+        note(key, &codes::DISCOURAGED_FIELD, why, hint);
     }
 }
 
@@ -333,11 +324,11 @@ pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schem
 /// `contextSchema` at the top or below `metadata`; both only if equal.
 pub(super) fn context_schema<'n>(
     fields: &mut MappingReader<'n>,
-    below_metadata: Option<&'n Node>,
+    below_metadata: Option<FieldReader<'n>>,
     scope: &dyn Scope,
 ) -> Option<Schema> {
     let top = fields.take("contextSchema");
-    if let (Some(top), Some(inner)) = (&top, below_metadata)
+    if let (Some(top), Some(inner)) = (&top, &below_metadata)
         && top.to_value() != inner.to_value()
     {
         let message =
@@ -347,13 +338,7 @@ pub(super) fn context_schema<'n>(
             .add(&codes::CONTEXT_SCHEMA_CONFLICT, inner.at, message);
         return None;
     }
-    let field = top.or_else(|| {
-        Some(FieldReader::new(
-            "contextSchema",
-            below_metadata?,
-            fields.report,
-        ))
-    })?;
+    let field = top.or(below_metadata)?.named("contextSchema");
     let pin = field.get("properties").and_then(|all| all.get(CONTEXT_PIN));
     if let Some(pin) = pin {
         let message = format!(

@@ -265,18 +265,12 @@ impl ContextSource {
 
 /// A text that is not shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ContextText(String);
+pub struct ContextText(pub(super) String);
 
 impl ContextText {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl From<String> for ContextText {
-    fn from(text: String) -> Self {
-        Self(text)
     }
 }
 
