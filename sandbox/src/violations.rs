@@ -23,7 +23,7 @@ const MAX_SUBJECT_BYTES: usize = 256;
 
 toolward_support::words! {
     /// The kind of a violation.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[derive(PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
     ViolationKind {
         /// A request that is not granted.

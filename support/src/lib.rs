@@ -19,17 +19,26 @@ pub mod search;
 pub mod sqlite;
 pub mod text;
 
-/// An enumeration whose values have names.
+/// An enumeration whose values have a word each: all values, and their words, by `as_str` or a function of another name.
 #[macro_export]
 macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $word:ident = $text:literal,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($values:tt)* }) => {
+        $crate::words! { $(#[$meta])* $name, as_str { $($values)* } }
+    };
+    ($(#[$meta:meta])* $name:ident, $function:ident {
+        $($(#[$doc:meta])* $value:ident = $word:literal,)+
+    }) => {
         $(#[$meta])*
-        pub enum $name { $($(#[$doc])* $word,)* }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$doc])* $value,)+ }
 
         impl $name {
-            /// Its name.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$word => $text,)* }
+            /// All values.
+            pub const ALL: &[Self] = &[$(Self::$value),+];
+
+            /// Its word.
+            pub const fn $function(self) -> &'static str {
+                match self { $(Self::$value => $word,)+ }
             }
         }
     };

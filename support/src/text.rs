@@ -177,32 +177,6 @@ fn push(out: &mut String, character: char, hidden: bool) {
     }
 }
 
-/// An enum whose values have a text each in documents: all values, and their texts.
-#[macro_export]
-macro_rules! words {
-    ($(#[$outer:meta])* $name:ident, $word:ident {
-        $($(#[$inner:meta])* $variant:ident = $text:literal,)+
-    }) => {
-        $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$inner])* $variant,)+
-        }
-
-        impl $name {
-            /// All values.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// Its text in documents.
-            pub const fn $word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-        }
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

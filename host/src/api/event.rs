@@ -142,7 +142,7 @@ impl CallEventKind {
 
 toolward_support::words! {
     /// How it was decided whether a call may run.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Hash)]
     CallDecision {
         /// Policy allows it without a question.
         Allowed = "allowed",

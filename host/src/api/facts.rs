@@ -145,7 +145,7 @@ pub struct Tried {
 
 toolward_support::words! {
     /// The stages of a call, in order.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Default, PartialOrd, Ord, Hash)]
     #[non_exhaustive]
     CallStage {
         /// The tool was looked up.
@@ -170,7 +170,7 @@ toolward_support::words! {
 
 toolward_support::words! {
     /// Who or what cancelled a call.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Hash)]
     #[non_exhaustive]
     Cancellation {
         /// Its caller: a client by a notification, an embedder by dropping the call's future.

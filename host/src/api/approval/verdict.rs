@@ -66,7 +66,7 @@ pub struct Remembered {
 
 toolward_support::words! {
     /// What a person's approval covers.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Hash)]
     #[non_exhaustive]
     ApprovalScope {
         /// One call, also when it resumes after its driver's questions.
