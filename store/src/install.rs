@@ -38,7 +38,6 @@ pub struct InstallOptions {
 
 /// The result of an installation.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum InstallOutcome {
     /// The bundle is installed.
     Installed {

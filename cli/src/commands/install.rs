@@ -130,13 +130,6 @@ fn show(outcome: InstallOutcome, context: &Context) -> Result<Exit> {
             update::show_held(&held, &difference, context)?;
             return Ok(Exit::Denied);
         }
-        _ => {
-            return Err(Failure::with_code(
-                Kind::Failed,
-                "store-io",
-                "an unknown outcome",
-            ));
-        }
     }
     Ok(Exit::Fine)
 }
