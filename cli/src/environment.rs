@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use clap::ColorChoice;
 use toolward_author::build::RustSettings;
+use toolward_operator::unix_seconds;
 
 use crate::codes::Code;
 use crate::failure::{Failure, Result};
@@ -105,11 +106,7 @@ impl Environment {
 
     /// When what is made now says that it was made, in seconds since 1970.
     pub(crate) fn created(&self) -> Result<i64> {
-        let now = || {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            let seconds = since.map(|since| since.as_secs()).unwrap_or_default();
-            i64::try_from(seconds).unwrap_or(i64::MAX)
-        };
+        let now = || unix_seconds(SystemTime::now());
         Ok(self.source_date_epoch()?.unwrap_or_else(now))
     }
 }

@@ -279,6 +279,14 @@ pub(crate) fn raw(bytes: &[u8]) -> Result {
     write_out(&String::from_utf8_lossy(bytes))
 }
 
+/// Names on a line of so many characters at most.
+pub(crate) fn listed(items: &[String], max: usize) -> String {
+    match items {
+        [] => "nothing".to_owned(),
+        items => text::visible_line(&items.join(", "), max),
+    }
+}
+
 /// `1 error`, `2 errors`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {

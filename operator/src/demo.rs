@@ -8,7 +8,7 @@ pub(crate) mod directory;
 mod thief;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use toolward_host::{Broker, BrokerCommand};
 use toolward_signing::Refusal;
@@ -29,7 +29,7 @@ use crate::policy_review::PolicyReview;
 use crate::processes::CompileCache;
 use crate::releases::{Installer, ReleasePlace};
 use crate::trust::Trust;
-use crate::{Environment, Operator, Result};
+use crate::{Environment, Operator, Result, unix_seconds};
 
 use directory::{CACHE, DemoDirectory, STATE, STORE};
 
@@ -196,8 +196,7 @@ struct SignedBundles {
 
 /// Signs the embedded bundles with a new key, valid from `now` on.
 fn sign(now: SystemTime) -> Result<SignedBundles> {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let seconds = unix_seconds(now);
     let created = Timestamp::from_unix(seconds)?;
     let expires = Timestamp::from_unix(seconds.saturating_add(VALID_SECONDS))?;
     let key = SigningKey::generate()?;

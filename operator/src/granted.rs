@@ -97,27 +97,7 @@ impl Granted {
     pub fn policy_digest(&self) -> [u8; 32] {
         *Digest::of(&self.texts).as_bytes()
     }
-}
 
-/// Reads a value of `[[context]]` in the same way as a secret.
-fn context_value(
-    source: &ContextSource,
-    variable: fn(&str) -> Option<String>,
-) -> Result<String, String> {
-    let bytes = match source {
-        ContextSource::Env(name) => {
-            let value = variable(name);
-            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
-        }
-        ContextSource::File(path) => secrets::read_file(Path::new(path))
-            .map_err(|error| error.to_string())?
-            .ok_or_else(|| format!("{path}: there is no such file"))?,
-        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
-    };
-    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
-}
-
-impl Granted {
     /// Adds what `--grant` gives to a tool of these bundles: `network:HOST`, or `workspace:/PATH=DIRECTORY`, relative to
     /// `folder`. It gives no secret, no tool, no `*`, no address and no plain http, and approves nothing: if the tool may
     /// change something, or call other tools, a person is asked regardless of the policy. A `[[deny]]` wins.
@@ -134,7 +114,7 @@ impl Granted {
         let grants = grants.iter().map(|text| call_grant(text));
         let grants: Vec<CallGrant> = grants.collect::<Result<_>>()?;
         let mut tables = toml::Table::new();
-        let workspaces = grants.iter().filter_map(|one| one.workspace.clone());
+        let workspaces = grants.iter().filter_map(|(_, workspace)| workspace.clone());
         let workspaces: Vec<toml::Table> = workspaces.collect();
         let calls = |set: &CapabilitySet| set.of_class(&Class::Tool).next().is_some();
         let calls_tools = contents.iter().any(|content| declares(content, calls));
@@ -163,12 +143,26 @@ impl Granted {
     }
 }
 
-/// One value of `--grant`.
-struct CallGrant {
-    capability: String,
-    /// Its `[[workspace]]`.
-    workspace: Option<toml::Table>,
+/// Reads a value of `[[context]]` in the same way as a secret.
+fn context_value(
+    source: &ContextSource,
+    variable: fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let bytes = match source {
+        ContextSource::Env(name) => {
+            let value = variable(name);
+            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
+        }
+        ContextSource::File(path) => secrets::read_file(Path::new(path))
+            .map_err(|error| error.to_string())?
+            .ok_or_else(|| format!("{path}: there is no such file"))?,
+        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
+    };
+    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
+
+/// One value of `--grant`: a capability, and its `[[workspace]]`.
+type CallGrant = (String, Option<toml::Table>);
 
 fn call_grant(text: &str) -> Result<CallGrant> {
     let refused = |what: &str| {
@@ -183,10 +177,8 @@ fn call_grant(text: &str) -> Result<CallGrant> {
             Some((path, directory)) if path.starts_with('/') && !directory.is_empty() => {
                 let pairs = [("path", path), ("directory", directory)];
                 let pairs = pairs.map(|(key, value)| (key.to_owned(), value.into()));
-                Ok(CallGrant {
-                    capability: format!("workspace:{path}"),
-                    workspace: Some(toml::Table::from_iter(pairs)),
-                })
+                let workspace = toml::Table::from_iter(pairs);
+                Ok((format!("workspace:{path}"), Some(workspace)))
             }
             _ => Err(refused("expected /PATH=DIRECTORY")),
         };
@@ -194,10 +186,7 @@ fn call_grant(text: &str) -> Result<CallGrant> {
     match text.strip_prefix("network:") {
         Some(host) if host.contains('*') => Err(refused("a host with `*` is not given")),
         Some(host) if is_address(host) => Err(refused("an address is not given")),
-        Some(_) => Ok(CallGrant {
-            capability: text.to_owned(),
-            workspace: None,
-        }),
+        Some(_) => Ok((text.to_owned(), None)),
         None => Err(refused("only hosts and workspaces are given for one call")),
     }
 }
@@ -226,7 +215,9 @@ fn is_address(host: &str) -> bool {
 /// The `[[grant]]` of one tool. If it may change something, or call tools that do, a person is asked before its calls, also
 /// if another rule has `preapproved`: the approval there does not cover the grants of this call.
 fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant], calls_tools: bool) -> toml::Value {
-    let all = grants.iter().map(|one| one.capability.clone().into());
+    let all = grants
+        .iter()
+        .map(|(capability, _)| capability.clone().into());
     let all: Vec<toml::Value> = all.collect();
     let acts = calls_tools || !tool.mutates.is_empty();
     let mut rule = toml::Table::new();

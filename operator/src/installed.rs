@@ -2,14 +2,16 @@
 
 mod loaded;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
+use toolward_contract::tool::ToolId;
 use toolward_host::HostBuilder;
+use toolward_signing::id;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::registries::kept_hosts::DownloadHosts;
@@ -19,6 +21,12 @@ use crate::{Code, Environment, Error, Kind, Result, content_error};
 use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
+
+/// The most names for completion. More are of no use on a screen.
+const MAX_NAMES: usize = 1000;
+
+/// How long completion waits for a process that writes: a person waits for the shell.
+const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The location of installed bundles.
 ///
@@ -117,14 +125,32 @@ impl StoreLocation {
         Ok(store)
     }
 
-    /// Opens the store for display if it exists, and changes nothing in it.
-    pub(crate) fn untouched(
+    /// The ids of installed tools, of bundles, or of both, for completion in a shell: sorted, and empty if they can't be read.
+    /// A stored id that the grammar of ids does not allow is left out. Nothing is verified or written.
+    pub fn names(
         &self,
+        (tools, bundles): (bool, bool),
         environment: &Environment,
-        wait: Duration,
-    ) -> Result<Option<Store>> {
-        let (directory, state) = self.places(environment)?;
-        Ok(Store::open_untouched(&directory, &state, wait)?)
+    ) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let open = || {
+            let (directory, state) = self.places(environment)?;
+            Ok::<_, Error>(Store::open_untouched(&directory, &state, NAMES_TIMEOUT)?)
+        };
+        let Ok(Some(store)) = open() else {
+            return names;
+        };
+        if tools {
+            let ids = store.tools().unwrap_or_default().into_iter();
+            let ids = ids.map(|tool| tool.entry.id);
+            names.extend(ids.filter(|id| ToolId::relaxed(id).is_ok()).take(MAX_NAMES));
+        }
+        if bundles {
+            let ids = store.list().unwrap_or_default().into_iter();
+            let ids = ids.map(|one| one.release.id);
+            names.extend(ids.filter(|id| id::check(id).is_ok()).take(MAX_NAMES));
+        }
+        names
     }
 
     fn to_read(&self, environment: &Environment) -> Result<Option<Store>> {

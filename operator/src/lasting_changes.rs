@@ -11,7 +11,7 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_support::files::{EditedFile, Problem};
 
 use crate::file::StateFile;
-use crate::{Code, Environment, Error, Result};
+use crate::{Code, Environment, Error, Result, unix_seconds};
 
 /// The file in the state directory.
 const FILE: &str = "changes.jsonl";
@@ -138,9 +138,7 @@ impl LastingChanges {
     /// # Errors
     /// As [`LastingChanges::all`]; `write-failed`.
     pub fn add(&self, change: LastingChange) -> Result<()> {
-        let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let seconds = seconds.map(|since| since.as_secs()).unwrap_or_default();
-        let at = Timestamp::from_unix(i64::try_from(seconds).unwrap_or_default());
+        let at = Timestamp::from_unix(unix_seconds(SystemTime::now()));
         let at = at.map(|at| at.to_string()).unwrap_or_default();
         let _locked = self.file.lock()?;
         let mut all = self.all()?;
@@ -282,10 +280,7 @@ pub(crate) fn inserted(text: &str, offset: usize, line: &str) -> Option<String> 
         end.saturating_add(offset).saturating_add(1)
     });
     let (before, after) = text.split_at_checked(end)?;
-    let between = match before.ends_with('\n') {
-        true => "",
-        false => newline,
-    };
+    let between = if before.ends_with('\n') { "" } else { newline };
     Some(format!("{before}{between}{line}{newline}{after}"))
 }
 

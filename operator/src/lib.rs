@@ -21,7 +21,6 @@ pub mod installed;
 pub mod lasting_changes;
 pub mod ledger;
 mod live_host;
-pub mod names;
 pub mod network;
 mod operator;
 pub mod policy_review;
@@ -38,7 +37,7 @@ pub mod settings;
 
 pub mod trust;
 
-pub use environment::{Environment, Progress, Report, Silent};
+pub use environment::{Environment, Progress, Report, Silent, unix_seconds};
 pub(crate) use error::Result;
 pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;

@@ -74,6 +74,19 @@ impl Network {
             environment: environment.clone(),
         })
     }
+
+    /// The credentials of the file that a flag names.
+    fn credentials(&self) -> Result<RegistryCredentials> {
+        let Some(path) = &self.docker_config else {
+            return Ok(RegistryCredentials::none());
+        };
+        let helpers = match self.credential_helpers {
+            true => Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT),
+            false => Helpers::off(),
+        };
+        let bytes = file::read(path, MAX_FILE_BYTES)?;
+        Ok(RegistryCredentials::from_docker_config(&bytes, helpers)?)
+    }
 }
 
 /// The proxy that `HTTPS_PROXY` and `NO_PROXY` name, in capitals or not. Programs and guests never get it.
@@ -244,21 +257,6 @@ impl Fetcher {
             let work = client.fetch_document(&source, kind, kind.max_bytes());
             Ok(runtime()?.block_on(work)?.bytes)
         })
-    }
-}
-
-impl Network {
-    /// The credentials of the file that a flag names.
-    fn credentials(&self) -> Result<RegistryCredentials> {
-        let Some(path) = &self.docker_config else {
-            return Ok(RegistryCredentials::none());
-        };
-        let helpers = match self.credential_helpers {
-            true => Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT),
-            false => Helpers::off(),
-        };
-        let bytes = file::read(path, MAX_FILE_BYTES)?;
-        Ok(RegistryCredentials::from_docker_config(&bytes, helpers)?)
     }
 }
 

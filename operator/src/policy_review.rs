@@ -268,21 +268,7 @@ impl InternalAddress {
         let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
         format!("addresses = [{}]", addresses.join(", "))
     }
-}
 
-impl std::fmt::Display for InternalAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let (host, addresses, kind, line) =
-            (&self.host, addresses.join(" and "), self.kind, self.line());
-        write!(
-            f,
-            "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"
-        )
-    }
-}
-
-impl InternalAddress {
     /// The hosts of a grant that have such an address here and now. Looks names up, for a few seconds at most.
     #[must_use]
     pub fn of(grant: &Grant) -> Vec<Self> {
@@ -323,5 +309,17 @@ impl InternalAddress {
             Ok(_) => found.recv_timeout(LOOKUP_TIMEOUT).unwrap_or_default(),
             Err(_) => Vec::new(),
         }
+    }
+}
+
+impl std::fmt::Display for InternalAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let (host, addresses, kind, line) =
+            (&self.host, addresses.join(" and "), self.kind, self.line());
+        write!(
+            f,
+            "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"
+        )
     }
 }

@@ -94,84 +94,7 @@ impl Installer<'_> {
             context,
         })
     }
-}
 
-impl CurrentReleases<'_> {
-    /// The digest of the release of this bundle that the channel lists.
-    fn listed(&self, id: &str) -> Option<Digest> {
-        let index = self.index.as_ref()?;
-        index.get(id).map(|listed| listed.digest)
-    }
-
-    /// The rule by which a bundle counts as current.
-    fn freshness(&self) -> Freshness<'_> {
-        Freshness {
-            origin: self.origin,
-            index: self.index.as_ref(),
-            max_age: self.max_age,
-            now: self.context.now,
-            mode: self.context.settings.mode,
-        }
-    }
-}
-
-/// The channel that must list releases of a source.
-fn channel_for<'a>(
-    source: &Source,
-    publisher: &str,
-    name: Option<&str>,
-    context: &'a TrustContext,
-) -> Result<Option<&'a Channel>> {
-    let of_publisher = context
-        .channels
-        .get(publisher)
-        .filter(|_| source.is_remote());
-    let name = name.or(of_publisher.map(String::as_str));
-    match (name, context.settings.channels.as_slice()) {
-        (Some(name), _) => context.channel(name).map(Some),
-        (None, []) => Ok(None),
-        (None, _) if !source.is_remote() => Ok(None),
-        (None, [only]) => Ok(Some(only)),
-        // Without a choice no index would be checked, and a source could serve an old
-        // release.
-        (None, several) => {
-            let names: Vec<_> = several.iter().map(|channel| &*channel.name).collect();
-            let names = names.join(", ");
-            let several = format!("{source} may be held to any of these channels: {names}");
-            Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
-        }
-    }
-}
-
-/// Fetches and verifies the index of a channel. Refuses an index that is older than the last
-/// seen.
-///
-/// # Errors
-/// If it can't be fetched or is refused.
-///
-/// Blocks, see [`crate::network`].
-pub fn fetch_index(
-    channel: &Channel,
-    network: &Fetcher,
-    store: &Store,
-    context: &TrustContext,
-) -> Result<VerifiedIndex> {
-    let bytes = network.document(&channel.source, DocumentArtifact::Channel)?;
-    let index = channel::accept(&bytes, channel, &context.terms())?;
-    let name = channel.fingerprint().digest().to_string();
-    let kind = rollback::VersionedDocument::Channel;
-    store.see_document(kind, &name, index.version, index.digest, context.now)?;
-    Ok(index)
-}
-
-/// What the drivers of one bundle may cost together: a bundle of many drivers neither
-/// keeps its operator waiting nor takes the cache from all others.
-const BUNDLE_BUDGET: CompileCost = CompileCost {
-    processor: Duration::from_secs(300),
-    artifact_bytes: 512 << 20,
-};
-
-impl Installer<'_> {
     /// Compiles the drivers of an installed release into the broker's cache, so that the first call does not wait for it. A
     /// failure is reported as a warning, and again by the call that needs the driver; the release stays installed.
     fn compile_ahead(&self, bundle: Verified<Bundle>) {
@@ -201,51 +124,7 @@ impl Installer<'_> {
             self.report(),
         );
     }
-}
 
-fn compile_each<'a>(
-    components: impl Iterator<Item = (&'a str, &'a [u8])>,
-    mut compile: impl FnMut(&[u8]) -> Result<Ahead, CompileError>,
-    report: &dyn Report,
-) {
-    let mut later = Vec::new();
-    for (id, wasm) in components {
-        let _progress = report.begin(&format!("compiling {id}"));
-        match compile(wasm) {
-            Ok(Ahead::Compiled) => {}
-            Ok(Ahead::OverBudget) => later.push(id),
-            Err(error) => report.warning(&format!("{id}: {error}")),
-        }
-    }
-    if !later.is_empty() {
-        let drivers = list(&later);
-        report.note(&format!(
-            "to be compiled at their first call, since a bundle may not cost more: {drivers}"
-        ));
-    }
-}
-
-/// How many skipped tags a warning names.
-const MAX_NAMED: usize = 5;
-
-/// A verified release.
-struct VerifiedRelease {
-    sequence: u64,
-    digest: Digest,
-}
-
-/// The repository and the form of its tags, if a source is a version's tag. A digest
-/// names one release, and publishers move other tags.
-fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
-    match source {
-        Source::Registry(reference) if reference.digest().is_none() => {
-            Some((reference, TagPattern::of(reference.tag()?)?))
-        }
-        _ => None,
-    }
-}
-
-impl Installer<'_> {
     /// Finds the release to install, if a bundle was installed by a version's tag: the
     /// release that the channel lists, else the newest. Pins it by digest, so that the
     /// fetched release is the verified one.
@@ -327,6 +206,123 @@ impl Installer<'_> {
             source: Source::Registry(pinned),
             recorded,
         })
+    }
+}
+
+impl CurrentReleases<'_> {
+    /// The digest of the release of this bundle that the channel lists.
+    fn listed(&self, id: &str) -> Option<Digest> {
+        let index = self.index.as_ref()?;
+        index.get(id).map(|listed| listed.digest)
+    }
+
+    /// The rule by which a bundle counts as current.
+    fn freshness(&self) -> Freshness<'_> {
+        Freshness {
+            origin: self.origin,
+            index: self.index.as_ref(),
+            max_age: self.max_age,
+            now: self.context.now,
+            mode: self.context.settings.mode,
+        }
+    }
+}
+
+/// The channel that must list releases of a source.
+fn channel_for<'a>(
+    source: &Source,
+    publisher: &str,
+    name: Option<&str>,
+    context: &'a TrustContext,
+) -> Result<Option<&'a Channel>> {
+    let of_publisher = context
+        .channels
+        .get(publisher)
+        .filter(|_| source.is_remote());
+    let name = name.or(of_publisher.map(String::as_str));
+    match (name, context.settings.channels.as_slice()) {
+        (Some(name), _) => context.channel(name).map(Some),
+        (None, []) => Ok(None),
+        (None, _) if !source.is_remote() => Ok(None),
+        (None, [only]) => Ok(Some(only)),
+        // Without a choice no index would be checked, and a source could serve an old
+        // release.
+        (None, several) => {
+            let names: Vec<_> = several.iter().map(Channel::name).collect();
+            let names = names.join(", ");
+            let several = format!("{source} may be held to any of these channels: {names}");
+            Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
+        }
+    }
+}
+
+/// Fetches and verifies the index of a channel. Refuses an index that is older than the last
+/// seen.
+///
+/// # Errors
+/// If it can't be fetched or is refused.
+///
+/// Blocks, see [`crate::network`].
+pub fn fetch_index(
+    channel: &Channel,
+    network: &Fetcher,
+    store: &Store,
+    context: &TrustContext,
+) -> Result<VerifiedIndex> {
+    let bytes = network.document(channel.source(), DocumentArtifact::Channel)?;
+    let index = channel::accept(&bytes, channel, &context.terms())?;
+    let name = channel.fingerprint().digest().to_string();
+    let kind = rollback::VersionedDocument::Channel;
+    store.see_document(kind, &name, index.version, index.digest, context.now)?;
+    Ok(index)
+}
+
+/// What the drivers of one bundle may cost together: a bundle of many drivers neither
+/// keeps its operator waiting nor takes the cache from all others.
+const BUNDLE_BUDGET: CompileCost = CompileCost {
+    processor: Duration::from_secs(300),
+    artifact_bytes: 512 << 20,
+};
+
+fn compile_each<'a>(
+    components: impl Iterator<Item = (&'a str, &'a [u8])>,
+    mut compile: impl FnMut(&[u8]) -> Result<Ahead, CompileError>,
+    report: &dyn Report,
+) {
+    let mut later = Vec::new();
+    for (id, wasm) in components {
+        let _progress = report.begin(&format!("compiling {id}"));
+        match compile(wasm) {
+            Ok(Ahead::Compiled) => {}
+            Ok(Ahead::OverBudget) => later.push(id),
+            Err(error) => report.warning(&format!("{id}: {error}")),
+        }
+    }
+    if !later.is_empty() {
+        let drivers = list(&later);
+        report.note(&format!(
+            "to be compiled at their first call, since a bundle may not cost more: {drivers}"
+        ));
+    }
+}
+
+/// How many skipped tags a warning names.
+const MAX_NAMED: usize = 5;
+
+/// A verified release.
+struct VerifiedRelease {
+    sequence: u64,
+    digest: Digest,
+}
+
+/// The repository and the form of its tags, if a source is a version's tag. A digest
+/// names one release, and publishers move other tags.
+fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
+    match source {
+        Source::Registry(reference) if reference.digest().is_none() => {
+            Some((reference, TagPattern::of(reference.tag()?)?))
+        }
+        _ => None,
     }
 }
 

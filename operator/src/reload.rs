@@ -288,15 +288,14 @@ impl BundleWatch {
             }
         };
         self.configuration.granted = granted;
-        let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
         let shown = serving.show(made);
         let why = "the operator's policy gives less than when this call began";
         serving.shared_state.withdraw_earlier(why);
         report.note(&format!(
             "SIGHUP: the policy gives no more than before, and holds: serving {}",
-            if shown { &count } else { "nothing" }
+            shown.as_ref().map_or("nothing", |(_, tools)| tools)
         ));
-        shown.then_some(host)
+        shown.map(|(host, _)| host)
     }
 
     /// Serves the bundles that were just verified.
@@ -323,12 +322,11 @@ impl BundleWatch {
         }
         let failure = match serving.target.make(&loaded, &self.configuration.granted) {
             Ok(made) => {
-                let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
-                if !serving.show(made) {
+                let Some((host, tools)) = serving.show(made) else {
                     return ChangeOutcome::Partly;
-                }
+                };
                 self.loaded = loaded;
-                report.note(&format!("serving {count} from now on"));
+                report.note(&format!("serving {tools} from now on"));
                 serving.target.served(report);
                 return ChangeOutcome::New(host);
             }
@@ -380,13 +378,5 @@ fn after(moment: Instant, time: Duration) -> Instant {
 pub async fn prepare(host: Host) {
     for (driver, error) in host.prepare().await {
         tracing::warn!(%driver, %error, "a driver can't be compiled");
-    }
-}
-
-/// The number of tools in words: `1 tool`.
-fn tools<T: ReloadTarget>(target: &T, made: &T::Made) -> String {
-    match target.tool_count(made) {
-        1 => "1 tool".to_owned(),
-        count => format!("{count} tools"),
     }
 }

@@ -8,6 +8,7 @@ mod context;
 pub mod publishers;
 pub mod update;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::SystemTime;
@@ -25,6 +26,9 @@ use publishers::{Publishers, TrustedPublishers};
 
 pub(crate) use context::OpenedBundles;
 pub use context::TrustContext;
+
+/// The most names for completion.
+const MAX_NAMES: usize = 1000;
 
 /// The source of trust: keys and a configuration, which is read once.
 ///
@@ -146,6 +150,13 @@ impl Trust {
     /// The publishers added by `toolward trust`.
     pub fn publishers(&self, environment: &Environment) -> Result<Publishers> {
         Ok(Publishers::beside(&self.place(environment)?))
+    }
+
+    /// The names of these publishers for completion in a shell, sorted; empty if they can't be read.
+    pub fn publisher_names(&self, environment: &Environment) -> BTreeSet<String> {
+        let publishers = self.publishers(environment);
+        let names = publishers.and_then(|publishers| publishers.names(MAX_NAMES));
+        names.into_iter().flatten().collect()
     }
 
     /// Reads everything that `toolward trust` records.

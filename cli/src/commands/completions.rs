@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
-use toolward_operator::names;
 
 use crate::prelude::*;
 
@@ -109,12 +108,12 @@ pub(crate) struct Names {
 impl Names {
     /// Writes one name a line. Errors are not reported: the person who completes a word sees the names that could be read.
     pub(crate) fn run(&self, context: &Context) -> Result {
-        let installed = |which| names::installed(&self.store, which, context);
+        let installed = |which| self.store.names(which, context);
         let names = match self.kind {
             Completed::Tools => installed((true, false)),
             Completed::Bundles => installed((false, true)),
             Completed::Installed => installed((true, true)),
-            Completed::Publishers => names::publishers(&self.trust, context),
+            Completed::Publishers => self.trust.publisher_names(context),
         };
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
         raw(lines.as_bytes())

@@ -128,9 +128,9 @@ fn add_tool(lines: &mut TextLines, tool: &ToolView) {
     lines.add(format_args!("  {}", line(&tool.description)));
     for (name, fields) in [("inputs", &tool.inputs), ("outputs", &tool.outputs)] {
         let fields: Vec<String> = fields.iter().map(input).collect();
-        lines.row(name, list(&fields));
+        lines.row(name, listed(&fields, MAX_LINE_CHARS));
     }
-    lines.row("declares", list(&tool.declares));
+    lines.row("declares", listed(&tool.declares, MAX_LINE_CHARS));
     lines.row("approval", line(&tool.approval));
     lines.row("risk", format_args!("{} of 3", tool.risk_level));
     lines.row("timeout", format_args!("{} ms", tool.timeout_ms));
@@ -153,11 +153,11 @@ fn add_action(lines: &mut TextLines, action: &ActionView) {
     if !action.description.is_empty() {
         lines.add(format_args!("  {}", line(&action.description)));
     }
-    lines.row("mutates", list(&action.mutates));
+    lines.row("mutates", listed(&action.mutates, MAX_LINE_CHARS));
     let (approval, risk) = (line(&action.approval), action.risk_level);
     lines.row("at least", format_args!("approval {approval}, risk {risk}"));
     if !action.fires_events.is_empty() {
-        let events = list(&action.fires_events);
+        let events = listed(&action.fires_events, MAX_LINE_CHARS);
         lines.row("no effect", format_args!("fires_events: {events}"));
     }
     for (kind, reference) in &action.implementations {
@@ -169,8 +169,8 @@ fn add_action(lines: &mut TextLines, action: &ActionView) {
 fn add_driver(lines: &mut TextLines, driver: &DriverView) {
     let (id, version, kind) = (line(&driver.id), &driver.version, line(&driver.kind));
     lines.add(format_args!("\ndriver {id} {version} ({kind})"));
-    lines.row("implements", list(&driver.implements));
-    lines.row("egress", list(&driver.egress));
+    lines.row("implements", listed(&driver.implements, MAX_LINE_CHARS));
+    lines.row("egress", listed(&driver.egress, MAX_LINE_CHARS));
     add_list(lines, "requires", &driver.requires);
     if let Some(path) = &driver.auth_ref {
         lines.row("auth.ref", line(path));
@@ -216,7 +216,7 @@ fn add_driver(lines: &mut TextLines, driver: &DriverView) {
 /// A row, if there is something to list.
 fn add_list(lines: &mut TextLines, name: &str, items: &[String]) {
     if !items.is_empty() {
-        lines.row(name, list(items));
+        lines.row(name, listed(items, MAX_LINE_CHARS));
     }
 }
 
@@ -310,11 +310,4 @@ fn component(path: &Path, context: &Context) -> Result {
 
 fn line(text: &str) -> String {
     visible_line(text, MAX_LINE_CHARS)
-}
-
-fn list(items: &[String]) -> String {
-    match items {
-        [] => "nothing".to_owned(),
-        items => line(&items.join(", ")),
-    }
 }

@@ -122,10 +122,7 @@ fn check(file: Option<&PathBuf>, context: &Context) -> Result {
         none if none.is_empty() => "grants nothing".to_owned(),
         found => found,
     };
-    let verdict = match warnings.is_empty() {
-        true => "fine",
-        false => "valid",
-    };
+    let verdict = if warnings.is_empty() { "fine" } else { "valid" };
     context.line(format!("{}: {verdict} ({found})", path.display()))
 }
 

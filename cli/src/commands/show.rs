@@ -149,10 +149,10 @@ fn lines(tool: &ToolStatus) -> String {
     }
     fields(&mut lines, "inputs", &contract.inputs);
     fields(&mut lines, "outputs", &contract.outputs);
-    lines.row("declares", list(&contract.declares));
-    lines.row("grants", list(&tool.grants));
+    lines.row("declares", listed(&contract.declares, MAX_LINE_CHARS));
+    lines.row("grants", listed(&tool.grants, MAX_LINE_CHARS));
     if !tool.without.is_empty() {
-        lines.row("not given", list(&tool.without));
+        lines.row("not given", listed(&tool.without, MAX_LINE_CHARS));
     }
     lines.row("approval", line(&contract.approval));
     lines.row("risk", format_args!("{} of 3", contract.risk_level));
@@ -205,13 +205,6 @@ fn fields(lines: &mut TextLines, name: &str, fields: &[InputView]) {
 
 fn line(text: &str) -> String {
     visible_line(text, MAX_LINE_CHARS)
-}
-
-fn list(items: &[String]) -> String {
-    match items {
-        [] => "nothing".to_owned(),
-        items => line(&items.join(", ")),
-    }
 }
 
 /// Which driver would serve a call of the tool, and why the others would not.

@@ -14,8 +14,8 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_store::InstalledBundle;
 
 use super::PolicyReview;
-use crate::Result;
 use crate::bundles::is_named;
+use crate::{Result, unix_seconds};
 
 /// The drivers that name one tool.
 #[derive(Debug, Clone, Serialize)]
@@ -156,6 +156,74 @@ impl PolicyReview {
         });
         missing.map(|one| one.slug.clone()).collect()
     }
+
+    /// The state of each tool with each driver that implements it.
+    ///
+    /// # Errors
+    /// The errors of [`PolicyReview::routes`].
+    pub fn rows(&self) -> Result<Vec<ToolRow>> {
+        let mut rows = Vec::new();
+        for tool in self.routes(None)? {
+            let served = tool.routes.iter().map(|route| self.explain(route));
+            rows.extend(served.map(ToolRow::of));
+            rows.extend(unserved(&tool));
+        }
+        Ok(rows)
+    }
+
+    /// The tools with this id, `id@major` or former name. `installed` is what the store knows of the bundles.
+    ///
+    /// # Errors
+    /// The errors of [`PolicyReview::routes`].
+    pub fn tools_named(
+        &self,
+        name: &str,
+        installed: &[InstalledBundle],
+    ) -> Result<Vec<ToolStatus>> {
+        let rows = self.rows()?;
+        let routes = self.routes(Some(name))?;
+        let now = Timestamp::from_unix(unix_seconds(SystemTime::now())).ok();
+        let mut found = Vec::new();
+        for (content, publisher) in &self.bundles {
+            let (manifest, digest) = (&content.manifest, content.manifest_digest);
+            let from = installed.iter().find(|one| one.digest == digest);
+            let verified = now.filter(|_| !content.origin.is_dev());
+            for entry in &content.tools {
+                if !is_named(&entry.tool, name) {
+                    continue;
+                }
+                let tool = entry.tool.major_id();
+                let Some(row) = ToolRow::of_tool(&rows, &tool).cloned() else {
+                    continue;
+                };
+                let served = routes.iter().flat_map(|tool| &tool.routes);
+                let grants = served
+                    .map(|route| route.explain(&self.granted.policy, &self.machine))
+                    .filter(|one| one.tool == tool && Some(&one.driver) == row.driver.as_ref())
+                    .flat_map(|one| one.capabilities)
+                    .flat_map(|capability| capability.granted);
+                found.push(ToolStatus {
+                    grants: grants.collect(),
+                    tool,
+                    contract: ToolView::of(&entry.tool),
+                    publisher: publisher.clone(),
+                    state: row.state,
+                    reasons: row.reasons,
+                    without: row.without,
+                    driver: row.driver,
+                    driver_publisher: row.driver_publisher,
+                    bundle: manifest.id.clone(),
+                    bundle_version: manifest.version.to_string(),
+                    sequence: manifest.sequence,
+                    digest,
+                    source: from.map(|one| one.source.clone()),
+                    installed: from.map(|one| one.at.to_string()),
+                    verified: verified.map(|now| now.to_string()),
+                });
+            }
+        }
+        Ok(found)
+    }
 }
 
 fn except(entry: &Implements) -> Vec<String> {
@@ -197,22 +265,6 @@ pub struct ToolRow {
     pub reasons: Vec<String>,
     /// The declared hosts and workspaces that it is served without, because of a rule with `partial`.
     pub without: Vec<String>,
-}
-
-impl PolicyReview {
-    /// The state of each tool with each driver that implements it.
-    ///
-    /// # Errors
-    /// The errors of [`PolicyReview::routes`].
-    pub fn rows(&self) -> Result<Vec<ToolRow>> {
-        let mut rows = Vec::new();
-        for tool in self.routes(None)? {
-            let served = tool.routes.iter().map(|route| self.explain(route));
-            rows.extend(served.map(ToolRow::of));
-            rows.extend(unserved(&tool));
-        }
-        Ok(rows)
-    }
 }
 
 impl ToolRow {
@@ -331,62 +383,4 @@ pub struct ToolStatus {
     pub installed: Option<String>,
     /// When its signatures and files were verified last: at this reading. `None` for a bundle under work.
     pub verified: Option<String>,
-}
-
-impl PolicyReview {
-    /// The tools with this id, `id@major` or former name. `installed` is what the store knows of the bundles.
-    ///
-    /// # Errors
-    /// The errors of [`PolicyReview::routes`].
-    pub fn tools_named(
-        &self,
-        name: &str,
-        installed: &[InstalledBundle],
-    ) -> Result<Vec<ToolStatus>> {
-        let rows = self.rows()?;
-        let routes = self.routes(Some(name))?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
-        let now = now.and_then(|now| Timestamp::from_unix(now).ok());
-        let mut found = Vec::new();
-        for (content, publisher) in &self.bundles {
-            let (manifest, digest) = (&content.manifest, content.manifest_digest);
-            let from = installed.iter().find(|one| one.digest == digest);
-            let verified = now.filter(|_| !content.origin.is_dev());
-            for entry in &content.tools {
-                if !is_named(&entry.tool, name) {
-                    continue;
-                }
-                let tool = entry.tool.major_id();
-                let Some(row) = ToolRow::of_tool(&rows, &tool).cloned() else {
-                    continue;
-                };
-                let served = routes.iter().flat_map(|tool| &tool.routes);
-                let grants = served
-                    .map(|route| route.explain(&self.granted.policy, &self.machine))
-                    .filter(|one| one.tool == tool && Some(&one.driver) == row.driver.as_ref())
-                    .flat_map(|one| one.capabilities)
-                    .flat_map(|capability| capability.granted);
-                found.push(ToolStatus {
-                    grants: grants.collect(),
-                    tool,
-                    contract: ToolView::of(&entry.tool),
-                    publisher: publisher.clone(),
-                    state: row.state,
-                    reasons: row.reasons,
-                    without: row.without,
-                    driver: row.driver,
-                    driver_publisher: row.driver_publisher,
-                    bundle: manifest.id.clone(),
-                    bundle_version: manifest.version.to_string(),
-                    sequence: manifest.sequence,
-                    digest,
-                    source: from.map(|one| one.source.clone()),
-                    installed: from.map(|one| one.at.to_string()),
-                    verified: verified.map(|now| now.to_string()),
-                });
-            }
-        }
-        Ok(found)
-    }
 }

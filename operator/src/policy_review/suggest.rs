@@ -77,6 +77,93 @@ impl PolicyReview {
         });
         remarks.collect()
     }
+
+    /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
+    /// which they bind if it is another publisher's. They have the operator's choices; with `preapprove` their calls
+    /// then run without a person. Empty if nothing is missing.
+    ///
+    /// # Errors
+    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person regardless
+    /// of lines; the errors of [`PolicyReview::routes`].
+    pub fn grant(
+        &self,
+        tools: &[String],
+        driver: Option<&str>,
+        preapprove: bool,
+        choices: &Choices,
+    ) -> Result<Suggestion> {
+        let all = self.routes(None)?;
+        let named = |name: &str, one: &ToolRoutes<'_>| is_named(one.contract.tool, name);
+        for tool in tools {
+            if !all.iter().any(|one| named(tool, one)) {
+                return Err(self.missing(Some(tool)));
+            }
+        }
+        let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
+        let chosen: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
+        if let Some(driver) = driver {
+            // For each tool: the driver of another tool gives it nothing.
+            for tool in chosen.chunks(1) {
+                known(tool, driver)?;
+            }
+        }
+        let policy = &self.granted.policy;
+        let machine = &self.machine;
+        let suggested =
+            toolward_policy::suggest(&chosen, driver, preapprove, policy, machine, choices);
+        if let Some(message) = suggested.ambiguous.first() {
+            let hint = "name the publisher of the secret, or the service of the host";
+            return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
+        }
+        if let Some(unused) = suggested.unused.first() {
+            let message = format!("{unused} was chosen, and no line needs it");
+            let hint = "`toolward policy suggest` prints the lines that are missing";
+            return Err(Error::usage(Code::SettingInvalid, message).hint(hint));
+        }
+        let more = Policy::from_toml(&suggested.lines);
+        let after = more.and_then(|more| policy.clone().layer(more));
+        let after = after.map_err(|error| impossible(error.to_string()))?;
+        // Assumes that the operator makes each choice that the lines leave open.
+        let machine = self.machine.clone().with_all_directories();
+        let mut then = self.routes_under(&after, &machine, None)?;
+        then.retain(wanted);
+        for tool in &then {
+            runs(tool, driver, preapprove)?;
+        }
+        let mut remarks = foreign(&chosen, driver);
+        remarks.extend(left_out(&chosen));
+        remarks.extend(unreachable(&then, driver));
+        remarks.extend(asking(&then, driver));
+        remarks.extend(self.also_runs(&all, &after, tools)?);
+        Ok(Suggestion {
+            lines: suggested.lines,
+            remarks,
+            narrower: suggested.narrower,
+            open: suggested.open,
+        })
+    }
+
+    /// Remarks on other tools that run with the lines: they may have lacked only a directory or a service.
+    fn also_runs(
+        &self,
+        before: &[ToolRoutes<'_>],
+        after: &Policy,
+        tools: &[String],
+    ) -> Result<Vec<String>> {
+        let runs = |one: &ToolRoutes<'_>| one.routes.iter().any(Route::is_open);
+        let after = self.routes_under(after, &self.machine, None)?;
+        let others = after.iter().zip(before).filter(|(then, now)| {
+            let asked = tools.iter().any(|tool| is_named(then.contract.tool, tool));
+            !asked && runs(then) && !runs(now)
+        });
+        let others = others.map(|(then, _)| {
+            format!(
+                "with these lines {} runs, too: another rule grants the rest that it declares",
+                then.contract.tool.major_id()
+            )
+        });
+        Ok(others.collect())
+    }
 }
 
 /// The granted hosts whose addresses no grant names.
@@ -199,95 +286,6 @@ fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
         ))
     });
     remarks.collect()
-}
-
-impl PolicyReview {
-    /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
-    /// which they bind if it is another publisher's. They have the operator's choices; with `preapprove` their calls
-    /// then run without a person. Empty if nothing is missing.
-    ///
-    /// # Errors
-    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person regardless
-    /// of lines; the errors of [`PolicyReview::routes`].
-    pub fn grant(
-        &self,
-        tools: &[String],
-        driver: Option<&str>,
-        preapprove: bool,
-        choices: &Choices,
-    ) -> Result<Suggestion> {
-        let all = self.routes(None)?;
-        let named = |name: &str, one: &ToolRoutes<'_>| is_named(one.contract.tool, name);
-        for tool in tools {
-            if !all.iter().any(|one| named(tool, one)) {
-                return Err(self.missing(Some(tool)));
-            }
-        }
-        let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
-        let chosen: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
-        if let Some(driver) = driver {
-            // For each tool: the driver of another tool gives it nothing.
-            for tool in chosen.chunks(1) {
-                known(tool, driver)?;
-            }
-        }
-        let policy = &self.granted.policy;
-        let machine = &self.machine;
-        let suggested =
-            toolward_policy::suggest(&chosen, driver, preapprove, policy, machine, choices);
-        if let Some(message) = suggested.ambiguous.first() {
-            let hint = "name the publisher of the secret, or the service of the host";
-            return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
-        }
-        if let Some(unused) = suggested.unused.first() {
-            let message = format!("{unused} was chosen, and no line needs it");
-            let hint = "`toolward policy suggest` prints the lines that are missing";
-            return Err(Error::usage(Code::SettingInvalid, message).hint(hint));
-        }
-        let more = Policy::from_toml(&suggested.lines);
-        let after = more.and_then(|more| policy.clone().layer(more));
-        let after = after.map_err(|error| impossible(error.to_string()))?;
-        // Assumes that the operator makes each choice that the lines leave open.
-        let machine = self.machine.clone().with_all_directories();
-        let mut then = self.routes_under(&after, &machine, None)?;
-        then.retain(wanted);
-        for tool in &then {
-            runs(tool, driver, preapprove)?;
-        }
-        let mut remarks = foreign(&chosen, driver);
-        remarks.extend(left_out(&chosen));
-        remarks.extend(unreachable(&then, driver));
-        remarks.extend(asking(&then, driver));
-        remarks.extend(self.also_runs(&all, &after, tools)?);
-        Ok(Suggestion {
-            lines: suggested.lines,
-            remarks,
-            narrower: suggested.narrower,
-            open: suggested.open,
-        })
-    }
-
-    /// Remarks on other tools that run with the lines: they may have lacked only a directory or a service.
-    fn also_runs(
-        &self,
-        before: &[ToolRoutes<'_>],
-        after: &Policy,
-        tools: &[String],
-    ) -> Result<Vec<String>> {
-        let runs = |one: &ToolRoutes<'_>| one.routes.iter().any(Route::is_open);
-        let after = self.routes_under(after, &self.machine, None)?;
-        let others = after.iter().zip(before).filter(|(then, now)| {
-            let asked = tools.iter().any(|tool| is_named(then.contract.tool, tool));
-            !asked && runs(then) && !runs(now)
-        });
-        let others = others.map(|(then, _)| {
-            format!(
-                "with these lines {} runs, too: another rule grants the rest that it declares",
-                then.contract.tool.major_id()
-            )
-        });
-        Ok(others.collect())
-    }
 }
 
 /// Refuses a tool that does not run with the lines as requested.

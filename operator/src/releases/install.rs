@@ -206,48 +206,7 @@ impl Installer<'_> {
         self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
     }
-}
 
-/// A bundle that would come from another place than before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceMove {
-    /// The bundle.
-    pub id: String,
-    /// The recorded source.
-    pub from: String,
-    /// The new source.
-    pub to: String,
-}
-
-/// Asks whether a source may move; an error if it may not.
-pub type ConfirmMove<'a> = &'a (dyn Fn(&SourceMove) -> Result<()> + Sync);
-
-/// Whether two sources are the same place: one repository with any tag, one folder of a web server with the same
-/// query, or one folder of this machine.
-fn is_same_place(one: &Source, other: &Source) -> bool {
-    match (one, other) {
-        (Source::Path(one), Source::Path(other)) => {
-            // Resolves `..` and links. A missing folder is compared as written.
-            let folder = |file: &Path| {
-                let folder = file.parent()?;
-                Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
-            };
-            folder(one) == folder(other)
-        }
-        (Source::Registry(one), Source::Registry(other)) => {
-            one.bare_repository() == other.bare_repository()
-        }
-        (Source::Web(one), Source::Web(other)) => {
-            let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-            one.origin() == other.origin()
-                && folder(one.path()) == folder(other.path())
-                && one.query() == other.query()
-        }
-        _ => false,
-    }
-}
-
-impl Installer<'_> {
     /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms the new place. `None`
     /// if it is the same place. Otherwise an attacker who makes an operator install from another place would also decide
     /// about all updates.
@@ -291,6 +250,45 @@ impl Installer<'_> {
         let state = state.unwrap_or(Path::new(""));
         let change = LastingChange::new("install --move-source", what, state);
         LastingChanges::of(&self.context.environment)?.add(change)
+    }
+}
+
+/// A bundle that would come from another place than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceMove {
+    /// The bundle.
+    pub id: String,
+    /// The recorded source.
+    pub from: String,
+    /// The new source.
+    pub to: String,
+}
+
+/// Asks whether a source may move; an error if it may not.
+pub type ConfirmMove<'a> = &'a (dyn Fn(&SourceMove) -> Result<()> + Sync);
+
+/// Whether two sources are the same place: one repository with any tag, one folder of a web server with the same
+/// query, or one folder of this machine.
+fn is_same_place(one: &Source, other: &Source) -> bool {
+    match (one, other) {
+        (Source::Path(one), Source::Path(other)) => {
+            // Resolves `..` and links. A missing folder is compared as written.
+            let folder = |file: &Path| {
+                let folder = file.parent()?;
+                Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+            };
+            folder(one) == folder(other)
+        }
+        (Source::Registry(one), Source::Registry(other)) => {
+            one.bare_repository() == other.bare_repository()
+        }
+        (Source::Web(one), Source::Web(other)) => {
+            let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+            one.origin() == other.origin()
+                && folder(one.path()) == folder(other.path())
+                && one.query() == other.query()
+        }
+        _ => false,
     }
 }
 

@@ -56,9 +56,15 @@ impl<T: ReloadTarget> Serving<T> {
         *preparing = self.runtime.spawn(prepare(host));
     }
 
-    /// Serves this, unless the lease has ended.
-    pub(super) fn show(&self, made: T::Made) -> bool {
-        self.lease.unless_over(|| self.target.replace(made))
+    /// Serves this, unless the lease has ended. Gives its host, and how many tools it has.
+    pub(super) fn show(&self, made: T::Made) -> Option<(Host, String)> {
+        let host = self.target.host(&made);
+        let tools = match self.target.tool_count(&made) {
+            1 => "1 tool".to_owned(),
+            count => format!("{count} tools"),
+        };
+        let shown = self.lease.unless_over(|| self.target.replace(made));
+        shown.then_some((host, tools))
     }
 
     /// Refuses all calls, and lists nothing.

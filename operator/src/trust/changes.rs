@@ -150,21 +150,24 @@ impl TrustChanges<'_> {
         let trust = self.trust;
         let context = trust.context_of(trusted, self.environment)?;
         let document = publisher::first_use(bytes, &context.terms())?;
-        if trusted.key(&document.name).is_some() {
-            let name = &document.name;
-            let message = format!("{name} is trusted already, by a bare key");
-            return Err(Error::usage(Code::PublisherKnown, message).hint(format!(
+        let name = &document.name;
+        let refused = |how: &str, hint: String| {
+            let message = format!("{name} is trusted already{how}");
+            Err(Error::usage(Code::PublisherKnown, message).hint(hint))
+        };
+        if trusted.key(name).is_some() {
+            let hint = format!(
                 "the document takes the key's place once that is taken out: `toolward trust remove {name}`, then the same \
                  command again"
-            )));
+            );
+            return refused(", by a bare key", hint);
         }
-        if trusted.get(&document.name).is_some() {
-            let name = &document.name;
-            let message = format!("{name} is trusted already");
-            return Err(Error::usage(Code::PublisherKnown, message).hint(format!(
+        if trusted.get(name).is_some() {
+            let hint = format!(
                 "`toolward trust update {name} --prefix PREFIX` trusts it for more ids, and `toolward trust update {name}` \
                  takes in its next document"
-            )));
+            );
+            return refused("", hint);
         }
         let known = KnownPublisher {
             document,

@@ -87,6 +87,55 @@ impl Arguments {
         }
         Ok((request, input))
     }
+
+    /// The call ends with this failure, before it reaches a host. What fails here is a warning: it does not hide why the
+    /// call ends.
+    pub(super) fn ends(
+        &self,
+        contents: &[Content],
+        started: Option<StartedRecorder>,
+        (code, class): (ErrorCode, ErrorClass),
+        failure: Failure,
+        context: &Context,
+    ) -> Failure {
+        let error = CallError::new(code, class, failure.message.as_str());
+        if let Some(started) = started
+            && let Err(unrecorded) = self.record(contents, started, &error, context)
+        {
+            (context.report).warning_of("the call is not recorded", &unrecorded);
+        }
+        failure
+    }
+
+    fn record(
+        &self,
+        contents: &[Content],
+        started: StartedRecorder,
+        error: &CallError,
+        context: &Context,
+    ) -> Result {
+        let trust = &self.source.trust;
+        let granted = Granted::read(trust, &self.means.policies, context)?;
+        let confinement = self.confine.recorded(trust, context)?;
+        let recorder = started.begin(contents, Some(&granted), confinement)?;
+        // Nothing runs in it.
+        let builder = Host::builder().policy(granted.policy.clone());
+        let contents = contents.iter().cloned();
+        let builder = contents.fold(builder.defer_engine(), |builder, content| {
+            builder.bundle(content)
+        });
+        let host = recorder.records(builder, &granted).build()?;
+        let tool = self.tool.as_str();
+        runtime()?.block_on(host.refused(RefusedCall {
+            principal: LOCAL,
+            name: tool,
+            tool: Some(tool),
+            native: &Native::default(),
+            error,
+        }));
+        helper::close_recorder(Some(&recorder), context);
+        Ok(())
+    }
 }
 
 /// The failure for a word that should have been the value of a flag.
@@ -147,55 +196,4 @@ fn setting(argument: &str) -> Result<Setting> {
         Some(path) => Setting::text(key, file_text(path.as_ref())?),
         None => Setting::literal(key, value),
     })
-}
-
-impl Arguments {
-    /// The call ends with this failure, before it reaches a host. What fails here is a warning: it does not hide why the
-    /// call ends.
-    pub(super) fn ends(
-        &self,
-        contents: &[Content],
-        started: Option<StartedRecorder>,
-        (code, class): (ErrorCode, ErrorClass),
-        failure: Failure,
-        context: &Context,
-    ) -> Failure {
-        let error = CallError::new(code, class, failure.message.as_str());
-        if let Some(started) = started
-            && let Err(unrecorded) = self.record(contents, started, &error, context)
-        {
-            (context.report).warning_of("the call is not recorded", &unrecorded);
-        }
-        failure
-    }
-
-    fn record(
-        &self,
-        contents: &[Content],
-        started: StartedRecorder,
-        error: &CallError,
-        context: &Context,
-    ) -> Result {
-        let trust = &self.source.trust;
-        let granted = Granted::read(trust, &self.means.policies, context)?;
-        let confinement = self.confine.recorded(trust, context)?;
-        let recorder = started.begin(contents, Some(&granted), confinement)?;
-        // Nothing runs in it.
-        let builder = Host::builder().policy(granted.policy.clone());
-        let contents = contents.iter().cloned();
-        let builder = contents.fold(builder.defer_engine(), |builder, content| {
-            builder.bundle(content)
-        });
-        let host = recorder.records(builder, &granted).build()?;
-        let tool = self.tool.as_str();
-        runtime()?.block_on(host.refused(RefusedCall {
-            principal: LOCAL,
-            name: tool,
-            tool: Some(tool),
-            native: &Native::default(),
-            error,
-        }));
-        helper::close_recorder(Some(&recorder), context);
-        Ok(())
-    }
 }

@@ -74,10 +74,7 @@ impl Arguments {
             for (_, message) in &findings {
                 context.line(format_args!("FINDING  {}", visible_line(message, 1000)))?;
             }
-            let state = match holds {
-                true => "holds",
-                false => "DOES NOT HOLD",
-            };
+            let state = if holds { "holds" } else { "DOES NOT HOLD" };
             let (rows, signed, pruned) = (verified.rows, verified.signed, verified.pruned);
             let (payloads, kept) = (verified.payloads, elsewhere.checkpoints.len());
             let kept = counted(kept, "checkpoint");

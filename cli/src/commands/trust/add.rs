@@ -86,6 +86,31 @@ impl CommonFlags {
         let known = changed.add(&candidate, rule, || changes.add(change))?;
         print(&known, context)
     }
+
+    pub(super) fn add_key(&self, given: &AddFlags, context: &Context) -> Result {
+        refuse_flags(given)?;
+        let request = KeyRequest {
+            file: Path::new(&given.source),
+            name: given.name.as_deref(),
+            prefixes: &given.prefix,
+            max_age_days: given.freshness.max_age_days,
+            channel: given.freshness.channel.as_deref(),
+            takes_from: &given.takes_from,
+        };
+        let candidate = self.changes(context).key_candidate(&request)?;
+        if candidate.is_unchanged() {
+            context.note("this key is trusted like that already");
+            return print_key(&candidate.after, context);
+        }
+        confirm(&candidate)?;
+        let publishers = self.trust.publishers(context)?;
+        let folder = publishers.folder().join(&candidate.after.name);
+        let change = LastingChange::new("trust add", described(&candidate), &folder);
+        let changes = LastingChanges::of(context)?;
+        let announce = || changes.add(change);
+        let changed = self.changes(context);
+        print_key(&changed.add_key(&candidate, &request, announce)?, context)
+    }
 }
 
 /// The failure of a source that is not a document, with what it is instead.
@@ -250,33 +275,6 @@ fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRul
 const LACKS: &str = "A bare key can't be rotated, and its publisher can't revoke it or a release.\n\
                      If it is stolen, you have to hear of that yourself. A publisher's\n\
                      document has both.";
-
-impl CommonFlags {
-    pub(super) fn add_key(&self, given: &AddFlags, context: &Context) -> Result {
-        refuse_flags(given)?;
-        let request = KeyRequest {
-            file: Path::new(&given.source),
-            name: given.name.as_deref(),
-            prefixes: &given.prefix,
-            max_age_days: given.freshness.max_age_days,
-            channel: given.freshness.channel.as_deref(),
-            takes_from: &given.takes_from,
-        };
-        let candidate = self.changes(context).key_candidate(&request)?;
-        if candidate.is_unchanged() {
-            context.note("this key is trusted like that already");
-            return print_key(&candidate.after, context);
-        }
-        confirm(&candidate)?;
-        let publishers = self.trust.publishers(context)?;
-        let folder = publishers.folder().join(&candidate.after.name);
-        let change = LastingChange::new("trust add", described(&candidate), &folder);
-        let changes = LastingChanges::of(context)?;
-        let announce = || changes.add(change);
-        let changed = self.changes(context);
-        print_key(&changed.add_key(&candidate, &request, announce)?, context)
-    }
-}
 
 /// Refuses the flags that a bare key does not take.
 fn refuse_flags(given: &AddFlags) -> Result {
