@@ -114,13 +114,8 @@ impl ClientApprover {
         }
         let session = !request.each_time;
         let (person, question) = self.question(request, session)?;
-        let (pending, open, watch) = self.open(&keys, session).await?;
+        let (asked, watch) = self.open(&keys, session, question).await?;
         request.mark_asked();
-        let asked = ApprovalToAsk {
-            pending,
-            request: question,
-            open,
-        };
         let Some(person) = person else {
             self.state().pending = Some(asked);
             return Ok(Verdict::Later);
@@ -277,7 +272,8 @@ impl ClientApprover {
         &self,
         keys: &ApprovalKeys,
         session: bool,
-    ) -> Result<(PendingApproval, OpenQuestion, QuestionWatch), NotAsked> {
+        request: InputRequest,
+    ) -> Result<(ApprovalToAsk, QuestionWatch), NotAsked> {
         let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "a question can't be opened");
             NotAsked::Failed
@@ -293,7 +289,11 @@ impl ClientApprover {
         let deadline = state_deadline();
         // However long the opening takes, a person has all of the time.
         let until = deadline.checked_add(ANSWER_TIMEOUT).unwrap_or(deadline);
-        let mut opened = OpenQuestion::new(&self.approvals, question.clone());
+        let mut asked = ApprovalToAsk {
+            open: OpenQuestion::new(&self.approvals, question.clone()),
+            pending,
+            request,
+        };
         let open = || {
             let question = question.clone();
             self.approvals
@@ -301,14 +301,14 @@ impl ClientApprover {
         };
         let opening = settled(deadline, open).await;
         let not_asked = match opening {
-            Ok(Opening::Open(watch)) => return Ok((pending, opened, watch)),
+            Ok(Opening::Open(watch)) => return Ok((asked, watch)),
             // An earlier attempt may have opened it.
             Err(error) => return Err(failed(&error)),
             Ok(Opening::Paused(wait)) => NotAsked::Paused(wait),
             Ok(Opening::FullForTool(wait)) => NotAsked::AskedAboutTool(wait),
             Ok(Opening::Full(wait)) => NotAsked::Asked(wait),
         };
-        opened.disarm();
+        asked.open.disarm();
         Err(not_asked)
     }
 

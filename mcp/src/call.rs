@@ -110,17 +110,17 @@ impl Incoming<'_> {
         let malformed = attached::<Malformed>(extensions).map(Malformed::of_call);
         if let Some(error) = malformed.or_else(wrong) {
             let name = &request.name;
-            if features.finder().is_some() && search::only_looks(name) {
+            if features.finder.is_some() && search::only_looks(name) {
                 return Ok(result::failed(&error).into());
             }
-            let found = features.catalogue().find(name, self.principal);
+            let found = features.catalogue.find(name, self.principal);
             let tool = found.map(|found| found.target());
             return Ok(self.refused(name, tool, &error).await.into());
         }
         let arguments = request.arguments.take().unwrap_or_default();
-        if let Some(finder) = features.finder() {
+        if let Some(finder) = &features.finder {
             let asked = finder.asked(
-                features.catalogue(),
+                &features.catalogue,
                 &request.name,
                 arguments,
                 self.principal,
@@ -135,7 +135,7 @@ impl Incoming<'_> {
                 Asked::Unknown => Err(self.unknown(&request.name).await),
             };
         }
-        match features.catalogue().find(&request.name, self.principal) {
+        match features.catalogue.find(&request.name, self.principal) {
             Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
             // A call of a blocked tool gets the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
@@ -181,13 +181,10 @@ impl Incoming<'_> {
                 return Ok(result.into());
             }
         };
-        let forwarder = match observe::observer(context, self.level, &tool.name) {
-            Some((observer, forwarder)) => {
-                request = request.observer(observer);
-                Some(forwarder)
-            }
-            None => None,
-        };
+        let (observer, forwarder) = observe::observer(context, self.level, &tool.name).unzip();
+        if let Some(observer) = observer {
+            request = request.observer(observer);
+        }
         // Pinned in place: the future is large, and a function that takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(
             &client,

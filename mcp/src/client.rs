@@ -81,23 +81,20 @@ impl Client {
         if attached::<InBatch>(&context.extensions).is_some() {
             answerable = Answerable::default();
         }
+        let over_http = context.extensions.get::<http::request::Parts>().is_some();
+        let untrusted_name = match principal.may_approve || over_http {
+            true => None,
+            false => context.client_info().map(|client| client.name),
+        };
         let asked = era == Era::Session && answerable != Answerable::default();
         Self {
             principal: principal.clone(),
             era,
             answerable,
             person: asked.then(|| Arc::new(context.peer.clone()) as Arc<dyn AsksPerson>),
-            untrusted_name: untrusted_name(context, principal),
+            untrusted_name,
         }
     }
-}
-
-fn untrusted_name(context: &RequestContext<RoleServer>, principal: &Principal) -> Option<String> {
-    let over_http = context.extensions.get::<http::request::Parts>().is_some();
-    if principal.may_approve || over_http {
-        return None;
-    }
-    Some(context.client_info()?.name)
 }
 
 /// The capabilities that a client declares. An elicitation capability without a mode

@@ -12,7 +12,7 @@ use toolward_bundle::text::near_tool;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
 
-use crate::catalogue::{self, Found, ListedTool, NameProblem, Order, ToolListing};
+use crate::catalogue::{self, NameProblem, Order, ToolListing};
 use crate::documents::{DocumentsError, ServedDocuments};
 use crate::principal::Principal;
 use crate::search::Finder;
@@ -31,12 +31,13 @@ use crate::search::Finder;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct ServerFeatures {
     pub(crate) host: Host,
-    catalogue: ToolListing,
-    documents: ServedDocuments,
+    pub(crate) catalogue: ToolListing,
+    pub(crate) documents: ServedDocuments,
     /// Present where tools are found rather than listed.
-    finder: Option<Finder>,
+    pub(crate) finder: Option<Finder>,
 }
 
 /// What changed: lists, and the content behind URIs.
@@ -131,29 +132,9 @@ impl ServerFeatures {
         serde_json::to_value(&tool.tool).ok()
     }
 
-    pub(crate) fn documents(&self) -> &ServedDocuments {
-        &self.documents
-    }
-
-    pub(crate) fn finder(&self) -> Option<&Finder> {
-        self.finder.as_ref()
-    }
-
-    pub(crate) fn catalogue(&self) -> &ToolListing {
-        &self.catalogue
-    }
-
     /// Tools that did not get the name they ask for. Report them to the operator.
     pub fn name_problems(&self) -> impl Iterator<Item = &NameProblem> {
         self.catalogue.problems.iter()
-    }
-
-    /// The tool that may be called, by its name or its id, if `principal` may use it.
-    pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<&ListedTool> {
-        match self.catalogue.find(name, principal)? {
-            Found::Listed(tool) => Some(tool),
-            Found::Blocked(_) => None,
-        }
     }
 
     /// The name that a wrong one may mean, among the tools that `principal` may use.
@@ -243,14 +224,5 @@ impl ServerFeatures {
             resources: now.resources() != then.resources() || now.templates() != then.templates(),
             updated: watched.iter().filter(changed).cloned().collect(),
         }
-    }
-}
-
-impl std::fmt::Debug for ServerFeatures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerFeatures")
-            .field("tools", &self.catalogue.listed.len())
-            .field("blocked", &self.catalogue.blocked.len())
-            .finish_non_exhaustive()
     }
 }

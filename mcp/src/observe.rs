@@ -183,15 +183,13 @@ impl Forwarder {
                     .map(|message| visible_line(&message, MAX_MESSAGE_CHARS));
                 self.peer.notify_progress(parameters).await
             }
-            Said::Log(record) => self.log(record).await,
+            Said::Log(record) => {
+                let (level, data) = (level(record.level), data(&record));
+                let mut parameters = LoggingMessageNotificationParam::new(level, data);
+                parameters.logger = Some(self.tool.clone());
+                self.peer.notify_logging_message(parameters).await
+            }
         };
-    }
-
-    async fn log(&self, record: LogRecord) -> Result<(), rmcp::service::ServiceError> {
-        let data = data(&record);
-        let mut parameters = LoggingMessageNotificationParam::new(level(record.level), data);
-        parameters.logger = Some(self.tool.clone());
-        self.peer.notify_logging_message(parameters).await
     }
 
     /// Waits until another report may be sent.

@@ -193,7 +193,7 @@ impl Connection {
         context: &RequestContext<RoleServer>,
     ) -> Result<ServedDocuments, ErrorData> {
         let principal = self.principal(context)?;
-        Ok(self.features().documents().seen_by(&principal))
+        Ok(self.features().documents.seen_by(&principal))
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -223,7 +223,7 @@ impl Connection {
     /// Notifies a client of the stateless era of changes, as long as it listens.
     async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let principal = self.principal(context.request_context())?;
-        let seen = self.features().documents().seen_by(&principal);
+        let seen = self.features().documents.seen_by(&principal);
         let mut features = self.follow_features();
         // A client gets no notifications about resources that it may not read.
         let asked = context.accepted().resource_subscriptions.iter().flatten();

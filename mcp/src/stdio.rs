@@ -6,10 +6,8 @@ mod read_ahead;
 mod transport;
 mod writer;
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,21 +196,13 @@ fn waited_for(stream: &OwnedFd) -> Option<FileType> {
         .then(|| FileType::from_raw_mode(stat.st_mode))
 }
 
-/// A socket of any family: only its bytes are read and written.
-fn socket(stream: OwnedFd) -> io::Result<UnixStream> {
-    UnixStream::from_std(StdUnixStream::from(stream))
-}
-
-fn other(stream: OwnedFd) -> tokio::fs::File {
-    tokio::fs::File::from_std(File::from(stream))
-}
-
 /// What the client writes.
 fn input(stream: OwnedFd) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     Ok(match waited_for(&stream) {
         Some(FileType::Fifo) => Box::new(pipe::Receiver::from_owned_fd(stream)?),
-        Some(FileType::Socket) => Box::new(socket(stream)?),
-        _ => Box::new(other(stream)),
+        // Of any family: only its bytes are read and written.
+        Some(FileType::Socket) => Box::new(UnixStream::from_std(stream.into())?),
+        _ => Box::new(tokio::fs::File::from_std(stream.into())),
     })
 }
 
@@ -220,8 +210,9 @@ fn input(stream: OwnedFd) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 fn output(stream: OwnedFd) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     Ok(match waited_for(&stream) {
         Some(FileType::Fifo) => Box::new(pipe::Sender::from_owned_fd(stream)?),
-        Some(FileType::Socket) => Box::new(socket(stream)?),
-        _ => Box::new(other(stream)),
+        // Of any family: only its bytes are read and written.
+        Some(FileType::Socket) => Box::new(UnixStream::from_std(stream.into())?),
+        _ => Box::new(tokio::fs::File::from_std(stream.into())),
     })
 }
 
@@ -238,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_that_does_not_block_is_waited_for() {
-        let (mut client, server) = StdUnixStream::pair().unwrap();
+        let (mut client, server) = std::os::unix::net::UnixStream::pair().unwrap();
         server.set_nonblocking(true).unwrap();
         let mut from_client = input(server.try_clone().unwrap().into()).unwrap();
         let mut to_client = output(server.into()).unwrap();

@@ -14,6 +14,7 @@ mod waiting_tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -74,13 +75,6 @@ struct Start {
     resume: Option<Box<Resume>>,
 }
 
-/// What was made of a client's answers.
-enum Opened {
-    Start(Start),
-    /// Answers are missing: the question is repeated.
-    Repeat(ClientEnd),
-}
-
 impl RoundTrips {
     /// With the keys and approvals of the hosts that serve the calls.
     pub(crate) fn new(state: &SharedState) -> Self {
@@ -117,8 +111,8 @@ impl RoundTrips {
         if let Some(state) = &parameters.request_state {
             let responses = parameters.input_responses.as_ref();
             match Box::pin(exchange.opened(&self.approvals, state, responses)).await? {
-                Opened::Start(opened) => start = opened,
-                Opened::Repeat(end) => return Ok(end),
+                ControlFlow::Continue(opened) => start = opened,
+                ControlFlow::Break(end) => return Ok(end),
             }
         }
         *request = (*request).answerable(client.answerable);
@@ -187,13 +181,13 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// What the answers that came with a state mean.
+    /// What the answers that came with a state mean. If some are missing, the question is repeated.
     async fn opened(
         &self,
         approvals: &Arc<dyn Approvals>,
         state: &str,
         responses: Option<&InputResponses>,
-    ) -> Result<Opened, ErrorData> {
+    ) -> Result<ControlFlow<ClientEnd, Start>, ErrorData> {
         let (state, until) = self.unsealed(state).await?;
         let state = serde_json::from_slice(&state).map_err(|_other| foreign())?;
         let response = |key: &str| responses.and_then(|responses| responses.get(key));
@@ -213,7 +207,7 @@ impl Exchange<'_> {
                     answer: Some(decision),
                 });
                 let resume = None;
-                Ok(Opened::Start(Start { decided, resume }))
+                Ok(ControlFlow::Continue(Start { decided, resume }))
             }
             State::Questions {
                 asked,
@@ -229,7 +223,7 @@ impl Exchange<'_> {
                 });
                 let answers: Option<Vec<(String, Answer)>> = answers.collect();
                 match answers {
-                    Some(answers) => Ok(Opened::Start(Start {
+                    Some(answers) => Ok(ControlFlow::Continue(Start {
                         decided: approved.map(Decided::before),
                         resume: Some(Box::new(Resume {
                             asked: *asked,
@@ -252,7 +246,7 @@ impl Exchange<'_> {
                         };
                         // With the time that is left.
                         let end = self.ask(&state, requests, Some(until)).await;
-                        Ok(Opened::Repeat(end))
+                        Ok(ControlFlow::Break(end))
                     }
                 }
             }

@@ -127,16 +127,14 @@ fn short(publisher: &str) -> String {
 /// The first bits of BLAKE3 in base32.
 fn digest(text: &[u8]) -> String {
     let hash = blake3::hash(text);
-    let mut bits = [0; 16];
-    bits.copy_from_slice(hash.as_bytes().first_chunk::<16>().unwrap_or(&[0; 16]));
-    let mut bits = u128::from_be_bytes(bits);
-    let mut text = String::with_capacity(DIGEST_CHARS);
-    for _ in 0..DIGEST_CHARS {
+    let bits = hash.as_bytes().first_chunk();
+    let mut bits = bits.map_or(0, |bytes| u128::from_be_bytes(*bytes));
+    let digits = std::iter::repeat_with(|| {
         bits = bits.rotate_left(5);
         let digit = usize::try_from(bits & 31).unwrap_or_default();
-        text.push(BASE32_DIGITS.get(digit).copied().unwrap_or_default().into());
-    }
-    text
+        char::from(BASE32_DIGITS.get(digit).copied().unwrap_or_default())
+    });
+    digits.take(DIGEST_CHARS).collect()
 }
 
 /// The name of each tool, in the order of `claims`, which is the order of arrival. Names

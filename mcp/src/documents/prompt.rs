@@ -116,7 +116,10 @@ impl ServedPrompt {
                 ContentBlock::text(text)
             }
             Part::Media { path, .. } | Part::File { path, .. } => {
-                let file = self.file(path)?;
+                // No file is missing: a prompt that lacks one is not served.
+                let file = self.embedded.get(path);
+                let missing = || ErrorData::internal_error("a file of the prompt is missing", None);
+                let file = file.ok_or_else(missing)?;
                 room.take(file.entry.bytes.len())?;
                 let media_type = file.entry.media_type.clone();
                 if matches!(part, Part::File { .. }) {
@@ -141,13 +144,6 @@ impl ServedPrompt {
             },
             _ => return Ok(None),
         }))
-    }
-
-    /// No file is missing: a prompt that lacks one is not served.
-    fn file(&self, path: &str) -> Result<&ServedResource, ErrorData> {
-        let file = self.embedded.get(path);
-        file.map(Arc::as_ref)
-            .ok_or_else(|| ErrorData::internal_error("a file of the prompt is missing", None))
     }
 
     /// The resource that the caller chose: of the prompt's own bundle, and one

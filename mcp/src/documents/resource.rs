@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ErrorData;
-use rmcp::model::{MetaObject, Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 use toolward_bundle::shown::{MAX_RESOURCE, ResourceEntry};
 use toolward_bundle::text::visible_line;
@@ -70,15 +70,11 @@ impl ServedResource {
         };
         contents
             .with_mime_type(self.entry.media_type.clone())
-            .with_meta(self.meta())
+            .with_meta(self.provenance.meta(META_KEY, "path", &self.path))
     }
 
     pub(super) fn base64(&self) -> String {
         STANDARD.encode(&self.entry.bytes)
-    }
-
-    pub(super) fn meta(&self) -> MetaObject {
-        self.provenance.meta(META_KEY, "path", &self.path)
     }
 }
 
@@ -162,7 +158,7 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// A value as it is put into a text of this type, so that it stays a value there: as the inside of a JSON string, or as
+/// A value, escaped for a text of this type, so that it stays a value there: as the inside of a JSON string, or as
 /// character data, also within an attribute.
 fn escaped(value: &str, media_type: &str) -> String {
     let (_, subtype) = media_type.split_once('/').unwrap_or_default();

@@ -124,9 +124,8 @@ async fn answer(message: &[u8], response: Response) -> Option<Value> {
         false => serde_json::from_slice(&body).ok(),
         true => {
             let lines = body.split(|byte| *byte == b'\n');
-            let messages =
+            let mut messages =
                 lines.filter_map(|line| serde_json::from_slice(line.strip_prefix(b"data:")?).ok());
-            let mut messages = messages;
             messages.find(|message: &Value| {
                 message.get("result").is_some() || message.get("error").is_some()
             })

@@ -87,20 +87,16 @@ pub(super) async fn read(
 
 /// What kind of message a body is.
 pub(super) fn kind(body: &[u8]) -> Result<Kind, HttpRejection> {
+    let is_json = || serde_json::from_slice::<IgnoredAny>(body).is_ok();
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
-        Some(b'[') => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| HttpRejection::NotJson)?;
-            return Ok(Kind::Batch);
-        }
-        _ => {
-            serde_json::from_slice::<IgnoredAny>(body).map_err(|_| HttpRejection::NotJson)?;
-            return Err(HttpRejection::NoMessage("another JSON value"));
-        }
+        _ if !is_json() => return Err(HttpRejection::NotJson),
+        Some(b'[') => return Ok(Kind::Batch),
+        _ => return Err(HttpRejection::NoMessage("another JSON value")),
     }
     let message: Message<'_> = match serde_json::from_slice(body) {
         Ok(message) => message,
-        Err(error) if error.is_data() && serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
+        Err(error) if error.is_data() && is_json() => {
             return Err(HttpRejection::NoMessage(
                 "a `method` that is no text, or a member twice",
             ));

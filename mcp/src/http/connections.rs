@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -71,15 +71,11 @@ impl Connections {
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
-        lock(&self.open)
-    }
-
     /// Counts a connection, for which another one may have to leave; `None` if there
     /// are enough and none may be dropped.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Counted> {
         let address = network(address);
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let (most, most_here) = (self.limits.connections, self.limits.connections_per_address);
         let within = self.limits.newcomer_within;
         if open.all.len() >= most / 2 {
@@ -176,7 +172,9 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.place.connections.open().all.remove(&self.place.number);
+        lock(&self.place.connections.open)
+            .all
+            .remove(&self.place.number);
     }
 }
 
@@ -188,7 +186,7 @@ impl ConnectionPlace {
         if self.proven.swap(true, Ordering::Relaxed) {
             return;
         }
-        let mut open = self.connections.open();
+        let mut open = lock(&self.connections.open);
         let of_principal = |one: &&OpenConnection| one.principal.as_ref() == Some(principal);
         let count = open.all.values().filter(of_principal).count();
         let kept = count < self.connections.limits.connections_per_principal;

@@ -164,32 +164,22 @@ impl<H: ServerHandler> Guard<H> {
         mut parts: Parts,
         body: Body,
     ) -> Result<Response, HttpRejection> {
-        let Identity {
-            principal,
-            requests,
-        } = identity;
         let limits = &self.settings.limits;
-        let permits = self.concurrency.of(
-            &principal.name,
-            requests.unwrap_or(limits.requests),
-            limits.streams,
-        );
+        let requests = identity.requests.unwrap_or(limits.requests);
+        let principal = identity.principal;
+        let permits = self
+            .concurrency
+            .of(&principal.name, requests, limits.streams);
         let caller = HttpCaller::new(principal.clone());
         parts.extensions.insert(principal);
         client_headers::name_media_types(&mut parts.headers);
         match parts.method {
-            Method::POST => {
-                let response = self.post(&caller, (&*permits, unread), parts, body);
-                response.await
-            }
+            Method::POST => self.post(&caller, (&*permits, unread), parts, body).await,
             Method::GET => {
                 let permit = permits.stream()?;
                 let response = self.pass_on(&caller, Request::from_parts(parts, Body::empty()));
-                let (head, body) = response.await?.into_parts();
-                Ok(Response::from_parts(
-                    head,
-                    Body::new(PermitBody::new(body, vec![Arc::new(permit)], unread)),
-                ))
+                let held = vec![Arc::new(permit)];
+                Ok((response.await?).map(|body| Body::new(PermitBody::new(body, held, unread))))
             }
             Method::DELETE => {
                 let _permit = permits.message()?;

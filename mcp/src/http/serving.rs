@@ -184,7 +184,8 @@ pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> u
     }
 }
 
-/// Takes connections and serves these routes on them, to requests with allowed names, until `shutdown` is cancelled. Returns the connections still open.
+/// Takes connections and serves these routes on them, to requests with allowed names, until `shutdown` is cancelled.
+/// Returns the connections still open.
 pub(super) async fn take_connections(
     AllowedListener { listener, names }: AllowedListener,
     routes: Router,

@@ -163,6 +163,7 @@ impl SessionManager for Sessions {
             Arc::clone(&caller.principal.name),
             handle,
             self.limits.resume_within,
+            self.closing.clone(),
         );
         self.keep(session).inspect_err(|_| {
             caller.crowded.store(true, Ordering::Relaxed);
@@ -226,7 +227,7 @@ impl SessionManager for Sessions {
             let _ = session.handle().close_request_wise_channel(number).await;
             return Ok(WatchedStream::refused(&session, request, error));
         }
-        let watched = WatchedStream::new(&session, Some(number), opened.inner, &self.closing);
+        let watched = WatchedStream::new(&session, Some(number), opened.inner);
         session.handle().push_message(message, Some(number)).await?;
         Ok(watched)
     }
@@ -253,12 +254,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
         let session = self.own(id).ok_or_else(unknown)?;
         let opened = session.handle().establish_common_channel().await?;
-        Ok(WatchedStream::new(
-            &session,
-            None,
-            opened.inner,
-            &self.closing,
-        ))
+        Ok(WatchedStream::new(&session, None, opened.inner))
     }
 
     async fn resume(
@@ -272,11 +268,6 @@ impl SessionManager for Sessions {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let opened = session.handle().resume(event).await?;
         let number = opened.http_request_id;
-        Ok(WatchedStream::new(
-            &session,
-            number,
-            opened.inner,
-            &self.closing,
-        ))
+        Ok(WatchedStream::new(&session, number, opened.inner))
     }
 }

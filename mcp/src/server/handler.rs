@@ -18,6 +18,7 @@ use toolward_support::helper::lock;
 
 use super::Connection;
 use crate::call;
+use crate::catalogue::Found;
 use crate::client::Client;
 use crate::params::{self, Unreadable};
 use crate::result;
@@ -99,12 +100,14 @@ impl ServerHandler for Connection {
     /// with the arguments that they repeat. It knows what its principal may call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let features = self.features();
-        if features.finder().is_some() {
+        if features.finder.is_some() {
             // No headers repeat the arguments of the server's own tools.
             return None;
         }
         let principal = self.own_principal()?;
-        let listed = features.find(name, &principal)?;
+        let Found::Listed(listed) = features.catalogue.find(name, &principal)? else {
+            return None;
+        };
         let schema = Arc::clone(&listed.tool.input_schema);
         Some(Tool::new(listed.name.clone(), "", schema))
     }
@@ -127,7 +130,7 @@ impl ServerHandler for Connection {
     ) -> Result<GetPromptResponse, ErrorData> {
         let principal = self.principal(&context)?;
         let client = Client::new(&context, &principal);
-        let documents = self.features().documents().seen_by(&principal);
+        let documents = self.features().documents.seen_by(&principal);
         let revision = Revision::of(&context);
         tokio::select! {
             biased;

@@ -101,7 +101,9 @@ impl Translated {
 /// The first pattern that is not ECMA-262, or can't be matched in linear time.
 fn translate(closed: &Value) -> Result<(Translated, Option<Value>), SchemaError> {
     let mut translated = Translated::default();
-    let refused = find(closed, |at, schema| collect(schema, at, &mut translated));
+    let refused = find(closed, |at, schema| {
+        collect(schema, at, &mut translated).err()
+    });
     refused.map_or(Ok(()), Err)?;
     if translated.originals.is_empty() {
         return Ok((translated, None));
@@ -113,17 +115,12 @@ fn translate(closed: &Value) -> Result<(Translated, Option<Value>), SchemaError>
     Ok((translated, Some(document)))
 }
 
-fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Option<SchemaError> {
+fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Result<(), SchemaError> {
     for (pattern, place) in patterns(schema, at) {
-        let mut translation = match ecma::translate(pattern) {
-            Ok(translation) => translation,
-            Err(found) => {
-                let message = format!(
-                    "expected a pattern of ECMA-262 without look-around and back-references, found {found}"
-                );
-                return Some(SchemaError::new(&codes::SCHEMA_PATTERN, place, message));
-            }
-        };
+        let mut translation = ecma::translate(pattern).map_err(|found| {
+            let message = format!("expected a pattern of ECMA-262 without look-around and back-references, found {found}");
+            SchemaError::new(&codes::SCHEMA_PATTERN, place, message)
+        })?;
         if translation == pattern {
             continue;
         }
@@ -134,7 +131,7 @@ fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Option<Sche
         }
         translated.originals.insert(translation, pattern.to_owned());
     }
-    None
+    Ok(())
 }
 
 fn replace(schema: &mut Value, translations: &HashMap<&str, &str>) {
@@ -155,8 +152,9 @@ fn replace(schema: &mut Value, translations: &HashMap<&str, &str>) {
 
 /// A pattern of the engine, of bounded size.
 pub(super) fn compile_pattern(translation: &str) -> Result<Regex, regex::Error> {
-    let mut builder = RegexBuilder::new(translation);
-    builder.size_limit(MAX_PATTERN_BYTES).build()
+    RegexBuilder::new(translation)
+        .size_limit(MAX_PATTERN_BYTES)
+        .build()
 }
 
 /// Why the engine refuses a pattern that was translated.

@@ -164,8 +164,5 @@ pub(super) fn instead(shown: &Value, at: &str, unexpected: &[String]) -> Option<
     if properties.len() > MAX_NAMED {
         allowed.push("…".to_owned());
     }
-    match allowed.is_empty() {
-        true => None,
-        false => Some(format!("allowed are {}", allowed.join(", "))),
-    }
+    (!allowed.is_empty()).then(|| format!("allowed are {}", allowed.join(", ")))
 }

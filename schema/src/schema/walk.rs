@@ -243,7 +243,7 @@ fn find_anchor<'r>(root: &'r Value, name: &str) -> Option<&'r Value> {
     })
 }
 
-/// What tells a schema from others of equal content.
+/// Distinguishes a schema from others of equal content.
 pub(super) fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema).addr()
 }

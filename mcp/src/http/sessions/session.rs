@@ -32,6 +32,8 @@ pub(in crate::http) struct HttpSession {
     pub(super) owner: Arc<str>,
     handle: LocalSessionHandle,
     resume_within: Duration,
+    /// Ends the streams on which the client listens.
+    closing: CancellationToken,
     /// The negotiated one, once the session was opened.
     pub(in crate::http) revision: OnceLock<Revision>,
     used: Mutex<Used>,
@@ -73,12 +75,14 @@ impl HttpSession {
         owner: Arc<str>,
         handle: LocalSessionHandle,
         resume_within: Duration,
+        closing: CancellationToken,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
             owner,
             handle,
             resume_within,
+            closing,
             revision: OnceLock::new(),
             used: Mutex::new(Used {
                 last: Instant::now(),
@@ -249,10 +253,9 @@ impl WatchedStream {
         session: &Arc<HttpSession>,
         number: Option<u64>,
         messages: Receiver<ServerSseMessage>,
-        closing: &CancellationToken,
     ) -> Self {
         session.open(number);
-        let closing = || Box::pin(closing.clone().cancelled_owned());
+        let closing = || Box::pin(session.closing.clone().cancelled_owned());
         Self {
             session: Arc::clone(session),
             number,
@@ -272,7 +275,7 @@ impl WatchedStream {
         let (sender, messages) = channel(1);
         // There is room for one.
         let _ = sender.try_send(answer);
-        Self::new(session, None, messages, &CancellationToken::new())
+        Self::new(session, None, messages)
     }
 }
 
