@@ -248,7 +248,7 @@ fn channel_for<'a>(
         // Without a choice no index would be checked, and a source could serve an old
         // release.
         (None, several) => {
-            let names: Vec<_> = several.iter().map(Channel::name).collect();
+            let names: Vec<_> = several.iter().map(|channel| &*channel.name).collect();
             let names = names.join(", ");
             let several = format!("{source} may be held to any of these channels: {names}");
             Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
@@ -269,7 +269,7 @@ pub fn fetch_index(
     store: &Store,
     context: &TrustContext,
 ) -> Result<VerifiedIndex> {
-    let bytes = network.document(channel.source(), DocumentArtifact::Channel)?;
+    let bytes = network.document(&channel.source, DocumentArtifact::Channel)?;
     let index = channel::accept(&bytes, channel, &context.terms())?;
     let name = channel.fingerprint().digest().to_string();
     let kind = rollback::VersionedDocument::Channel;
