@@ -185,24 +185,65 @@ pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
 }
 
 fn parse(value: &str) -> Option<Challenge> {
-    let challenges = http_auth::parse_challenges(value).ok()?;
-    challenges.iter().find_map(|challenge| {
-        if challenge.scheme.eq_ignore_ascii_case("basic") {
-            return Some(Challenge::Basic);
-        }
-        let only = |name: &str| {
-            let parameters = challenge.params.iter();
-            let mut named = parameters.filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            let value = named.next().map(|(_, value)| value.to_unescaped());
-            // Two values are ambiguous: readers might choose different ones.
-            named.next().is_none().then_some(value)
+    let (scheme, rest) = value.trim().split_once(' ').unwrap_or((value.trim(), ""));
+    if scheme.eq_ignore_ascii_case("basic") {
+        return Some(Challenge::Basic);
+    }
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let mut realm = None;
+    let mut service = None;
+    let mut rest = rest;
+    while !rest.trim_start().is_empty() {
+        let (name, value, after) = parameter(rest)?;
+        rest = after;
+        let slot = match name.to_ascii_lowercase().as_str() {
+            "realm" => &mut realm,
+            "service" => &mut service,
+            _ => continue,
         };
-        let is_bearer = challenge.scheme.eq_ignore_ascii_case("bearer");
-        Some(Challenge::Bearer {
-            realm: only("realm").filter(|_| is_bearer)??,
-            service: only("service")?,
-        })
+        // Two values are ambiguous: readers might choose different ones.
+        if slot.replace(value).is_some() {
+            return None;
+        }
+    }
+    Some(Challenge::Bearer {
+        realm: realm?,
+        service,
     })
+}
+
+/// One `name=value` or `name="value"`, and what follows the comma after it.
+fn parameter(text: &str) -> Option<(&str, String, &str)> {
+    let (name, rest) = text.split_once('=')?;
+    let name = name.trim();
+    let rest = rest.trim_start();
+    let (value, rest) = match rest.strip_prefix('"') {
+        Some(quoted) => {
+            let mut value = String::new();
+            let mut characters = quoted.char_indices();
+            let end = loop {
+                match characters.next()? {
+                    (at, '"') => break at + 1,
+                    (_, '\\') => value.push(characters.next()?.1),
+                    (_, character) => value.push(character),
+                }
+            };
+            (value, quoted.get(end..)?)
+        }
+        None => {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let (value, rest) = rest.split_at_checked(end)?;
+            (value.trim().to_owned(), rest)
+        }
+    };
+    let rest = rest.trim_start();
+    match rest.strip_prefix(',') {
+        Some(after) => Some((name, value, after)),
+        None if rest.is_empty() => Some((name, value, rest)),
+        None => None,
+    }
 }
 
 #[cfg(test)]
