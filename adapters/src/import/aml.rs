@@ -152,7 +152,7 @@ fn add(made: Made, imported: &mut Imported, draft: &mut Draft) {
         .remarks
         .extend(made.notes.iter().map(|note| Remark::new(&made.id, note)));
     if let Carrier::Request(request) = &made.carrier
-        && let Some((slug, _)) = &request.secret
+        && let Some(slug) = &request.secret
     {
         let header = request.header.as_deref();
         draft.secret(slug, &request.host, request.method.as_str(), header);

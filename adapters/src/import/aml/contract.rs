@@ -44,7 +44,7 @@ pub(super) fn fields(
     };
     let requires = object! {
         network ? request.filter(|_| !changes).map(|request| [&request.host]);
-        secrets ? request.and_then(|request| request.secret.as_ref()).map(|(slug, _)| [slug]);
+        secrets ? request.and_then(|request| request.secret.as_ref()).map(|slug| [slug]);
         user ? (behaviour == Behaviour::Human).then_some(["form"]);
     };
     let attempts = attempts(definition, notes);

@@ -28,8 +28,8 @@ pub(super) struct Request {
     pub(super) base_url: String,
     /// `metadata.http` of the driver's entry.
     pub(super) http: Value,
-    /// What the request needs, and its header.
-    pub(super) secret: Option<(String, &'static str)>,
+    /// The secret that the request needs, and its header.
+    pub(super) secret: Option<String>,
     pub(super) header: Option<String>,
 }
 
@@ -72,17 +72,17 @@ impl Request {
             notes.push(Note::InQuery(unplaced.join(", "), read.method.as_str()));
         }
         let secret = secret(&transport.credentials, tool, notes);
-        let header = secret.as_ref().map(|(_, scheme)| {
+        let header = secret.as_ref().map(|(_, usual, _)| {
             let header = transport.credentials.header.as_deref();
-            header.unwrap_or(scheme.header).to_owned()
+            header.unwrap_or(usual).to_owned()
         });
         let headers = header.as_ref().zip(secret.as_ref());
         let errors = errors(definition, notes);
         let http = object! {
             endpoint = read.path;
             method = read.method.as_str();
-            headers ? headers.map(|(header, (slug, scheme))| {
-                json!({ header: format!("{}${{secrets.{slug}}}", scheme.before) })
+            headers ? headers.map(|(header, (slug, _, before))| {
+                json!({ header: format!("{before}${{secrets.{slug}}}") })
             });
             query_template ? filled(read.query.into());
             errors ? filled(errors.into());
@@ -94,7 +94,7 @@ impl Request {
             host,
             base_url: transport.base_url.clone(),
             http,
-            secret: secret.map(|(slug, scheme)| (slug, scheme.header)),
+            secret: secret.map(|(slug, ..)| slug),
             header,
         }))
     }
@@ -147,31 +147,26 @@ fn unplaced(input: &Value, line: &Line) -> Vec<String> {
     unused.cloned().collect()
 }
 
-/// How a secret is sent.
-struct Scheme {
-    header: &'static str,
-    before: &'static str,
-}
-
-/// The secret that a request needs, by the name of where it comes from, and how it is sent.
+/// The secret that a request needs, by the name of where it comes from; the header that it is sent in, and what is before
+/// it there.
 fn secret(
     credentials: &Credentials,
     tool: &str,
     notes: &mut Vec<Note>,
-) -> Option<(String, Scheme)> {
+) -> Option<(String, &'static str, &'static str)> {
     let (header, before, is_said) = match credentials.scheme.as_str() {
         "bearer-token" => ("Authorization", "Bearer ", true),
         "service-account" => ("Authorization", "Bearer ", false),
         "api-key" => ("X-API-Key", "", false),
         _ => return None,
     };
-    let scheme = Scheme { header, before };
     if !is_said && credentials.header.is_none() {
-        notes.push(Note::HeaderAssumed(scheme.header));
+        notes.push(Note::HeaderAssumed(header));
     }
     let name = credentials.name.as_deref();
     let usable = |name: &&str| *name != "*" && Capability::of(Class::Secret, name).is_ok();
-    Some((name.filter(usable).unwrap_or(tool).to_owned(), scheme))
+    let slug = name.filter(usable).unwrap_or(tool);
+    Some((slug.to_owned(), header, before))
 }
 
 /// What the statuses mean.
