@@ -20,27 +20,19 @@ const MAX_JUDGEMENTS: usize = 256;
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
 
-/// Keywords that are the same in both, or can't be compared, with the types of the values that they concern.
-const WHOLE: [(&str, &[&str]); 19] = [
-    ("$dynamicRef", &[]),
-    ("allOf", &[]),
-    ("contains", &["array"]),
-    ("dependentRequired", &["object"]),
-    ("dependentSchemas", &["object"]),
-    ("else", &[]),
-    ("format", &["string"]),
-    ("if", &[]),
-    ("maxContains", &["array"]),
-    ("minContains", &["array"]),
-    ("multipleOf", &["number", "integer"]),
-    ("not", &[]),
-    ("pattern", &["string"]),
-    ("patternProperties", &["object"]),
-    ("prefixItems", &["array"]),
-    ("propertyNames", &["object"]),
-    ("then", &[]),
-    ("unevaluatedItems", &["array"]),
-    ("unevaluatedProperties", &["object"]),
+/// Keywords that are the same in both, or can't be compared, by the types of the values that they concern.
+const WHOLE: [(&[&str], &str); 5] = [
+    (&[], "$dynamicRef allOf else if not then"),
+    (
+        &["array"],
+        "contains maxContains minContains prefixItems unevaluatedItems",
+    ),
+    (&["number", "integer"], "multipleOf"),
+    (
+        &["object"],
+        "dependentRequired dependentSchemas patternProperties propertyNames unevaluatedProperties",
+    ),
+    (&["string"], "format pattern"),
 ];
 
 /// Keywords that let values through which another one would judge.
@@ -342,9 +334,10 @@ impl<'s> Comparison<'s> {
     }
 
     fn whole(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
-        for (keyword, types) in WHOLE {
-            let concerned = types.is_empty() || inner.may_be(types);
-            if concerned && outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {
+        let concerned = WHOLE.iter();
+        let concerned = concerned.filter(|(types, _)| types.is_empty() || inner.may_be(types));
+        for keyword in concerned.flat_map(|(_, keywords)| keywords.split(' ')) {
+            if outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {
                 let what = self.judged(keyword, inner, outer);
                 self.add(inner, outer, what);
             }
