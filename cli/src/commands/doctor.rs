@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
         value_parser = languages,
         conflicts_with_all = ["config", "policy_file", "store_dir"]
     )]
-    language: Vec<Vec<BuildKind>>,
+    language: Vec<Kinds>,
 
     /// The Cargo of the guest toolchain
     ///
@@ -51,6 +51,9 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
+/// The kinds that one word names. To clap a list of lists would be one of occurrences.
+type Kinds = Vec<BuildKind>;
+
 fn words() -> Vec<&'static str> {
     Language::all().map(Language::word).collect()
 }
@@ -64,9 +67,9 @@ fn language_help() -> String {
     )
 }
 
-fn languages(word: &str) -> std::result::Result<Vec<BuildKind>, String> {
+fn languages(word: &str) -> std::result::Result<Kinds, String> {
     let found = Language::all().filter(|one| word == "all" || one.word() == word);
-    let found: Vec<BuildKind> = found.map(|one| one.kind).collect();
+    let found: Kinds = found.map(|one| one.kind).collect();
     match found.is_empty() {
         true => Err(format!("expected one of {}, all", words().join(", "))),
         false => Ok(found),
