@@ -185,7 +185,10 @@ pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
 }
 
 fn parse(value: &str) -> Option<Challenge> {
-    let challenges = http_auth::parse_challenges(value).ok()?;
+    let (scheme, parameters) = value.trim().split_once(' ').unwrap_or((value.trim(), ""));
+    // The parser expects one space, and RFC 9110 allows more.
+    let value = format!("{scheme} {}", parameters.trim_start());
+    let challenges = http_auth::parse_challenges(value.trim_end()).ok()?;
     challenges.iter().find_map(|challenge| {
         if challenge.scheme.eq_ignore_ascii_case("basic") {
             return Some(Challenge::Basic);
