@@ -37,11 +37,6 @@ impl Reference {
         &self.host
     }
 
-    /// The port, if the reference has one.
-    pub fn port(&self) -> Option<u16> {
-        self.port
-    }
-
     /// Host and port as written, as credential files name a registry.
     pub fn registry(&self) -> String {
         match self.port {

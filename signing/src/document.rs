@@ -239,7 +239,7 @@ impl Format {
             self.at_most(tables.map_or(0, |tables| tables.len()), *max, what)?;
         }
         let _ = REFUSED.take();
-        READ.set(Some(*self));
+        FIELD.set(self.field);
         T::deserialize(toml::de::Deserializer::from(table)).map_err(|error| match REFUSED.take() {
             Some(refusal) => at(refusal, error.span()),
             None => failed(Refusal::new(self.field), &error),
@@ -279,16 +279,13 @@ impl Format {
 }
 
 thread_local! {
-    /// The format that this thread reads: serde gives the readers of its values no state.
-    static READ: Cell<Option<Format>> = const { Cell::new(None) };
+    /// The code for wrong values of the document that this thread reads: serde gives the readers of values no state.
+    static FIELD: Cell<ErrorKind> = const { Cell::new(ErrorKind::DocumentInvalid) };
 }
 
-/// A refusal of a value, of the kind of its document.
-pub(crate) fn wrong_value() -> Refusal {
-    Refusal::new(
-        READ.get()
-            .map_or(ErrorKind::DocumentInvalid, |format| format.field),
-    )
+/// A refusal of a value.
+fn wrong_value() -> Refusal {
+    Refusal::new(FIELD.get())
 }
 
 /// The name of a publisher, a bundle or a channel.
