@@ -26,7 +26,7 @@ pub use difference::{SurfaceChange, SurfaceDifference};
 /// Which fields a surface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// Only read: a bundle that was accepted under it must be accepted again.
+    /// Of drivers with code, what they implement by ids, and neither mappings nor limits.
     V1,
     /// All of DRIVER.md but prose, timeouts and retries.
     V2,

@@ -225,13 +225,17 @@ impl Format {
             return Err(at(refusal, Some(table.span())));
         };
         let span = schema.span();
-        match i64::deserialize(ValueDeserializer::from(schema)) {
-            Ok(SCHEMA) => {}
-            Ok(other) => {
-                let refusal = Refusal::new(self.schema).expected("schema 1");
-                return Err(at(refusal.found(format!("schema {other}")), Some(span)));
-            }
-            Err(error) => return Err(failed(Refusal::new(self.field), &error)),
+        let other = |found: String| {
+            let refusal = Refusal::new(self.schema).expected("schema 1");
+            Err(at(refusal.found(format!("schema {found}")), Some(span)))
+        };
+        let digits = schema.get_ref().as_integer().map(ToString::to_string);
+        match (i64::deserialize(ValueDeserializer::from(schema)), digits) {
+            (Ok(SCHEMA), _) => {}
+            (Ok(found), _) => return other(found.to_string()),
+            // A number beyond 64 bits.
+            (Err(_), Some(digits)) => return other(digits),
+            (Err(error), None) => return Err(failed(Refusal::new(self.field), &error)),
         }
         for (key, max, what) in limits {
             let tables = table.get_ref().get(*key);

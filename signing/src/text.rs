@@ -101,9 +101,9 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
-/// The first syntax in `text` that TOML 1.0 lacks, after its offset in bytes, before the `toml` crate parses it, which reads 1.1 with the same
-/// lexer: a `\e` or `\x` escape, a line feed, comment or
-/// trailing comma in an inline table, a time without seconds.
+/// The first syntax in `text` that TOML 1.0 lacks, after its offset in bytes: a `\e` or `\x` escape, a line feed, comment
+/// or trailing comma in an inline table, a time without seconds. The `toml` crate, which parses it afterwards, reads 1.1 with
+/// the same lexer.
 pub(crate) fn first_newer(text: &str) -> Option<(usize, &'static str)> {
     let mut open = Vec::new();
     // Whether only white space followed the last comma.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolward_contract::action::{Action, Implementation, ReferenceForm};
 use toolward_contract::capability::{Capability, CapabilitySet};
-use toolward_contract::driver::{CostOverride, Driver, Implements, Transform};
+use toolward_contract::driver::{CostOverride, Driver, DriverKind, Implements, Transform};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
@@ -18,6 +18,10 @@ pub(super) fn value(content: &Content, version: Version) -> Value {
     let tools = content.tools.iter();
     let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool, version)));
     let drivers = content.drivers.iter();
+    let driver = match version {
+        Version::V1 => driver_v1,
+        Version::V2 | Version::V3 => driver,
+    };
     let key = |driver: &Driver| match version {
         Version::V1 | Version::V2 => driver.id.to_string(),
         Version::V3 => driver.major_id(),
@@ -202,4 +206,68 @@ fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
         Version::V3 => Capability::to_string,
     };
     capabilities.iter().map(name).collect()
+}
+
+/// The fields of [`Version::V1`].
+fn driver_v1(driver: &Driver, version: Version) -> Value {
+    let implements = driver.implements.iter();
+    let implements = implements.map(|entry| entry.named().to_owned());
+    let means = match driver.kind {
+        DriverKind::Http => Some(("http".to_owned(), requests(driver))),
+        DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
+        _ => None,
+    };
+    let fields = json!({
+        "name": driver.name,
+        "description": driver.description,
+        "kind": driver.kind.as_str(),
+        "implements": implements.collect::<Vec<_>>(),
+        "egress": names(&driver.egress, version),
+        "requires": names(&driver.requires.capabilities, version),
+        "region": driver.region,
+        "policy_tags": driver.policy_tags,
+        "auth": driver.auth,
+    });
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let cost = costs(driver).map(|cost| ("cost".to_owned(), cost));
+    let own = !driver.kind_fields.is_empty();
+    let own = own.then(|| {
+        (
+            "fields".to_owned(),
+            Value::Object(driver.kind_fields.clone()),
+        )
+    });
+    let more = means.into_iter().chain(cost).chain(own);
+    Value::Object(fields.into_iter().chain(more).collect())
+}
+
+/// The requests and error messages of a declarative driver. Other drivers have code instead.
+fn requests(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().map(|entry| {
+        json!({
+            "tool": entry.named(),
+            "version": entry.version_text,
+            "drop_inputs": entry.drop_inputs,
+            "drop_outputs": entry.drop_outputs,
+            "mapping": entry.mapping.iter().map(|(name, source)| (name, &source.from)).collect::<Vec<_>>(),
+            "request": entry.metadata.get("http"),
+        })
+    });
+    json!({ "defaults": driver.request_defaults, "entries": entries.collect::<Vec<_>>() })
+}
+
+/// The programs that a driver runs outside the sandbox.
+fn programs(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().filter_map(|entry| {
+        let program = entry.program.as_ref()?;
+        Some(json!({
+            "tool": entry.named(),
+            "command": program.command,
+            "args": program.args,
+        }))
+    });
+    entries.collect()
 }

@@ -324,9 +324,9 @@ fn what_a_driver_asks_of_the_machine_counts_and_its_time_does_not() {
 #[test]
 fn a_surface_of_an_earlier_version_is_told_by_its_header_and_is_of_the_same_bundle() {
     let content = read_signed(&Demo::new().pack()).unwrap();
-    let versions = [Version::V2, Version::V3];
+    let versions = [Version::V1, Version::V2, Version::V3];
     assert_eq!(Version::CURRENT, Version::V3);
-    for (version, header) in versions.into_iter().zip(2..) {
+    for (version, header) in versions.into_iter().zip(1..) {
         let surface = BundleSurface::of_version(&content, version);
         let header = format!("toolward surface {header}\n");
         assert!(surface.to_bytes().starts_with(header.as_bytes()));
@@ -358,8 +358,10 @@ fn surfaces_of_earlier_versions_have_hosts_as_they_were_written() {
         let surface = BundleSurface::of_version(content, version);
         surface.value()["tools"]["demo.greet@1"]["requires"][0].clone()
     };
-    assert_eq!(requires(&long, Version::V2), "network:a.example:443");
-    assert_eq!(requires(&short, Version::V2), "network:a.example");
+    for version in [Version::V1, Version::V2] {
+        assert_eq!(requires(&long, version), "network:a.example:443");
+        assert_eq!(requires(&short, version), "network:a.example");
+    }
     assert_eq!(requires(&long, Version::V3), "network:a.example");
 }
 

@@ -10,7 +10,7 @@ use crate::support::{Place, Release, install, now, options, verifier};
 
 fn earlier(release: &Release) -> BundleSurface {
     let content = Content::from_verified(release.bundle()).unwrap();
-    BundleSurface::of_version(&content, Version::V2)
+    BundleSurface::of_version(&content, Version::V1)
 }
 
 /// Writes a surface in place of the one of what is installed or held.
