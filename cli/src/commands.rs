@@ -225,8 +225,10 @@ impl Cli {
             Ok(cli) => cli,
             // Help goes to standard output and is for people, with any flags.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
-                let mut look = Look::default();
-                look.json = true;
+                let look = Look {
+                    json: true,
+                    ..Look::default()
+                };
                 let _ = Context::new(look, Environment::default())
                     .value(&usage::failure(&error).to_json());
                 std::process::exit(error.exit_code());
