@@ -21,15 +21,9 @@ pub(crate) const MIN_VALUE_BYTES: usize = 4;
 /// The secrets that a call used.
 #[derive(Default)]
 pub(crate) struct Redactor {
-    hidden: Vec<Hidden>,
+    hidden: Vec<(String, SecretValue)>,
     /// How many texts had a value in them.
     found: AtomicU64,
-}
-
-#[derive(Clone)]
-struct Hidden {
-    slug: String,
-    value: SecretValue,
 }
 
 impl Redactor {
@@ -42,10 +36,9 @@ impl Redactor {
         let before = hidden.len();
         for (slug, value) in values {
             let bytes = value.bytes();
-            let is_known = hidden.iter().any(|hidden| hidden.value.bytes() == bytes);
+            let is_known = hidden.iter().any(|(_, hidden)| hidden.bytes() == bytes);
             if !is_known && bytes.len() >= MIN_VALUE_BYTES {
-                let slug = slug.to_owned();
-                hidden.push(Hidden { slug, value });
+                hidden.push((slug.to_owned(), value));
             }
         }
         (hidden.len() > before).then(|| Self {
@@ -62,14 +55,14 @@ impl Redactor {
     /// The secrets with their values.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = (&str, &SecretValue)> {
         let hidden = self.hidden.iter();
-        hidden.map(|hidden| (hidden.slug.as_str(), &hidden.value))
+        hidden.map(|(slug, value)| (slug.as_str(), value))
     }
 
     /// The bytes without the values; `None` if they contain none. One pass per value
     /// over the original bytes, never over replacements, which may contain a value
     /// themselves.
     fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let hidden = self.hidden.iter().map(|hidden| hidden.value.bytes());
+        let hidden = self.hidden.iter().map(|(_, value)| value.bytes());
         let mut searches: Vec<_> = hidden
             .map(|value| {
                 let places = memmem::find_iter(bytes, value);
@@ -110,8 +103,8 @@ impl Redactor {
     /// The end of a text without the values; where the text was cut before these bytes, also without the rest of a
     /// value that was cut with it.
     pub(crate) fn end_of_text(&self, mut bytes: Vec<u8>, is_cut: bool) -> Vec<u8> {
-        let parts = self.hidden.iter().filter_map(|hidden| {
-            let value = hidden.value.bytes();
+        let parts = self.hidden.iter().filter_map(|(_, value)| {
+            let value = value.bytes();
             let longest = value.len().saturating_sub(1).min(bytes.len());
             (1..=longest).rev().find_map(|length| {
                 let (before, part) = value.split_at_checked(value.len().saturating_sub(length))?;
@@ -129,10 +122,9 @@ impl Redactor {
 
     /// The secret whose value is in these bytes.
     fn slug_in(&self, bytes: &[u8]) -> Option<&str> {
-        self.hidden
-            .iter()
-            .find(|hidden| memmem::find(bytes, hidden.value.bytes()).is_some())
-            .map(|hidden| hidden.slug.as_str())
+        let mut hidden = self.hidden();
+        let found = hidden.find(|(_, value)| memmem::find(bytes, value.bytes()).is_some());
+        found.map(|(slug, _)| slug)
     }
 
     pub(crate) fn is_in(&self, text: &str) -> bool {
@@ -169,8 +161,8 @@ impl Redactor {
 
     /// Removes the beginning of a value at the end of a text.
     fn cut(&self, text: &mut String) {
-        let begun = self.hidden.iter().filter_map(|hidden| {
-            let value = hidden.value.bytes();
+        let begun = self.hidden.iter().filter_map(|(_, value)| {
+            let value = value.bytes();
             let longest = value.len().saturating_sub(1).min(text.len());
             let begins = |length: &usize| {
                 let begun = value.get(..*length);

@@ -224,16 +224,14 @@ impl Exchange<'_> {
                 if let Some(violation) = self.context.violations.ends() {
                     return CallError::violated(&violation);
                 }
-                let code = match denied.rule {
-                    Rule::Address => ErrorCode::ADDRESS_NOT_GRANTED,
-                    _ => ErrorCode::UNAUTHORISED,
-                };
                 let message = format!("the request is not allowed: {error}");
-                let refused = CallError::new(code.clone(), ErrorClass::PolicyBlocked, message);
-                match denied.rule {
-                    Rule::Address => refused.with_hint(code.ask_the_operator("grant the address")),
-                    _ => refused,
+                let refused = |code| CallError::new(code, ErrorClass::PolicyBlocked, message);
+                if denied.rule != Rule::Address {
+                    return refused(ErrorCode::UNAUTHORISED);
                 }
+                let code = ErrorCode::ADDRESS_NOT_GRANTED;
+                let hint = code.ask_the_operator("grant the address");
+                refused(code).with_hint(hint)
             }
             EgressError::Timeout(timeout) if timeout.deadline => self.context.clock.late(),
             EgressError::Limit(limit) => CallError::of(

@@ -45,11 +45,8 @@ struct Reply {
 /// exit status shows the reason.
 type Interrupted = Option<CompileError>;
 
-/// What a worker made.
-struct Compiled {
-    artifact: Vec<u8>,
-    processor: Duration,
-}
+/// Compiled code, and the processor time that it took.
+type Compiled = (Vec<u8>, Duration);
 
 impl Worker {
     /// Compiles one component in a separate process, within its limits and `budget`.
@@ -72,7 +69,7 @@ impl Worker {
             .saturating_mul(threads())
             .min(limits.most().processor);
         match compiled {
-            Ok(compiled) => (compiled.processor.min(most), Ok(compiled.artifact)),
+            Ok((artifact, processor)) => (processor.min(most), Ok(artifact)),
             Err(error) => (most, Err(error)),
         }
     }
@@ -141,45 +138,36 @@ fn verdict(
         Err(None) => Reply::default(),
         Err(Some(interrupted)) => return Err(interrupted),
     };
+    let (memory_bytes, cpu_seconds) = (limits.memory_bytes, limits.cpu_seconds);
     let memory = || {
-        refused(
-            CompileReason::Memory,
-            format!(
-                "compiling it takes more than {} bytes of memory",
-                limits.memory_bytes
-            ),
-        )
+        let message = format!("compiling it takes more than {memory_bytes} bytes of memory");
+        refused(CompileReason::Memory, message)
     };
     let signal = status.signal().and_then(Signal::from_named_raw);
-    match answer.kind {
-        Some(worker::COMPILED) if status.success() => {
+    match answer.kind.filter(|_| status.success()) {
+        Some(worker::COMPILED) => {
             if let Some(compiled) = compiled(answer.body) {
                 return Ok(compiled);
             }
         }
-        Some(worker::NO_MEMORY) if status.success() => return memory(),
-        Some(worker::NO_THREADS) if status.success() => {
+        Some(worker::NO_MEMORY) => return memory(),
+        Some(worker::NO_THREADS) => {
             let text = String::from_utf8_lossy(&answer.body);
             return Err(CompileError::unavailable(format!(
                 "the compiler can't start its threads: {text}"
             )));
         }
-        Some(worker::INVALID) if status.success() => {
+        Some(worker::INVALID) => {
             let text = String::from_utf8_lossy(&answer.body);
-            return refused(
-                CompileReason::Invalid,
-                format!("it does not compile: {text}"),
-            );
+            let message = format!("it does not compile: {text}");
+            return refused(CompileReason::Invalid, message);
         }
         _ => {}
     }
     match signal {
         Some(Signal::XCPU) => refused(
             CompileReason::Processor,
-            format!(
-                "compiling it takes more than {} s of processor time",
-                limits.cpu_seconds
-            ),
+            format!("compiling it takes more than {cpu_seconds} s of processor time"),
         ),
         // The broker did not send it: usually the kernel's out-of-memory killer
         // did.
@@ -201,10 +189,7 @@ fn verdict(
 fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
     let time = body.split_off(body.len().checked_sub(TIME_BYTES)?);
     let microseconds = u64::from_le_bytes(time.try_into().ok()?);
-    Some(Compiled {
-        artifact: body,
-        processor: Duration::from_micros(microseconds),
-    })
+    Some((body, Duration::from_micros(microseconds)))
 }
 
 /// Starts nothing for a budget that is used up.
@@ -214,10 +199,8 @@ fn something_is_left(limits: &CompileLimits) -> Result<()> {
         (_, 0) => (CompileReason::Output, "room for compiled code"),
         _ => return Ok(()),
     };
-    Err(CompileError::new(
-        reason,
-        format!("no {what} is left for it"),
-    ))
+    let message = format!("no {what} is left for it");
+    Err(CompileError::new(reason, message))
 }
 
 /// Threads that a worker compiles with.

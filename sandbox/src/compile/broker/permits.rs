@@ -22,7 +22,7 @@ pub(super) struct Permits {
     changed: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queue {
     left: usize,
     next: u64,
@@ -61,9 +61,7 @@ impl Permits {
         Self {
             queue: Mutex::new(Queue {
                 left: permits,
-                next: 0,
-                waiting: Vec::new(),
-                had: HashMap::new(),
+                ..Queue::default()
             }),
             changed: Condvar::new(),
         }
