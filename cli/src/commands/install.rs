@@ -174,13 +174,6 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
             update::show_held(&held, &difference, output)?;
             return Ok(Exit::Denied);
         }
-        _ => {
-            return Err(Failure::with_code(
-                Kind::Failed,
-                "store-io",
-                "an unknown outcome",
-            ));
-        }
     }
     Ok(Exit::Fine)
 }

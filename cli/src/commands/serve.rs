@@ -416,11 +416,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
 }
 
 /// Ends the server in good order when the recorder is gone.
-async fn recorder_ends(
-    ended: Pending,
-    tell: oneshot::Sender<Failure>,
-    stop: CancellationToken,
-) {
+async fn recorder_ends(ended: Pending, tell: oneshot::Sender<Failure>, stop: CancellationToken) {
     if let Err(error) = ended.await {
         // Nothing waits for it if the server ends just now.
         let _ = tell.send(failed(error));
