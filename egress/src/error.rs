@@ -100,17 +100,7 @@ codes! {
 impl Rule {
     /// Whether it protects a secret.
     pub fn is_about_secret(self) -> bool {
-        matches!(
-            self,
-            Self::SecretInUri
-                | Self::SecretInHeader
-                | Self::SecretInBody
-                | Self::SecretOrigin
-                | Self::SecretMethod
-                | Self::SecretPath
-                | Self::SecretRange
-                | Self::SecretResponse
-        )
+        self.code().starts_with("secret-")
     }
 
     /// Whether the request was well formed and asked for more than is granted;
@@ -235,6 +225,17 @@ pub struct SecretError {
     pub problem: SecretProblem,
     /// More about it, for people. Never the value.
     pub detail: String,
+}
+
+impl SecretError {
+    pub(crate) fn new(slug: &str, problem: SecretProblem, detail: String) -> SecretError {
+        let slug = slug.to_owned();
+        SecretError {
+            slug,
+            problem,
+            detail,
+        }
+    }
 }
 
 codes! {

@@ -78,14 +78,7 @@ pub(crate) struct LoadedSecret {
 
 impl LoadedSecret {
     pub(crate) fn load(values: &dyn SecretValues, slug: &str) -> Result<LoadedSecret, SecretError> {
-        let refused = |problem, detail: String| {
-            let slug = slug.to_owned();
-            SecretError {
-                slug,
-                problem,
-                detail,
-            }
-        };
+        let refused = |problem, detail| SecretError::new(slug, problem, detail);
         let value = values
             .get(slug)
             .map_err(|error| refused(SecretProblem::Unavailable, error.to_string()))?;
@@ -136,11 +129,7 @@ impl LoadedSecret {
     }
 
     fn unusable(&self) -> SecretError {
-        SecretError {
-            slug: self.slug.clone(),
-            problem: SecretProblem::NotAHeaderValue,
-            detail: String::new(),
-        }
+        SecretError::new(&self.slug, SecretProblem::NotAHeaderValue, String::new())
     }
 
     /// `prefix` and the value; hidden from debug output, and wiped with its

@@ -140,15 +140,14 @@ impl Maintenance {
     /// [`Error::Busy`] also if what was deleted is still in the log, because others read it: try again.
     pub fn erase(&mut self, what: &Erase) -> Result<u64, Error> {
         let (payloads, person) = self.payloads.erase(what)?;
+        let (before, invocation) = match what {
+            Erase::Before(at) => (Some(*at), None),
+            Erase::Invocation(id) => (None, Some(*id)),
+            Erase::Principal(_) => (None, None),
+        };
         let erased = Erased {
-            before: match what {
-                Erase::Before(at) => Some(*at),
-                _ => None,
-            },
-            invocation: match what {
-                Erase::Invocation(id) => Some(*id),
-                _ => None,
-            },
+            before,
+            invocation,
             payloads: Number::from(payloads),
             person,
         };

@@ -33,7 +33,7 @@ pub use frame::{AnswerFrame, RequestFrame};
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The version of the frames; both sides are usually of one build.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// Where the ledger is, what it keeps, and that the session starts.
 #[derive(Clone, Debug)]

@@ -28,11 +28,6 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Hex(Sha256::digest(bytes).into())
 }
 
-/// The root of a tree without leaves.
-fn empty_root() -> Hash {
-    Hex(Sha256::digest([]).into())
-}
-
 /// The roots of the complete subtrees of a tree, largest first: one for each bit of its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edge {
@@ -87,7 +82,7 @@ impl Edge {
         let mut roots = self.roots.iter().rev().copied();
         match roots.next() {
             Some(last) => roots.fold(last, |right, left| node_hash(&left, &right)),
-            None => empty_root(),
+            None => Hex(Sha256::digest([]).into()),
         }
     }
 }

@@ -7,11 +7,12 @@ mod room;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use toolward_support::helper::lock;
 
 use crate::checkpoint::Verifier;
 use crate::error::Error;
@@ -145,11 +146,7 @@ impl Writer {
     /// latest calls.
     pub(crate) fn end(&self, why: Option<Code>) -> Ended {
         self.queue.close(why);
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = lock(&self.thread).take();
         match thread {
             Some(thread) => (thread.join())
                 .unwrap_or_else(|_panic| (Err(Error::Closed), WrittenRows::default())),
@@ -205,7 +202,8 @@ impl Drop for CloseOnDrop {
 pub(crate) const MAX_ROWS: usize = 64;
 
 /// The rows that a session wrote of its latest calls, without calls that tools made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WrittenRows {
     /// The ledger: see [`Verifier::origin`](crate::checkpoint::Verifier::origin).
     pub origin: String,
@@ -223,10 +221,13 @@ impl WrittenRows {
         rows.map(|(_, seq)| *seq)
     }
 
-    pub(super) fn add(&mut self, row: CallRow, seq: u64) {
-        let is_own = match row.is_nested {
-            Some(is_nested) => !is_nested,
-            None => self.of(row.invocation).next().is_some(),
+    pub(super) fn add(&mut self, event: &Event, seq: u64) {
+        let Some(invocation) = event.of_call() else {
+            return;
+        };
+        let is_own = match event.call() {
+            Some(call) => call.parent.is_none(),
+            None => self.of(invocation).next().is_some(),
         };
         if !is_own {
             return;
@@ -234,24 +235,6 @@ impl WrittenRows {
         if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
         }
-        self.rows.push_back((row.invocation, seq));
-    }
-}
-
-/// What is remembered of a row.
-#[derive(Clone, Copy)]
-pub(super) struct CallRow {
-    invocation: Invocation,
-    /// Whether a tool made the call; `None` if the row does not state it.
-    is_nested: Option<bool>,
-}
-
-impl CallRow {
-    /// `None` for a row that neither starts nor ends a call.
-    fn of(event: &Event) -> Option<Self> {
-        Some(Self {
-            invocation: event.of_call()?,
-            is_nested: event.call().map(|call| call.parent.is_some()),
-        })
+        self.rows.push_back((invocation, seq));
     }
 }

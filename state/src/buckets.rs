@@ -122,16 +122,10 @@ pub enum BucketOperation {
 impl BucketOperation {
     /// Whether it changes the bucket.
     pub fn writes(&self) -> bool {
-        match self {
-            Self::Open | Self::Get(_) | Self::Exists(_) | Self::Keys { .. } | Self::GetMany(_) => {
-                false
-            }
-            Self::Set(..)
-            | Self::Delete(_)
-            | Self::Increment(..)
-            | Self::SetMany(_)
-            | Self::DeleteMany(_) => true,
-        }
+        !matches!(
+            self,
+            Self::Open | Self::Get(_) | Self::Exists(_) | Self::Keys { .. } | Self::GetMany(_)
+        )
     }
 
     /// Bytes of keys and values that it moves to the store.

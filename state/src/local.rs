@@ -59,7 +59,10 @@ impl Keys for Local {
         until: Instant,
         _deadline: Instant,
     ) -> BoxFuture<'a, Result<String, StateError>> {
-        Box::pin(ready(self.keys.seal(binding, text, until)))
+        let sealed = self.keys.sealed(binding, text, until);
+        let sealed =
+            sealed.ok_or_else(|| StateError::Failed("there is no key to seal with".into()));
+        Box::pin(ready(sealed))
     }
 
     fn unseal<'a>(

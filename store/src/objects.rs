@@ -119,9 +119,7 @@ const LOCK_FILE: &str = "lock";
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A lock on the objects of a store, until it is dropped.
-pub(crate) struct ObjectsLock {
-    _file: Option<OwnedFd>,
-}
+pub(crate) type ObjectsLock = Option<OwnedFd>;
 
 /// Locks the objects: shared by all who read or write one, exclusive for who removes them.
 pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<ObjectsLock, Error> {
@@ -137,14 +135,14 @@ pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<Objec
             match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::empty()) {
                 Ok(file) => file,
                 // Where no process can create the file, none can hold the lock.
-                Err(Errno::NOENT) => return Ok(ObjectsLock { _file: None }),
+                Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(fail(error.into())),
             }
         }
         Err(error) => return Err(fail(error.into())),
     };
     match toolward_support::files::lock(&file, kind, BUSY_TIMEOUT) {
-        Ok(()) => Ok(ObjectsLock { _file: Some(file) }),
+        Ok(()) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
         Err(error) => Err(fail(error)),
     }

@@ -121,19 +121,10 @@ pub(crate) struct StateDatabase {
 }
 
 impl StateDatabase {
-    pub(crate) fn new(sql: Connection) -> Self {
-        Self {
-            sql: Mutex::new(sql),
-            unwritable: None,
-        }
-    }
-
-    /// A state that is only read.
-    pub(crate) fn read_only(sql: Connection, why: ReadOnlyReason) -> Self {
-        Self {
-            unwritable: Some(why),
-            ..Self::new(sql)
-        }
+    /// `unwritable`: why nothing can be written.
+    pub(crate) fn new(sql: Connection, unwritable: Option<ReadOnlyReason>) -> Self {
+        let sql = Mutex::new(sql);
+        Self { sql, unwritable }
     }
 
     /// Reads in one transaction.
@@ -232,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_write_waits_for_the_disk_also_after_one_that_did_not_and_panicked_or_failed() {
-        let state = StateDatabase::new(Connection::open_in_memory().unwrap());
+        let state = StateDatabase::new(Connection::open_in_memory().unwrap(), None);
         assert_eq!(state.write(waits).unwrap(), 2);
         assert_eq!(state.write_and_wait(false, waits).unwrap(), 1);
         assert_eq!(state.write(waits).unwrap(), 2);

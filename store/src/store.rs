@@ -57,7 +57,10 @@ impl Store {
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
         let folders = folders(directory, Folder::make)?;
         let state = private_file(state)?;
-        Ok(Self::of(folders, StateDatabase::new(state::open(&state)?)))
+        Ok(Self::of(
+            folders,
+            StateDatabase::new(state::open(&state)?, None),
+        ))
     }
 
     fn of((directory, objects): (Folder, Objects), state: StateDatabase) -> Self {
@@ -116,7 +119,7 @@ impl Store {
             return Ok(None);
         };
         let unwritable = read(&private_file(state)?)?;
-        let database = StateDatabase::read_only(unwritable.connection, why);
+        let database = StateDatabase::new(unwritable.connection, Some(why));
         Ok(Some(Self {
             log_unread: unwritable.log_unread,
             ..Self::of(folders, database)

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
+use toolward_support::helper::lock;
 
 /// On whose account a permit is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,7 +54,7 @@ impl FairPermits {
 
     /// Takes a permit on the account of all of these, if each may have one more.
     pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<FairPermit> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let holds_any = holders.iter().any(|one| state.held.contains_key(one));
         if state.left == 0 || (holds_any && state.left <= self.reserve) {
             return None;
@@ -85,20 +86,13 @@ impl FairPermits {
 
     /// Free permits.
     pub(crate) fn left(&self) -> usize {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .left
+        lock(&self.state).left
     }
 }
 
 impl Drop for FairPermit {
     fn drop(&mut self) {
-        let mut state = self
-            .shares
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.shares.state);
         state.left = state.left.saturating_add(1);
         for holder in self.holders.drain(..) {
             if let Entry::Occupied(mut entry) = state.held.entry(holder) {

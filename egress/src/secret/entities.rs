@@ -73,7 +73,6 @@ pub(crate) static ENTITIES: &[Entity] = &[
 ];
 
 /// Those of `range` whose name has `letter` at `at`.
-#[inline]
 pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usize> {
     let names = ENTITIES.get(range.clone()).unwrap_or_default();
     let own = |entity: &Entity| entity.name.get(at).copied();

@@ -18,7 +18,6 @@ const LEVELS: u8 = 2;
 const MAX_DIGITS: u8 = 8;
 
 /// Whether an escape may start with this byte.
-#[inline]
 fn may_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
@@ -72,32 +71,24 @@ impl Readings {
 
     /// Keeps the readings for which `keep` is true.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(EscapeReading) -> bool) {
-        let mut kept = 0;
-        for at in 0..self.length {
-            let Some(reading) = self.list.get(at).copied() else {
-                break;
-            };
-            if keep(reading)
-                && let Some(free) = self.list.get_mut(kept)
-            {
-                *free = reading;
-                kept += 1;
+        let all = *self;
+        self.length = 0;
+        for reading in all.as_slice() {
+            if keep(*reading) {
+                self.add(*reading);
             }
         }
-        self.length = kept;
     }
 
     /// Whether one of their bytes may be such. A guess: it may be one of a place that
     /// was read before. Nearly all places have few readings, and a branch for each is
     /// slower than looking at more than there are.
-    #[inline]
     pub(crate) fn may_be(&self, such: impl Fn(u8) -> bool) -> bool {
         let [first, second, third, fourth, rest @ ..] = &self.list;
         let few = such(first.byte) | such(second.byte) | such(third.byte) | such(fourth.byte);
         few || self.length > 4 && rest.iter().any(|reading| such(reading.byte))
     }
 
-    #[inline]
     pub(crate) fn as_slice(&self) -> &[EscapeReading] {
         self.list.get(..self.length).unwrap_or_default()
     }
@@ -321,7 +312,6 @@ impl<'t> Positions<'t> {
 
     /// How the text can be read at a place. `None`: it ends there, or there may be
     /// more that it depends on.
-    #[inline]
     pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
         let kept = self.kept.get_mut(at % CACHED_POSITIONS)?;
         if kept.after != at + 1 {
@@ -333,7 +323,6 @@ impl<'t> Positions<'t> {
     }
 
     /// Whether a pattern may start with this reading of a place.
-    #[inline]
     pub(super) fn begins(
         &mut self,
         automaton: &Automaton,
@@ -352,7 +341,6 @@ impl<'t> Positions<'t> {
 
     /// The first place from `at` on where a pattern may start, or whose readings are
     /// not decided.
-    #[inline]
     pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
         let mut at = at;
         // Where the run of bytes started that stand for themselves.
@@ -392,7 +380,6 @@ impl<'t> Positions<'t> {
     }
 
     /// Skips text without escapes in which no pattern starts.
-    #[inline]
     fn skip(&mut self, automaton: &Automaton, at: usize) -> usize {
         if self.escape <= at {
             self.escape = next_escape(self.text, at);
@@ -401,7 +388,6 @@ impl<'t> Positions<'t> {
     }
 }
 
-#[inline]
 fn next_escape(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     // An escape is mostly followed by another.

@@ -131,7 +131,6 @@ impl PatternScan {
     }
 
     /// Advances each of `states` by each of the readings.
-    #[inline]
     fn follow(
         &mut self,
         automaton: &Automaton,
@@ -165,7 +164,6 @@ impl PatternScan {
     }
 
     /// Of two ways to one state the first is kept: it started before the other.
-    #[inline]
     fn add(&mut self, automaton: &Automaton, state: State) {
         let depth = |state: &State| automaton.depth(state.node);
         let mut there = 0;

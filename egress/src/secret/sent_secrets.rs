@@ -52,13 +52,10 @@ impl Known {
         let memory = self.memory.saturating_add(secret.memory());
         let memory = memory.saturating_add(self.superseded(origin));
         if memory > MAX_SEARCH_BYTES {
-            return Err(SecretError {
-                slug: secret.slug.clone(),
-                problem: SecretProblem::TooMuchMemory,
-                detail: format!(
-                    "with it, the call's secrets take {memory} of {MAX_SEARCH_BYTES} bytes"
-                ),
-            });
+            let problem = SecretProblem::TooMuchMemory;
+            let detail =
+                format!("with it, the call's secrets take {memory} of {MAX_SEARCH_BYTES} bytes");
+            return Err(SecretError::new(&secret.slug, problem, detail));
         }
         self.memory = memory;
         Ok(())

@@ -38,15 +38,13 @@ pub(super) fn shrink(
     if left <= limit {
         return Ok(());
     }
-    let mut held =
+    let mut statement =
         tx.prepare_cached("SELECT person, sum(length(bytes)) FROM payload GROUP BY person")?;
-    let held = held.query_map([], |row| {
-        Ok((row.get::<_, Option<[u8; 16]>>(0)?, row.get(1)?))
-    })?;
-    let held: Vec<(Option<[u8; 16]>, i64)> = held.collect::<Result<_, _>>()?;
-    let held: Vec<_> = (held.into_iter())
-        .map(|(person, bytes)| Ok((person, unsigned(bytes)?)))
-        .collect::<Result<_, Error>>()?;
+    let mut found = statement.query([])?;
+    let mut held: Vec<(Option<[u8; 16]>, u64)> = Vec::new();
+    while let Some(row) = found.next()? {
+        held.push((row.get(0)?, unsigned(row.get(1)?)?));
+    }
     let share = share(
         held.iter().map(|(_, bytes)| *bytes).collect(),
         limit.saturating_sub(limit / 64 / SLACK_BYTES * SLACK_BYTES),

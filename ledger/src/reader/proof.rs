@@ -96,16 +96,13 @@ impl Reader {
         if size > self.size()? {
             return Err(Error::NoRow(size.to_string().into()));
         }
-        self.roots(&consistency_ranges(old, size))
-    }
-
-    fn roots(&self, ranges: &[Range<u64>]) -> Result<Vec<Hash>, Error> {
-        let root = |range: &Range<u64>| {
+        let root = |range: Range<u64>| {
             let mut edge = Edge::new();
             self.leaves(range.start, range.end, |leaf| edge.push(leaf))?;
             Ok(edge.root())
         };
-        ranges.iter().map(root).collect()
+        let ranges = consistency_ranges(old, size).into_iter();
+        ranges.map(root).collect()
     }
 }
 

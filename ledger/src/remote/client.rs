@@ -161,7 +161,13 @@ impl Remote {
         spawn(
             "recorder-send",
             Box::new(move || {
-                Sender::new(&shared, &to).run(&queue);
+                let mut sender = Sender {
+                    shared: &shared,
+                    to: BufWriter::with_capacity(BUFFER_BYTES, &to),
+                    broken: false,
+                    asked: Instant::now(),
+                };
+                sender.run(&queue);
             }),
         )
     }
@@ -308,16 +314,7 @@ struct Sender<'a> {
     asked: Instant,
 }
 
-impl<'a> Sender<'a> {
-    fn new(shared: &'a ConnectionState, to: &'a UnixStream) -> Self {
-        Self {
-            shared,
-            to: BufWriter::with_capacity(BUFFER_BYTES, to),
-            broken: false,
-            asked: Instant::now(),
-        }
-    }
-
+impl Sender<'_> {
     /// Sends what is in the queue until it is closed.
     fn run(&mut self, queue: &Queue) {
         loop {

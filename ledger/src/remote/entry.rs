@@ -168,29 +168,21 @@ impl<'a> FrameBody<'a> {
         Self(bytes)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], FrameError> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(FrameError::Bad("it ends too early"))?;
-        self.0 = rest;
-        Ok(taken)
+        let taken = self.0.split_off(..length);
+        taken.ok_or(FrameError::Bad("it ends too early"))
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let (taken, rest) = self
-            .0
-            .split_first_chunk()
-            .ok_or(FrameError::Bad("it ends too early"))?;
-        self.0 = rest;
-        Ok(*taken)
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let bytes = self.bytes(N)?.try_into();
+        bytes.map_err(|_| FrameError::Bad("it ends too early"))
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, FrameError> {
+    fn byte(&mut self) -> Result<u8, FrameError> {
         self.array().map(|[byte]| byte)
     }
 
@@ -199,7 +191,7 @@ impl<'a> FrameBody<'a> {
     }
 
     /// Bytes behind their length, of at most `most`.
-    pub(super) fn counted(&mut self, most: usize) -> Result<&'a [u8], FrameError> {
+    fn counted(&mut self, most: usize) -> Result<&'a [u8], FrameError> {
         let length = usize::try_from(u32::from_le_bytes(self.array()?)).unwrap_or(usize::MAX);
         match length <= most {
             true => self.bytes(length),
@@ -207,7 +199,7 @@ impl<'a> FrameBody<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, FrameError> {
+    fn text(&mut self, most: usize) -> Result<&'a str, FrameError> {
         std::str::from_utf8(self.counted(most)?).map_err(|_| FrameError::Bad("not UTF-8"))
     }
 
@@ -221,7 +213,7 @@ impl<'a> FrameBody<'a> {
 }
 
 /// Adds bytes behind their length.
-pub(super) fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
+fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     to.extend_from_slice(&length.to_le_bytes());
     to.extend_from_slice(bytes);

@@ -2,14 +2,14 @@
 
 use std::io::{self, Read, Write};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toolward_support::helper::frames::{Body as Incoming, frame, head};
 
 use super::Start;
-use super::entry::{self, FrameBody, FrameError, MAX_ENTRY_BYTES, counted};
+use super::entry::{self, FrameBody, FrameError, MAX_ENTRY_BYTES};
 use crate::error::Error;
-use crate::record::Invocation;
 use crate::recorder::{Entry, Given};
-use crate::writer::{MAX_ROWS, WrittenRows};
+use crate::writer::WrittenRows;
 
 /// The most bytes of a start.
 const MAX_START_BYTES: usize = 64 * 1024;
@@ -17,8 +17,8 @@ const MAX_START_BYTES: usize = 64 * 1024;
 const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
-/// The most bytes of a frame that ends a connection: with two texts, and rows of 24 bytes.
-const MAX_CLOSED_BYTES: usize = 4 * 1024;
+/// The most bytes of an answer: a text, all of it escaped, and rows.
+const MAX_ANSWER_BYTES: usize = 16 * 1024;
 
 /// Room for the body of a request: most entries fit without growing it. See the room for a line of a record.
 const BODY_CAPACITY_BYTES: usize = 1000;
@@ -29,10 +29,7 @@ const QUEUE: u8 = 3;
 const FLUSH: u8 = 4;
 const GIVEN: u8 = 5;
 const END: u8 = 6;
-const READY: u8 = 11;
-const UNUSABLE: u8 = 12;
 const ANSWER: u8 = 13;
-const CLOSED: u8 = 14;
 
 /// From the recording process to the recorder.
 #[derive(Clone, Debug)]
@@ -65,23 +62,26 @@ pub enum RequestFrame {
 }
 
 /// From the recorder to the recording process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AnswerFrame {
     /// The ledger is open.
     Ready,
     /// It can't be opened, or the recorder can't work.
-    Unusable(String),
+    Unusable(#[serde(serialize_with = "shortened")] String),
     /// To the request of this id.
     To {
         /// The request's.
         id: u64,
         /// How it ended: done, or what the recording process needs to know of the error. To a question, that the id is
         /// new, or [`Error::Given`].
+        #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
     },
     /// All is written, and the ledger closed.
     Closed {
         /// How that ended.
+        #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
         /// The rows of the session's latest calls.
         written: WrittenRows,
@@ -174,27 +174,14 @@ impl AnswerFrame {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
-        let most = match kind {
-            CLOSED => MAX_CLOSED_BYTES,
-            _ => MAX_SMALL_BYTES,
-        };
-        let bytes = bytes(from, length, most)?;
-        let mut body = FrameBody::new(&bytes);
-        let answer = match kind {
-            READY => Self::Ready,
-            UNUSABLE => Self::Unusable(body.text(MAX_TEXT_BYTES)?.to_owned()),
-            ANSWER => Self::To {
-                id: body.number()?,
-                outcome: read_outcome(&mut body)?,
-            },
-            CLOSED => Self::Closed {
-                outcome: read_outcome(&mut body)?,
-                written: read_written(&mut body)?,
-            },
-            _ => return Err(FrameError::Bad("an unknown kind")),
-        };
-        body.end()?;
-        Ok(Some(answer))
+        let bytes = bytes(from, length, MAX_ANSWER_BYTES)?;
+        let answer: Option<Self> = serde_json::from_slice(&bytes).ok();
+        // An answer has one spelling.
+        let written = |answer: &Self| serde_json::to_vec(answer).is_ok_and(|own| own == bytes);
+        match answer.filter(|answer| kind == ANSWER && written(answer)) {
+            None => Err(FrameError::Bad("not an answer")),
+            answer => Ok(answer),
+        }
     }
 
     /// Writes it.
@@ -202,78 +189,61 @@ impl AnswerFrame {
     /// # Errors
     /// Those of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let mut body = Vec::new();
-        let kind = match self {
-            Self::Ready => READY,
-            Self::Unusable(problem) => {
-                counted(&mut body, shortened(problem).as_bytes());
-                UNUSABLE
-            }
-            Self::To { id, outcome } => {
-                body.extend_from_slice(&id.to_le_bytes());
-                write_outcome(&mut body, outcome);
-                ANSWER
-            }
-            Self::Closed { outcome, written } => {
-                write_outcome(&mut body, outcome);
-                counted(&mut body, shortened(&written.origin).as_bytes());
-                for (invocation, seq) in written.rows.iter().take(MAX_ROWS) {
-                    body.extend_from_slice(invocation.0.as_bytes());
-                    body.extend_from_slice(&seq.to_le_bytes());
-                }
-                CLOSED
-            }
+        frame(to, ANSWER, &[&serde_json::to_vec(self)?])
+    }
+}
+
+/// How a request ended, as far as the recording process needs to know.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum SentOutcome {
+    Done,
+    Busy,
+    Full,
+    ReadOnly,
+    Late,
+    Given {
+        same_input: bool,
+    },
+    /// Any other error.
+    Recorder(#[serde(serialize_with = "shortened")] String),
+}
+
+mod sent_outcome {
+    use super::{Deserialize, Deserializer, Error, SentOutcome, Serialize, Serializer, with_code};
+
+    pub(super) fn serialize<S: Serializer>(
+        outcome: &Result<(), Error>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let sent = match outcome {
+            Ok(()) => SentOutcome::Done,
+            Err(Error::Busy) => SentOutcome::Busy,
+            Err(Error::Full) => SentOutcome::Full,
+            Err(Error::ReadOnly) => SentOutcome::ReadOnly,
+            Err(Error::Late) => SentOutcome::Late,
+            Err(Error::Given { same_input }) => SentOutcome::Given {
+                same_input: *same_input,
+            },
+            Err(Error::Recorder(problem)) => SentOutcome::Recorder(problem.to_string()),
+            Err(error) => SentOutcome::Recorder(with_code(error)),
         };
-        frame(to, kind, &[&body])
+        sent.serialize(serializer)
     }
-}
 
-fn read_outcome(body: &mut FrameBody<'_>) -> Result<Result<(), Error>, FrameError> {
-    Ok(Err(match body.byte()? {
-        0 => return Ok(Ok(())),
-        1 => Error::Busy,
-        2 => Error::Full,
-        3 => Error::ReadOnly,
-        4 => Error::Late,
-        5 => Error::Given { same_input: true },
-        6 => Error::Given { same_input: false },
-        7 => Error::Recorder(body.text(MAX_TEXT_BYTES)?.into()),
-        _ => return Err(FrameError::Bad("an unknown outcome")),
-    }))
-}
-
-fn write_outcome(to: &mut Vec<u8>, outcome: &Result<(), Error>) {
-    let (byte, problem) = match outcome {
-        Ok(()) => (0, None),
-        Err(Error::Busy) => (1, None),
-        Err(Error::Full) => (2, None),
-        Err(Error::ReadOnly) => (3, None),
-        Err(Error::Late) => (4, None),
-        Err(Error::Given { same_input: true }) => (5, None),
-        Err(Error::Given { same_input: false }) => (6, None),
-        Err(Error::Recorder(problem)) => (7, Some(problem.to_string())),
-        Err(error) => (7, Some(with_code(error))),
-    };
-    to.push(byte);
-    if let Some(problem) = problem {
-        counted(to, shortened(&problem).as_bytes());
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Result<(), Error>, D::Error> {
+        Ok(Err(match SentOutcome::deserialize(deserializer)? {
+            SentOutcome::Done => return Ok(Ok(())),
+            SentOutcome::Busy => Error::Busy,
+            SentOutcome::Full => Error::Full,
+            SentOutcome::ReadOnly => Error::ReadOnly,
+            SentOutcome::Late => Error::Late,
+            SentOutcome::Given { same_input } => Error::Given { same_input },
+            SentOutcome::Recorder(problem) => Error::Recorder(problem.into()),
+        }))
     }
-}
-
-/// The origin, and as many rows as follow.
-fn read_written(body: &mut FrameBody<'_>) -> Result<WrittenRows, FrameError> {
-    let mut written = WrittenRows {
-        origin: body.text(MAX_TEXT_BYTES)?.to_owned(),
-        ..WrittenRows::default()
-    };
-    while !body.is_empty() {
-        if written.rows.len() >= MAX_ROWS {
-            return Err(FrameError::Bad("too many rows"));
-        }
-        let invocation = Invocation::from_bytes(body.array()?);
-        written.rows.push_back((invocation, body.number()?));
-    }
-    Ok(written)
 }
 
 /// An error, with its code.
@@ -281,9 +251,9 @@ pub(super) fn with_code(error: &Error) -> String {
     format!("{error} ({})", error.code())
 }
 
-fn shortened(text: &str) -> &str {
+fn shortened<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-    text.get(..end).unwrap_or_default()
+    serializer.serialize_str(text.get(..end).unwrap_or_default())
 }
 
 fn bytes(from: &mut impl Read, length: usize, most: usize) -> Result<Vec<u8>, FrameError> {

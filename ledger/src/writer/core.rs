@@ -17,7 +17,7 @@ use crate::sessions::{self, Own};
 use crate::writer::counted::Late;
 use crate::writer::queue::{Batch, Queue, QueuedRow};
 use crate::writer::room::{PrincipalShares, RecordRoom, fits};
-use crate::writer::{CallRow, LedgerOptions, WrittenRows};
+use crate::writer::{LedgerOptions, WrittenRows};
 
 /// Between two attempts to write what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -142,8 +142,8 @@ impl WriterThread {
             Ok(answers) => {
                 for (row, answer) in rows.into_iter().zip(answers) {
                     match (row.reply, answer) {
-                        (Some(reply), answer) => reply.send(answer),
-                        (None, Ok(())) => {}
+                        (Some(reply), answer) => reply.send(answer.map(drop)),
+                        (None, Ok(_)) => {}
                         (None, Err(error)) => self.late.count(&row.entry, &error),
                     }
                 }
@@ -190,12 +190,12 @@ impl WriterThread {
         }
     }
 
-    /// Writes rows in one transaction; an answer for each.
+    /// Writes rows in one transaction; the number of each, or why it was not written.
     fn commit(
         &mut self,
         rows: &mut [QueuedRow],
         flush: bool,
-    ) -> Result<Vec<Result<(), Error>>, Error> {
+    ) -> Result<Vec<Result<u64, Error>>, Error> {
         for row in rows.iter_mut() {
             if let Event::Abandoned(body) = &mut row.entry.event {
                 body.of = self.session.id;
@@ -209,7 +209,7 @@ impl WriterThread {
         let shares = &self.shares;
         let fitting = rows.iter_mut().filter(|row| fits(row, room, shares));
         let mut entries: Vec<&mut Entry> = fitting.map(|row| &mut row.entry).collect();
-        entries.extend(self.late.rows().iter_mut());
+        entries.extend(&mut self.late.rows);
         if let Err(error) = self.payloads.prepare(&mut entries) {
             replace(&mut self.payloads, error)?;
             self.payloads_lost = true;
@@ -220,37 +220,26 @@ impl WriterThread {
         self.wait_for_disk(durable)?;
         let session = self.session.id;
         let mut appending = Appending::begin(&mut self.records)?;
-        let mut written = Vec::new();
-        for entry in self.late.rows().iter() {
-            let seq = appending.size();
-            if one(&mut appending, entry, session, &self.secret)?.is_ok() {
-                written.extend(CallRow::of(&entry.event).map(|row| (row, seq)));
-            }
+        let mut late = Vec::new();
+        for entry in &self.late.rows {
+            late.push(one(&mut appending, entry, session, &self.secret)?);
         }
         let gap_is_due = self.gap.is_none_or(|last| last.elapsed() >= GAP_INTERVAL);
-        let gap = self
-            .late
-            .missing()
-            .filter(|_| gap_is_due && room < RecordRoom::None);
-        let gap = gap.cloned();
+        let missing = self.late.missing.as_ref();
+        let gap = missing.filter(|_| gap_is_due && room < RecordRoom::None);
         let counts = gap.is_some();
         if let Some(gap) = gap {
-            appending.add(session, Event::Gap(gap))?;
+            appending.add(session, Event::Gap(gap.clone()))?;
         }
         if self.payloads_lost && room < RecordRoom::None {
             appending.add_lost_payloads(session)?;
         }
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows.iter() {
-            let seq = appending.size();
-            let answer = match fits(row, room, &self.shares) {
+            answers.push(match fits(row, room, &self.shares) {
                 true => one(&mut appending, &row.entry, session, &self.secret)?,
                 false => Err(Error::Full),
-            };
-            if answer.is_ok() {
-                written.extend(CallRow::of(&row.entry.event).map(|row| (row, seq)));
-            }
-            answers.push(answer);
+            });
         }
         let new = appending.size().saturating_sub(appending.checkpointed()?);
         let due = new >= self.options.checkpoint_rows;
@@ -259,18 +248,21 @@ impl WriterThread {
             false => None,
         };
         appending.commit()?;
-        for (row, answer) in rows.iter().zip(&answers) {
-            if answer.is_ok() {
-                self.shares.add(&row.entry);
+        for (entry, seq) in self.late.rows.iter().zip(late) {
+            if let Ok(seq) = seq {
+                self.written.add(&entry.event, seq);
             }
         }
-        for (row, seq) in written {
-            self.written.add(row, seq);
+        for (row, answer) in rows.iter().zip(&answers) {
+            if let Ok(seq) = answer {
+                self.shares.add(&row.entry);
+                self.written.add(&row.entry.event, *seq);
+            }
         }
         self.late.written();
         self.payloads_lost = false;
         if counts {
-            self.late.counted();
+            self.late.missing = None;
             self.gap = Some(Instant::now());
         }
         match note {
@@ -363,7 +355,7 @@ fn one(
     entry: &Entry,
     session: Session,
     secret: &GivenSecret,
-) -> Result<Result<(), Error>, Error> {
+) -> Result<Result<u64, Error>, Error> {
     let ends = match &entry.event {
         Event::Ended(body) => Some(body.invocation),
         Event::Abandoned(body) => Some(body.invocation),
@@ -378,9 +370,9 @@ fn one(
         }
         given::insert(&rows.tx, secret, given, rows.size())?;
     }
-    rows.push(entry.at, session, &entry.event)?;
+    let seq = rows.push(entry.at, session, &entry.event)?;
     sessions::note(rows, session, &entry.event)?;
-    Ok(Ok(()))
+    Ok(Ok(seq))
 }
 
 /// Starts another file of payloads where this one is damaged.

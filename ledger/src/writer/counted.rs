@@ -17,9 +17,9 @@ const RESERVE_BYTES: usize = 64 * 1024;
 /// What could not be written.
 #[derive(Default)]
 pub(super) struct Late {
-    rows: Vec<Entry>,
+    pub(super) rows: Vec<Entry>,
     bytes: usize,
-    missing: Option<Gap>,
+    pub(super) missing: Option<Gap>,
 }
 
 impl Late {
@@ -62,23 +62,10 @@ impl Late {
         missing.since = missing.since.min(since);
     }
 
-    pub(super) fn rows(&mut self) -> &mut Vec<Entry> {
-        &mut self.rows
-    }
-
-    pub(super) fn missing(&self) -> Option<&Gap> {
-        self.missing.as_ref()
-    }
-
     /// The rows in reserve were written.
     pub(super) fn written(&mut self) {
         self.rows.clear();
         self.bytes = 0;
-    }
-
-    /// The count was written.
-    pub(super) fn counted(&mut self) {
-        self.missing = None;
     }
 }
 

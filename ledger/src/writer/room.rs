@@ -58,12 +58,8 @@ impl PrincipalShares {
         let Some(principal) = &entry.principal else {
             return;
         };
-        match self.by_principal.get_mut(principal) {
-            Some(rows) => *rows = rows.saturating_add(1),
-            None => {
-                self.by_principal.insert(principal.clone(), 1);
-            }
-        }
+        let rows = self.by_principal.entry(principal.clone()).or_default();
+        *rows = rows.saturating_add(1);
         self.total = self.total.saturating_add(1);
     }
 

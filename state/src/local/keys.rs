@@ -11,7 +11,6 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use toolward_support::helper::lock;
 use zeroize::Zeroizing;
 
-use crate::error::StateError;
 use crate::keys::{Binding, Unsealed};
 
 /// Open tokens of one principal. The oldest is dropped first, which harms that principal
@@ -57,17 +56,13 @@ impl LocalKeys {
         *blake3::keyed_hash(&self.ids, message).as_bytes()
     }
 
-    pub(super) fn seal(
+    /// A token, unless there is no key to seal with. It can be opened once, until then.
+    pub(super) fn sealed(
         &self,
         binding: Binding<'_>,
-        text: Vec<u8>,
+        mut text: Vec<u8>,
         until: Instant,
-    ) -> Result<String, StateError> {
-        let sealed = self.sealed(binding, text, until);
-        sealed.ok_or_else(|| StateError::Failed("there is no key to seal with".into()))
-    }
-
-    fn sealed(&self, binding: Binding<'_>, mut text: Vec<u8>, until: Instant) -> Option<String> {
+    ) -> Option<String> {
         let mut id = Id::default();
         getrandom::fill(&mut id).ok()?;
         let key = self.sealing.as_ref()?;

@@ -21,7 +21,7 @@ fn later() -> Instant {
 #[expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 fn sealed(keys: &LocalKeys, principal: &'static str) -> String {
     let binding = binding([principal, "call", "notes.append"]);
-    keys.seal(binding, b"the text".to_vec(), later()).unwrap()
+    keys.sealed(binding, b"the text".to_vec(), later()).unwrap()
 }
 
 /// The text that a token opens to.
@@ -94,7 +94,7 @@ fn a_token_that_was_edited_or_made_elsewhere_does_not_open() {
 fn a_token_gets_too_old() {
     let keys = LocalKeys::default();
     let past = Instant::now();
-    let token = keys.seal(binding(ALICE), Vec::new(), past).unwrap();
+    let token = keys.sealed(binding(ALICE), Vec::new(), past).unwrap();
     assert_eq!(text(&keys, ALICE, &token), Err(Unsealed::Spent));
     assert!(keys.open.lock().unwrap().is_empty());
 }
@@ -103,9 +103,13 @@ fn a_token_gets_too_old() {
 fn a_token_tells_until_when_it_was_good_and_one_sealed_after_it_may_end_before_it() {
     let keys = LocalKeys::default();
     let until = later();
-    let long = keys.seal(binding(ALICE), b"long".to_vec(), until).unwrap();
+    let long = keys
+        .sealed(binding(ALICE), b"long".to_vec(), until)
+        .unwrap();
     let past = Instant::now();
-    let short = keys.seal(binding(ALICE), b"short".to_vec(), past).unwrap();
+    let short = keys
+        .sealed(binding(ALICE), b"short".to_vec(), past)
+        .unwrap();
     assert_eq!(keys.open(binding(ALICE), &short), Unsealed::Spent);
     let opened = Unsealed::Text(b"long".to_vec(), until);
     assert_eq!(keys.open(binding(ALICE), &long), opened);
