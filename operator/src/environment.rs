@@ -10,7 +10,7 @@ use toolward_signing::verify::VerifyProgress;
 
 use crate::error::Error;
 
-/// The directories and variables that locate the operator's files.
+/// The directories and variables that locate the operator's files, and what receives reports.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// The configuration: `$XDG_CONFIG_HOME/toolward`.

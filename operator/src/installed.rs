@@ -15,15 +15,12 @@ use toolward_signing::id;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::registries::kept_hosts::DownloadHosts;
-use crate::trust::{Trust, TrustContext};
+use crate::trust::{MAX_NAMES, Trust, TrustContext};
 use crate::{Code, Environment, Error, Kind, Result, content_error};
 
 use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
-
-/// The most names for completion. More are of no use on a screen.
-const MAX_NAMES: usize = 1000;
 
 /// How long completion waits for a process that writes: a person waits for the shell.
 const NAMES_TIMEOUT: Duration = Duration::from_millis(100);

@@ -27,8 +27,8 @@ use publishers::{Publishers, TrustedPublishers};
 pub(crate) use context::OpenedBundles;
 pub use context::TrustContext;
 
-/// The most names for completion.
-const MAX_NAMES: usize = 1000;
+/// The most names for completion. More are of no use on a screen.
+pub(crate) const MAX_NAMES: usize = 1000;
 
 /// The source of trust: keys and a configuration, which is read once.
 ///

@@ -13,9 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use toolward_confine::{
-    build_profile, compile_profiles, only_files, program_profile,
-};
+use toolward_confine::{build_profile, compile_profiles, only_files, program_profile};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

@@ -95,8 +95,10 @@ fn index(manifests: &[(&[u8], Option<&str>)]) -> Vec<u8> {
 
 /// A client that sends each request once, since answers such as 429 would be waited for.
 fn client() -> RegistryClient {
-    let mut limits = toolward_registry::ClientLimits::default();
-    limits.retries = 0;
+    let limits = toolward_registry::ClientLimits {
+        retries: 0,
+        ..Default::default()
+    };
     builder().limits(limits).build().unwrap()
 }
 

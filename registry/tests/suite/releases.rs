@@ -204,8 +204,10 @@ async fn look<T>(
     server: &Scripted,
     verify: impl Fn(&[u8]) -> Result<T, Refusal>,
 ) -> Result<TaggedReleases<T>, Failure> {
-    let mut limits = toolward_registry::ClientLimits::default();
-    limits.retries = 0;
+    let limits = toolward_registry::ClientLimits {
+        retries: 0,
+        ..Default::default()
+    };
     let client = builder().limits(limits).build().unwrap();
     let repository = server.reference("a:1.0.0");
     client.releases(&repository, &pattern(), verify).await

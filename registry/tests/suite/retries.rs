@@ -116,8 +116,10 @@ async fn a_retry_after_beyond_all_patience_is_not_waited_for() {
         assert_eq!(server.asked().len(), 1);
     }
     let server = Scripted::start(move |_| with(503, &[("Retry-After", "40")]));
-    let mut limits = ClientLimits::default();
-    limits.patience = Duration::from_secs(2);
+    let limits = ClientLimits {
+        patience: Duration::from_secs(2),
+        ..Default::default()
+    };
     let impatient = builder().limits(limits).build().unwrap();
     let started = Instant::now();
     let code = pull_code(&impatient, &server).await.unwrap_err();
@@ -132,9 +134,11 @@ async fn trying_again_ends_at_the_limit_and_at_the_deadline() {
     assert_eq!(code, "registry-unreachable");
     assert_eq!(server.asked().len(), 5, "once, and four times again");
 
-    let mut limits = ClientLimits::default();
-    limits.total = Duration::from_secs(1);
-    limits.retries = 1000;
+    let limits = ClientLimits {
+        total: Duration::from_secs(1),
+        retries: 1000,
+        ..Default::default()
+    };
     let impatient = builder().limits(limits).build().unwrap();
     let started = Instant::now();
     let code = pull_code(&impatient, &server).await.unwrap_err();

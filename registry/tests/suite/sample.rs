@@ -136,10 +136,12 @@ pub(crate) fn verified(archive: &[u8]) -> Verified<Bundle> {
 
 /// A client for loopback. A busy machine takes its time.
 pub(crate) fn builder() -> ClientBuilder {
-    let mut limits = ClientLimits::default();
-    limits.connect = Duration::from_secs(30);
-    limits.silence = Duration::from_secs(30);
-    limits.total = Duration::from_secs(120);
+    let limits = ClientLimits {
+        connect: Duration::from_secs(30),
+        silence: Duration::from_secs(30),
+        total: Duration::from_secs(120),
+        ..Default::default()
+    };
     ClientBuilder(ClientOptions {
         plain_http: true,
         system_roots: false,

@@ -94,8 +94,10 @@ async fn what_is_no_archive_or_has_no_end_is_refused() {
 async fn an_archive_is_not_downloaded_beyond_the_limit() {
     let archive = Sample::new(400_000, &[1]).archive();
     let server = Scripted::start(move |_| Say::Pieces(archive.clone()));
-    let mut limits = toolward_registry::ClientLimits::default();
-    limits.content = 100_000;
+    let limits = toolward_registry::ClientLimits {
+        content: 100_000,
+        ..Default::default()
+    };
     let client = builder().limits(limits).build().unwrap();
     let downloads = tempfile::tempdir().unwrap();
     let failure = client

@@ -14,11 +14,13 @@ const INPUT: &str = r#"{"text": "one two two"}"#;
 /// The files of this machine's user.
 fn operator(machine: &Machine) -> Operator {
     let home = machine.home();
-    let mut environment = Environment::default();
-    environment.config_directory = Some(home.join(".config/toolward"));
-    environment.data_directory = Some(home.join(".local/share/toolward"));
-    environment.state_directory = Some(home.join(".local/state/toolward"));
-    environment.cache_directory = Some(machine.cache());
+    let environment = Environment {
+        config_directory: Some(home.join(".config/toolward")),
+        data_directory: Some(home.join(".local/share/toolward")),
+        state_directory: Some(home.join(".local/state/toolward")),
+        cache_directory: Some(machine.cache()),
+        ..Environment::default()
+    };
     Operator {
         environment,
         ..Operator::default()

@@ -55,8 +55,10 @@ async fn a_registry_that_says_nothing_does_not_hold_a_pull_for_ever() {
         std::thread::sleep(Duration::from_secs(20));
         status(200)
     });
-    let mut limits = ClientLimits::default();
-    limits.total = Duration::from_millis(500);
+    let limits = ClientLimits {
+        total: Duration::from_millis(500),
+        ..Default::default()
+    };
     let client = builder().limits(limits).build().unwrap();
     let started = Instant::now();
     let code = pull_code(&client, &server).await.unwrap_err();
