@@ -56,7 +56,7 @@ impl Readings {
     fn read(&mut self, text: &[u8], more: bool) -> bool {
         let reader = Reader::of(text, 0, LEVELS);
         *self = reader.out;
-        !text.is_empty() && !(reader.undecided && more)
+        !(text.is_empty() || reader.undecided && more)
     }
 
     fn add(&mut self, reading: EscapeReading) {
