@@ -86,7 +86,7 @@ impl Store {
             Op::Get(key) => bucket.get(&key).map(BucketReply::Value),
             Op::Exists(key) => bucket.exists(&key).map(BucketReply::Exists),
             Op::Keys { cursor } => bucket.list_keys(cursor),
-            Op::GetMany(keys) => bucket.get_many(keys).map(BucketReply::Values),
+            Op::GetMany(keys) => bucket.get_many(keys),
             Op::Increment(key, by) => bucket.increment(&key, by).map(BucketReply::Number),
             Op::Set(key, value) => bucket.set_many(&[(key, value)]),
             Op::Delete(key) => bucket.delete_many(&[key]),
@@ -121,7 +121,7 @@ impl Bucket<'_> {
     }
 
     /// The values of `keys`, in their order.
-    fn get_many(&self, keys: Vec<String>) -> Result<Vec<Option<(String, Vec<u8>)>>, Error> {
+    fn get_many(&self, keys: Vec<String>) -> Result<BucketReply, Error> {
         self.batch_fits(keys.len(), 0)?;
         for key in &keys {
             self.key_fits(key)?;
@@ -152,7 +152,7 @@ impl Bucket<'_> {
             drop(statement);
             // Many times faster than rolling back, and nothing was written.
             transaction.commit()?;
-            Ok(values)
+            Ok(BucketReply::Values(values))
         })
     }
 
