@@ -28,7 +28,11 @@ impl Place {
         match value {
             None | Some(b"null") => Self::Absent,
             Some([b'{', ..]) => Self::Object,
-            Some(list @ [b'[', ..]) if messages::items(list).is_empty() => Self::EmptyList,
+            Some(list @ [b'[', ..])
+                if messages::items(list).is_some_and(|items| items.is_empty()) =>
+            {
+                Self::EmptyList
+            }
             Some(_) => Self::Other,
         }
     }

@@ -19,6 +19,7 @@ use crate::violations::EndsCall;
 
 /// Bytes that a report of progress takes in addition to its message.
 pub const PROGRESS_REPORT_BYTES: u64 = 128;
+
 /// Answers the requests of a call's driver. By default nothing is granted.
 pub trait Imports: Send + Sync {
     /// What stands for a secret in requests, for this call.

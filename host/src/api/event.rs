@@ -168,7 +168,7 @@ pub struct CallCost {
 
 /// Stands for a principal in events and logs: the same for all its calls as long as the
 /// process runs, and no name can be guessed from it. Shown as 32 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrincipalId([u8; 16]);
 
 impl PrincipalId {
@@ -177,6 +177,12 @@ impl PrincipalId {
         let digest = digest::secret(&json!({ "principal": principal }));
         let first = digest.first_chunk();
         Self(first.copied().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for PrincipalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -81,7 +81,9 @@ pub(crate) fn check(
         return Err(refused("the call has asked too often".to_owned()));
     }
     let uneven = || refused("there is not one answer to each question".to_owned());
-    if answers.len() != asked.questions.len() {
+    let is_answered = |key: &String| answers.iter().any(|(answered, _)| answered == key);
+    let mut keys = asked.questions.iter().map(|question| &question.key);
+    if answers.len() != asked.questions.len() || !keys.all(is_answered) {
         return Err(uneven());
     }
     let mut answers = answers;

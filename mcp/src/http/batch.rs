@@ -48,7 +48,7 @@ impl<H: ServerHandler> Guard<H> {
                     "a list, which only sessions of 2025-03-26 have",
                 ));
             }
-            let items = messages::items(list);
+            let items = messages::items(list).ok_or(HttpRejection::NotJson)?;
             if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
                 return Err(HttpRejection::NoMessage(
                     "a list without messages, or with too many",

@@ -47,7 +47,7 @@ const CALL_TEXT: &str = "Calls a tool that was loaded with `load_tool`. `input` 
 /// The schema of what a tool of the server takes (`search`, `load`, `call`), or gives (`found`, `loaded`).
 fn schema(name: &str) -> Arc<JsonObject> {
     static ALL: LazyLock<HashMap<String, Arc<JsonObject>>> = LazyLock::new(|| {
-        // A test reads it, too.
+        // A test reads all of it.
         serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()
     });
     ALL.get(name).cloned().unwrap_or_default()

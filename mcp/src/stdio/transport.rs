@@ -14,7 +14,6 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
@@ -117,11 +116,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         let scan = messages::scan(line);
         scan.cost(true)
             .map_err(|flaw| invalid(flaw.to_string(), flaw.code()))?;
-        if serde_json::from_slice::<IgnoredAny>(line).is_err() {
+        let items = messages::items(line).ok_or_else(|| {
             let data = json!({ "code": "not-json" });
-            return Err(ErrorData::parse_error("expected JSON", Some(data)));
-        }
-        let items = messages::items(line);
+            ErrorData::parse_error("expected JSON", Some(data))
+        })?;
         if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
             let message = format!("expected a list of 1 to {MAX_BATCH_MESSAGES} messages");
             return Err(invalid(message, "no-message"));
@@ -476,9 +474,18 @@ where
         } = self;
         let received = {
             let mut next = pin!(messages.next());
-            poll_fn(|context| match stopped.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(None),
-                Poll::Pending => next.as_mut().poll(context).map(Some),
+            let mut is_first = true;
+            poll_fn(|context| {
+                let is_first = std::mem::take(&mut is_first);
+                if is_first && stopped.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                // A message that has arrived is read before the end.
+                match next.as_mut().poll(context) {
+                    Poll::Ready(message) => Poll::Ready(Some(message)),
+                    Poll::Pending if is_first => Poll::Pending,
+                    Poll::Pending => stopped.as_mut().poll(context).map(|()| None),
+                }
             })
             .await
         };

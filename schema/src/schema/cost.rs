@@ -233,8 +233,9 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
     // From the components without ways out up: what the rest multiplies is known when needed.
     let components = components(graph.nodes.len(), |node, edge| {
         let node = graph.nodes.get(node)?;
-        let inside = node.inside.iter().map(|(_, to)| *to);
-        node.in_place.iter().copied().chain(inside).nth(edge)
+        let inside = |edge: usize| node.inside.get(edge).map(|(_, to)| *to);
+        let in_place = node.in_place.get(edge).copied();
+        in_place.or_else(|| inside(edge.checked_sub(node.in_place.len())?))
     });
     let mut component_of = vec![0; graph.nodes.len()];
     for (component, nodes) in components.iter().enumerate() {

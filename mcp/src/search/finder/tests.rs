@@ -356,3 +356,16 @@ fn a_search_gives_no_more_than_asked_for() {
     assert_eq!(names(&found).len(), 1);
     assert_eq!(found["total_matches"], json!(2));
 }
+
+#[test]
+fn the_schemas_state_the_limits() {
+    let properties = |name: &str| {
+        let schema = schema(name);
+        schema["properties"].clone()
+    };
+    assert_eq!(properties("search")["names"]["maxItems"], MAX_NAMES);
+    assert_eq!(properties("search")["limit"]["maximum"], MAX_MATCHES);
+    for name in ["load", "call", "found", "loaded"] {
+        assert!(properties(name).is_object(), "{name}");
+    }
+}
