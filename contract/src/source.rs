@@ -73,7 +73,6 @@ impl<'n> FieldReader<'n> {
         self.read(self.inner.integer(range))
     }
 
-    /// A finite number that is not negative.
     /// The value at a path of keys below, with dots between them, if it is present.
     pub(crate) fn below(&self, path: &str) -> Option<FieldReader<'n>> {
         let node: &'n Node = self.inner.node;
@@ -90,6 +89,7 @@ impl<'n> FieldReader<'n> {
         self.fields()?.whole(read)
     }
 
+    /// A finite number that is not negative.
     pub(crate) fn amount(&self) -> Option<f64> {
         let Content::Number(number) = &self.content else {
             self.report.wrong_type(&self.name, "a number", self, None);

@@ -97,6 +97,7 @@ impl Keep {
 
 /// Bounds of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PayloadLimits {
     /// How long, from when it was made.
     pub age: Duration,

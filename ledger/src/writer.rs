@@ -29,6 +29,7 @@ const GATHER: Duration = Duration::from_millis(10);
 
 /// Where a ledger is, and what it keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LedgerOptions {
     /// Its directory, which is made where it is missing.
     #[serde(skip)]

@@ -247,6 +247,7 @@ fn action(
     let library = library.unwrap_or_else(|| publisher.clone());
     Ok(id.map(|id| RuleAction { id, library }))
 }
+
 fn claim(text: &str) -> Result<Confirmed, PolicyError> {
     let (idempotent, additive) = (text == "idempotent", text == "additive");
     if idempotent || additive {

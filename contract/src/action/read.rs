@@ -209,10 +209,11 @@ const NOT_FOLLOWED: &str = "it is shown, and what it names is not looked for";
 fn examples(fields: &mut MappingReader<'_>) -> Vec<ActionExample> {
     let read = fields.items("examples").into_iter().filter_map(|item| {
         item.whole(|inner| {
+            let name = inner.require("name", |field| shared::filled(field, false));
             let scenario = inner.require("scenario", |field| shared::filled(field, true));
             Some(ActionExample {
                 note: inner.read("note", |field| shared::shown_text(field, true)),
-                name: inner.require("name", |field| shared::filled(field, false))?,
+                name: name?,
                 scenario: scenario?,
             })
         })

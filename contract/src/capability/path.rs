@@ -126,7 +126,6 @@ impl PathPattern {
                 .all(|(own, part)| takes_in(own, part))
     }
 
-    /// Under-approximates if no single pattern describes where two patterns overlap.
     /// Whether some path may match both: a deny errs on the large side.
     pub(super) fn overlaps(&self, other: &PathPattern) -> bool {
         let lengths = match self.segments.len().cmp(&other.segments.len()) {
@@ -138,6 +137,7 @@ impl PathPattern {
         lengths && pairs.all(|(a, b)| meet(a, b))
     }
 
+    /// Under-approximates if no single pattern describes where two patterns overlap.
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
         let (long, short) = match self.segments.len() >= other.segments.len() {
             true => (self, other),

@@ -275,8 +275,8 @@ impl Reports {
 
     /// Counts a log record of `size` bytes before anything is made of it.
     fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
-        exceeded::take(&self.records, LimitName::LogRecords, 1, self.max_records)?;
-        exceeded::take(&self.bytes, LimitName::LogBytes, size, self.max_bytes)
+        exceeded::take(&self.bytes, LimitName::LogBytes, size, self.max_bytes)?;
+        exceeded::take(&self.records, LimitName::LogRecords, 1, self.max_records)
     }
 }
 

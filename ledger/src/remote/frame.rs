@@ -9,7 +9,7 @@ use super::Start;
 use super::entry::{self, FrameBody, FrameError, MAX_ENTRY_BYTES};
 use crate::error::Error;
 use crate::recorder::{Entry, Given};
-use crate::writer::WrittenRows;
+use crate::writer::{MAX_ROWS, WrittenRows};
 
 /// The most bytes of a start.
 const MAX_START_BYTES: usize = 64 * 1024;
@@ -180,6 +180,9 @@ impl AnswerFrame {
         let written = |answer: &Self| serde_json::to_vec(answer).is_ok_and(|own| own == bytes);
         match answer.filter(|answer| kind == ANSWER && written(answer)) {
             None => Err(FrameError::Bad("not an answer")),
+            Some(Self::Closed { written, .. }) if written.rows.len() > MAX_ROWS => {
+                Err(FrameError::Bad("too many rows"))
+            }
             answer => Ok(answer),
         }
     }

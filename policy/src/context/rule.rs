@@ -14,10 +14,9 @@ use crate::name::{Publisher, ToolPattern};
 use crate::resources;
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
-/// The principal that stands for all.
 /// How deep a value that is written in a policy may be.
 const MAX_DEPTH: usize = 16;
-
+/// The principal that stands for all.
 const EVERYBODY: &str = "*";
 /// Values of one table.
 const MAX_VALUES: usize = 64;
