@@ -42,14 +42,8 @@ impl ToolId {
     }
 
     fn checked(text: &str, underscore: bool) -> Result<ToolId, IdError> {
-        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let part = |part: &str| {
-            part.starts_with(alphanumeric)
-                && part.ends_with(alphanumeric)
-                && part
-                    .chars()
-                    .all(|c| alphanumeric(c) || c == '-' || (underscore && c == '_'))
-        };
+        let marks: &[char] = if underscore { &['-', '_'] } else { &['-'] };
+        let part = |part: &str| is_word(part, marks);
         if (2..=80).contains(&text.len()) && text.split('.').all(part) {
             return Ok(ToolId(text.to_owned()));
         }
@@ -100,4 +94,12 @@ impl PartialEq<&str> for ToolId {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
     }
+}
+
+/// Whether a text is of lower-case letters and digits, and has `marks` only between them.
+pub fn is_word(text: &str, marks: &[char]) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text.chars().all(|c| alphanumeric(c) || marks.contains(&c))
 }
