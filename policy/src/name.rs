@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use toolward_contract::tool::is_word;
 
 use crate::error::{self, PolicyError, Refuse as _};
@@ -65,12 +65,6 @@ fn is_trust_name(text: &str) -> bool {
 impl fmt::Display for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl Serialize for Publisher {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 
@@ -178,12 +172,6 @@ impl fmt::Display for ToolPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.segments.join("."))?;
         self.major.map_or(Ok(()), |major| write!(f, "@{major}"))
-    }
-}
-
-impl Serialize for ToolPattern {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
