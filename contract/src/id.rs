@@ -1,8 +1,6 @@
 //! Ids of contracts and drivers. Not versions.
 
-use std::borrow::Borrow;
 use std::fmt;
-use std::str::FromStr;
 
 /// The id of a contract or a driver: 2 to 80 lower-case letters, digits, dashes and dots, each
 /// dotted part starting and ending with a letter or digit (AIP-14, "Required fields").
@@ -61,26 +59,6 @@ impl ToolId {
 impl fmt::Display for ToolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl AsRef<str> for ToolId {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for ToolId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ToolId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        ToolId::parse(text)
     }
 }
 
