@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::capability::CapabilitySet;
 use crate::diagnostic::{FileReport, Parsed};
 use crate::front_matter::split;
+use crate::id::is_word;
 use crate::terms::{Approval, Requires};
 
 pub(crate) use merge::{Claims, MergedTerms, merge};
@@ -204,12 +205,14 @@ fn was_valid_id(text: &str) -> bool {
 }
 
 fn is_id_part(part: &str, underscore: bool) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    part.starts_with(alphanumeric)
-        && part.ends_with(alphanumeric)
-        && part
-            .chars()
-            .all(|c| alphanumeric(c) || matches!(c, '-' | '.') || (underscore && c == '_'))
+    is_word(
+        part,
+        if underscore {
+            &['-', '.', '_']
+        } else {
+            &['-', '.']
+        },
+    )
 }
 
 /// The verb that an id names: what follows its colon.

@@ -1,8 +1,6 @@
 //! Ids of contracts and drivers. Not versions.
 
-use std::borrow::Borrow;
 use std::fmt;
-use std::str::FromStr;
 
 /// The id of a contract or a driver: 2 to 80 lower-case letters, digits, dashes and dots, each
 /// dotted part starting and ending with a letter or digit (AIP-14, "Required fields").
@@ -42,14 +40,8 @@ impl ToolId {
     }
 
     fn checked(text: &str, underscore: bool) -> Result<ToolId, IdError> {
-        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let part = |part: &str| {
-            part.starts_with(alphanumeric)
-                && part.ends_with(alphanumeric)
-                && part
-                    .chars()
-                    .all(|c| alphanumeric(c) || c == '-' || (underscore && c == '_'))
-        };
+        let marks: &[char] = if underscore { &['-', '_'] } else { &['-'] };
+        let part = |part: &str| is_word(part, marks);
         if (2..=80).contains(&text.len()) && text.split('.').all(part) {
             return Ok(ToolId(text.to_owned()));
         }
@@ -70,26 +62,6 @@ impl fmt::Display for ToolId {
     }
 }
 
-impl AsRef<str> for ToolId {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for ToolId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ToolId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        ToolId::parse(text)
-    }
-}
-
 impl PartialEq<str> for ToolId {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
@@ -100,4 +72,12 @@ impl PartialEq<&str> for ToolId {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
     }
+}
+
+/// Whether a text is of lower-case letters and digits, and has `marks` only between them.
+pub fn is_word(text: &str, marks: &[char]) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text.chars().all(|c| alphanumeric(c) || marks.contains(&c))
 }

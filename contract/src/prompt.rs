@@ -136,15 +136,13 @@ fn first_line(source: &str, body: &str) -> u32 {
 /// What a line is, outside of fenced code.
 enum Line<'l> {
     Role(PromptRole),
-    Media(&'l str),
-    File(&'l str),
-    Chosen(&'l str),
+    Part(Part),
     /// Text, less the backslash that kept it from being one of the above.
     Text(&'l str),
 }
 
-fn line(text: &str) -> Line<'_> {
-    match special(text) {
+fn line(text: &str, number: u32) -> Line<'_> {
+    match special(text, number) {
         Some(line) => line,
         None => match text.strip_prefix('\\') {
             Some(escaped) if escaped.starts_with(['#', '!', '[']) => Line::Text(escaped),
@@ -153,7 +151,7 @@ fn line(text: &str) -> Line<'_> {
     }
 }
 
-fn special(text: &str) -> Option<Line<'_>> {
+fn special(text: &str, line: u32) -> Option<Line<'_>> {
     let text = text.trim_end();
     if let Some(word) = text.strip_prefix("# ") {
         return match word.trim() {
@@ -174,16 +172,15 @@ fn special(text: &str) -> Option<Line<'_>> {
         return None;
     }
     if target.starts_with("resources/") && !target.contains(char::is_whitespace) {
-        return Some(if media {
-            Line::Media(target)
-        } else {
-            Line::File(target)
-        });
+        let path = target.to_owned();
+        return Some(Line::Part(match media {
+            true => Part::Media { path, line },
+            false => Part::File { path, line },
+        }));
     }
-    match placeholder(target) {
-        Some((name, length)) if !media && length == target.len() => Some(Line::Chosen(name)),
-        _ => None,
-    }
+    let (name, length) = placeholder(target).filter(|_| !media)?;
+    let argument = name.to_owned();
+    (length == target.len()).then_some(Line::Part(Part::Chosen { argument, line }))
 }
 
 /// The fence of code that a line opens, or that it closes if `open` is the opening one.
@@ -210,17 +207,16 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
         let marks = fence(raw, open);
         let found = match open.or(marks) {
             Some(_) => Line::Text(raw),
-            None => line(raw),
+            None => line(raw, number),
         };
         match (open, marks) {
             (None, Some(run)) => open = Some(run),
             (Some(_), Some(_)) => open = None,
             _ => {}
         }
-        let line = number;
         let part = match found {
             Line::Text(kept) => {
-                text.add(kept, line);
+                text.add(kept, number);
                 continue;
             }
             Line::Role(next) => {
@@ -228,18 +224,7 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
                 role = next;
                 continue;
             }
-            Line::Media(path) => Part::Media {
-                path: path.to_owned(),
-                line,
-            },
-            Line::File(path) => Part::File {
-                path: path.to_owned(),
-                line,
-            },
-            Line::Chosen(name) => Part::Chosen {
-                argument: name.to_owned(),
-                line,
-            },
+            Line::Part(part) => part,
         };
         text.finish(role, &mut messages);
         messages.push(Message { role, part });

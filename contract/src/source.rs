@@ -262,16 +262,10 @@ impl<'n> MappingReader<'n> {
 
     /// The field, whose absence is reported.
     pub(crate) fn required(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
-        match self.inner.required(key) {
-            Ok(inner) => Some(FieldReader {
-                inner,
-                report: self.report,
-            }),
-            Err(problem) => {
-                self.report.refuse(&problem);
-                None
-            }
-        }
+        let inner = self.inner.required(key);
+        let inner = inner.map_err(|problem| self.report.refuse(&problem)).ok()?;
+        let report = self.report;
+        Some(FieldReader { inner, report })
     }
 
     /// What `read` makes of the fields of a mapping in the same spelling, all others being reported; the default if it is

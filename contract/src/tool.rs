@@ -19,7 +19,7 @@ use crate::{NoScope, Scope};
 pub(crate) use parse::schema as schema_of;
 
 pub use crate::action::Implementation;
-pub use crate::id::{IdError, ToolId};
+pub use crate::id::{IdError, ToolId, is_word};
 pub use crate::terms::{
     Approval, Backoff, CostClass, DriverConstraints, Requires, Retry, ToolExample,
 };

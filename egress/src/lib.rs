@@ -64,5 +64,5 @@ pub use network::{Egress, ResponseBody, Transport};
 pub use network::{
     LookupPermit, Resolve, Resolving, RootsError, SystemResolver, TransportSettings,
 };
-pub use rules::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
+pub use rules::{Rules, RulesError};
 pub use secret::{NoSecrets, SecretValues, ValueError, scrub};

@@ -13,11 +13,12 @@ mod shares;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use std::{fmt, io};
 
 use tokio::sync::Semaphore;
+use toolward_support::helper::lock;
 
 use crate::rules::Rules;
 use connect::LoadedRoots;
@@ -165,7 +166,7 @@ impl Transport {
         let pool = ConnectionPool::new(settings.idle_connections, settings.idle_timeout, waiting);
         let pool = Arc::new(pool);
         let connections = settings.connections_per_route;
-        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = lock(&self.0.pools);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         let route = Route {
@@ -184,7 +185,7 @@ impl Transport {
 
     /// Closes the idle connections of all routes.
     fn close_idle(&self) {
-        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = lock(&self.0.pools);
         let alive: Vec<Arc<ConnectionPool>> = pools.iter().filter_map(Weak::upgrade).collect();
         drop(pools);
         for pool in alive {

@@ -1,68 +1,49 @@
 //! What a route may reach, as plain data: hosts, and the one place where each
 //! secret may be sent. Built once; without rules, every request is refused.
 
-use std::net::IpAddr;
-
 use http::{HeaderName, Method};
-use ipnet::IpNet;
-use toolward_contract::capability::HostPattern;
 use toolward_contract::url_path;
+use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 use toolward_support::report::codes;
 
 use crate::authority::{self, Origin};
 use crate::error::{Denied, Rule};
-use crate::{address, headers, target};
-
-/// One host pattern that requests may go to. A request passes when *one* rule
-/// allows all of it; rules are never combined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostRule {
-    /// The host; no port means 443, and 80 where `plain_http`.
-    pub host: HostPattern,
-    /// Whether POST, PUT, PATCH and DELETE pass as well as GET, HEAD and OPTIONS.
-    pub unsafe_methods: bool,
-    /// Whether `http://` passes as well as `https://`.
-    pub plain_http: bool,
-    /// Addresses that the name may resolve to though they are not globally
-    /// reachable.
-    pub addresses: Vec<IpNet>,
-    /// Which of `authorization` and `cookie` the guest may set itself.
-    pub headers: Vec<String>,
-}
+use crate::{headers, target};
 
 /// The rules of one route.
 ///
 /// ```
 /// use toolward_contract::capability::HostPattern;
-/// use toolward_egress::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
+/// use toolward_egress::{Rules, RulesError};
+/// use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let host = HostRule {
+/// let host = HostGrant {
 ///     host: HostPattern::parse("api.example")?,
 ///     unsafe_methods: false,
 ///     plain_http: false,
 ///     addresses: Vec::new(),
 ///     headers: Vec::new(),
 /// };
-/// let mut secret = SecretRule {
-///     slug: "api-key".to_owned(),
+/// let mut binding = SecretBinding {
 ///     host: "api.example".to_owned(),
 ///     port: 443,
 ///     position: SecretPosition::Header("authorization".to_owned()),
 ///     methods: vec!["GET".to_owned()],
 ///     path_prefix: "/v1".to_owned(),
 /// };
-/// assert!(Rules::new(vec![host], vec![secret.clone()]).is_ok());
+/// let secret = ("api-key".to_owned(), binding.clone());
+/// assert!(Rules::new(vec![host], [secret]).is_ok());
 ///
-/// secret.host = "*.example".to_owned();
-/// let error = Rules::new(Vec::new(), vec![secret]);
+/// binding.host = "*.example".to_owned();
+/// let error = Rules::new(Vec::new(), [("api-key".to_owned(), binding)]);
 /// assert!(matches!(error, Err(RulesError::Secret { part: "the host", .. })));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Default)]
 pub struct Rules {
-    hosts: Vec<HostRule>,
+    hosts: Vec<HostGrant>,
     secrets: Vec<SecretPlace>,
 }
 
@@ -80,11 +61,15 @@ codes! {
 }
 
 impl Rules {
-    /// Rules for these hosts and secrets.
+    /// Rules for these hosts, and for secrets by name. A request passes when *one* host's rule
+    /// allows all of it; rules are never combined.
     ///
     /// # Errors
     /// The first rule that is invalid.
-    pub fn new(hosts: Vec<HostRule>, secrets: Vec<SecretRule>) -> Result<Rules, RulesError> {
+    pub fn new(
+        hosts: Vec<HostGrant>,
+        secrets: impl IntoIterator<Item = (String, SecretBinding)>,
+    ) -> Result<Rules, RulesError> {
         for rule in &hosts {
             let unknown =
                 |name: &&String| !headers::CREDENTIALS.iter().any(|own| own == name.as_str());
@@ -95,21 +80,12 @@ impl Rules {
                 });
             }
         }
-        let secrets = secrets.into_iter().map(SecretPlace::read);
+        let secrets = secrets.into_iter();
+        let secrets = secrets.map(|(slug, binding)| SecretPlace::read(slug, binding));
         Ok(Rules {
             hosts,
             secrets: secrets.collect::<Result<_, _>>()?,
         })
-    }
-
-    /// The rules for hosts.
-    pub fn hosts(&self) -> &[HostRule] {
-        &self.hosts
-    }
-
-    /// Whether no request passes.
-    pub fn is_empty(&self) -> bool {
-        self.hosts.is_empty()
     }
 
     pub(crate) fn secrets(&self) -> &[SecretPlace] {
@@ -123,11 +99,11 @@ impl Rules {
         origin: &Origin,
         method: &Method,
         credentials: &[HeaderName],
-    ) -> Result<Vec<&'a HostRule>, Denied> {
+    ) -> Result<Vec<&'a HostGrant>, Denied> {
         let Origin { https, host, port } = origin;
         let default_port = *port == Origin::default_port(*https);
-        let mut left: Vec<&HostRule> = self.hosts.iter().collect();
-        type Passes<'p> = &'p dyn Fn(&HostRule) -> bool;
+        let mut left: Vec<&HostGrant> = self.hosts.iter().collect();
+        type Passes<'p> = &'p dyn Fn(&HostGrant) -> bool;
         let mut keep = |passes: Passes<'_>, rule, subject: &dyn Fn() -> String| {
             left.retain(|rule| passes(rule));
             match left.is_empty() {
@@ -136,24 +112,17 @@ impl Rules {
             }
         };
         let at = || format!("{host}:{port}");
-        let matches = |rule: &HostRule| rule.host.matches(host, *port, default_port);
+        let matches = |rule: &HostGrant| rule.host.matches(host, *port, default_port);
         keep(&matches, Rule::HostNotGranted, &at)?;
         keep(&|rule| *https || rule.plain_http, Rule::PlainHttp, &at)?;
         let sent = || format!("{method} {}", at());
-        let by_method = |rule: &HostRule| method.is_safe() || rule.unsafe_methods;
+        let by_method = |rule: &HostGrant| method.is_safe() || rule.unsafe_methods;
         keep(&by_method, Rule::UnsafeMethod, &sent)?;
         for name in credentials {
-            let granted = |rule: &HostRule| rule.headers.iter().any(|own| name == own.as_str());
+            let granted = |rule: &HostGrant| rule.headers.iter().any(|own| name == own.as_str());
             keep(&granted, Rule::CredentialHeader, &|| name.to_string())?;
         }
         Ok(left)
-    }
-}
-
-impl HostRule {
-    /// Whether a connection to `address` may be used under this rule.
-    pub(crate) fn admits(&self, address: IpAddr) -> bool {
-        address::check(address, &self.addresses).is_ok()
     }
 }
 
@@ -162,32 +131,6 @@ impl HostRule {
 pub(crate) fn is_known(method: &Method) -> bool {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
     KNOWN.contains(&method.as_str())
-}
-
-/// The one place where a secret is sent, over https only.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretRule {
-    /// The secret's name.
-    pub slug: String,
-    /// The host, exactly.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-    /// The position in the request.
-    pub position: SecretPosition,
-    /// The methods; none means never.
-    pub methods: Vec<String>,
-    /// What the path starts with, in whole segments; `/` for every path.
-    pub path_prefix: String,
-}
-
-/// Where in a request a secret is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretPosition {
-    /// In this header, alone or after a scheme.
-    Header(String),
-    /// As the whole value of this parameter of the query, once.
-    Query(String),
 }
 
 /// A validated [`SecretPosition`].
@@ -219,7 +162,7 @@ impl ReadPosition {
     }
 }
 
-/// A validated [`SecretRule`].
+/// The one place where a secret is sent, over https only: a validated [`SecretBinding`].
 #[derive(Debug)]
 pub(crate) struct SecretPlace {
     pub(crate) slug: String,
@@ -231,9 +174,9 @@ pub(crate) struct SecretPlace {
 }
 
 impl SecretPlace {
-    fn read(rule: SecretRule) -> Result<SecretPlace, RulesError> {
+    fn read(slug: String, rule: SecretBinding) -> Result<SecretPlace, RulesError> {
         let refused = |part, found: &str| RulesError::Secret {
-            slug: rule.slug.clone(),
+            slug: slug.clone(),
             part,
             found: found.to_owned(),
         };
@@ -266,8 +209,8 @@ impl SecretPlace {
             },
             position,
             methods,
-            path_prefix: rule.path_prefix.clone(),
-            slug: rule.slug,
+            path_prefix: rule.path_prefix,
+            slug,
         })
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use toolward_egress::{Egress, HostRule, Rules, SecretPosition, SecretRule};
-use toolward_policy::{self as policy, Grant};
+use toolward_egress::{Egress, Rules};
+use toolward_policy::Grant;
 use toolward_sandbox::files;
 use toolward_sandbox::limits::CallLimits;
 
@@ -100,36 +100,11 @@ fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<
         .with_cause(json!({ "rule": "network-missing" }))
         .with_hint("use a host that is built with the feature `http`"));
     };
-    let hosts = grant
-        .network()
-        .iter()
-        .map(|host| HostRule {
-            host: host.host.clone(),
-            unsafe_methods: host.unsafe_methods,
-            plain_http: host.plain_http,
-            addresses: host.addresses.clone(),
-            headers: host.headers.clone(),
-        })
-        .collect();
-    let secrets = grant
-        .secrets()
-        .iter()
-        .filter_map(|secret| {
-            let binding = secret.binding.as_ref()?;
-            Some(SecretRule {
-                slug: secret.slug.clone(),
-                host: binding.host.clone(),
-                port: binding.port,
-                position: match &binding.position {
-                    policy::SecretPosition::Header(name) => SecretPosition::Header(name.clone()),
-                    policy::SecretPosition::Query(name) => SecretPosition::Query(name.clone()),
-                },
-                methods: binding.methods.clone(),
-                path_prefix: binding.path_prefix.clone(),
-            })
-        })
-        .collect();
-    match Rules::new(hosts, secrets) {
+    let secrets = grant.secrets().iter().filter_map(|secret| {
+        let binding = secret.binding.as_deref()?;
+        Some((secret.slug.clone(), binding.clone()))
+    });
+    match Rules::new(grant.network().to_vec(), secrets) {
         Ok(rules) => Ok(Some(transport.egress_of(driver_publisher, Arc::new(rules)))),
         Err(error) => {
             // Unreachable: the policy is checked when it is read.

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use toolward_contract::tool::is_word;
 
 use crate::error::{self, PolicyError, Refuse as _};
 
@@ -58,25 +59,12 @@ impl Publisher {
 
 /// What a trust store takes as a name.
 fn is_trust_name(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (2..=80).contains(&text.len())
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text
-            .chars()
-            .all(|c| alphanumeric(c) || matches!(c, '-' | '.'))
-        && !text.contains("..")
+    (2..=80).contains(&text.len()) && is_word(text, &['-', '.']) && !text.contains("..")
 }
 
 impl fmt::Display for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl Serialize for Publisher {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 
@@ -127,14 +115,7 @@ impl ToolPattern {
                 (id, Some(major.ok_or_else(refused)?))
             }
         };
-        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let literal = |segment: &str| {
-            segment.starts_with(alphanumeric)
-                && segment.ends_with(alphanumeric)
-                && segment
-                    .chars()
-                    .all(|c| alphanumeric(c) || matches!(c, '-' | '_'))
-        };
+        let literal = |segment: &str| is_word(segment, &['-', '_']);
         let good = id.len() <= 80
             && id
                 .split('.')
@@ -191,12 +172,6 @@ impl fmt::Display for ToolPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.segments.join("."))?;
         self.major.map_or(Ok(()), |major| write!(f, "@{major}"))
-    }
-}
-
-impl Serialize for ToolPattern {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

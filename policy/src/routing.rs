@@ -5,7 +5,6 @@ mod candidates;
 mod rank;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use candidates::Candidates;
 use toolward_contract::capability::{Capability, Class};
@@ -68,7 +67,8 @@ pub struct Route<'a> {
 }
 
 /// Two contracts or two drivers of one `id@major`. No host takes both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("two bundles bring the same {kind}")]
 pub struct DuplicateId {
     /// `tool` or `driver`.
     pub kind: &'static str,
@@ -77,14 +77,6 @@ pub struct DuplicateId {
     /// The place of the second one.
     pub second: usize,
 }
-
-impl fmt::Display for DuplicateId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "two bundles bring the same {}", self.kind)
-    }
-}
-
-impl std::error::Error for DuplicateId {}
 
 /// The routes of all `tools`, in their order, out of `drivers`, under `policy` on `machine`.
 ///

@@ -73,17 +73,28 @@ impl Floor<'_> {
             .add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
     }
 
-    fn mutates(&self, claim: Option<PlacedValue<CapabilitySet>>) -> CapabilitySet {
-        let floor = &self.action.mutates;
+    /// What is claimed, or the floor; a claim that `holds` refuses is reported.
+    fn claimed<T: Clone>(
+        &self,
+        claim: Option<PlacedValue<T>>,
+        (field, rule, floor): (&str, &str, &T),
+        holds: impl FnOnce(&T) -> bool,
+        shown: fn(&T) -> String,
+    ) -> T {
         let Some(claim) = claim else {
             return floor.clone();
         };
-        if !claim.value.covers(floor) {
-            let rule = "to include all that the action mutates";
-            let (floor, own) = (floor.to_string(), claim.value.to_string());
-            self.widened(claim.at, "mutates", rule, &floor, &own);
+        if !holds(&claim.value) {
+            self.widened(claim.at, field, rule, &shown(floor), &shown(&claim.value));
         }
-        claim.value.union(floor)
+        claim.value
+    }
+
+    fn mutates(&self, claim: Option<PlacedValue<CapabilitySet>>) -> CapabilitySet {
+        let floor = &self.action.mutates;
+        let of = ("mutates", "to include all that the action mutates", floor);
+        let own = self.claimed(claim, of, |own| own.covers(floor), ToString::to_string);
+        own.union(floor)
     }
 
     fn requires(&self, claim: &RequiresParts) -> Requires {
@@ -127,21 +138,10 @@ impl Floor<'_> {
     }
 
     fn risk_level(&self, claim: Option<PlacedValue<u8>>) -> u8 {
-        let floor = self.action.risk_level;
-        let Some(claim) = claim else {
-            return floor;
-        };
-        if claim.value < floor {
-            let (from, own) = (floor.to_string(), claim.value.to_string());
-            self.widened(
-                claim.at,
-                "risk_level",
-                "to be at least the action's",
-                &from,
-                &own,
-            );
-        }
-        claim.value.max(floor)
+        let floor = &self.action.risk_level;
+        let of = ("risk_level", "to be at least the action's", floor);
+        let own = self.claimed(claim, of, |own| own >= floor, ToString::to_string);
+        own.max(*floor)
     }
 
     fn fires_events(&self, claim: Option<PlacedValue<Vec<String>>>) -> Vec<String> {

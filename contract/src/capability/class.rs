@@ -1,4 +1,4 @@
-//! The capability classes. All that depends on a class alone is a row here; what a grant
+//! The capability classes. All that depends on a class alone is here; what a grant
 //! of it gives a sandbox is the policy crate's (`decide`, `effects`).
 
 use std::fmt;
@@ -57,77 +57,16 @@ pub(super) enum ScopeForm {
     Unknown,
 }
 
-/// A field of `requires` that lists scopes of one class.
-#[derive(Clone, Copy)]
-struct Field {
-    name: &'static str,
-    /// Whether it is ours, and not AIP's: it may stand below `metadata.toolward.requires`, too.
-    ours: bool,
-}
-
-/// What is known of a class.
-struct Row {
-    /// The word before the colon.
-    name: &'static str,
-    /// How tools.json spells it, where that differs. No class has such a name: what one document
-    /// declares as nothing that is known would read as a network in the other.
-    tools_json: Option<&'static str>,
-    scope: ScopeForm,
-    /// Where it is required; `None`: it can only be changed.
-    required_in: Option<Field>,
-    /// Whether a policy may give `class:*`.
-    wildcard: bool,
-    backing: Option<Backing>,
-    /// Whether a call that may use it reaches the network.
-    network: bool,
-    /// Whether a tested example gets it, as a temporary one.
-    in_examples: bool,
-}
-
-impl Row {
-    fn new(name: &'static str, scope: ScopeForm) -> Row {
-        Row {
-            name,
-            tools_json: None,
-            scope,
-            required_in: None,
-            wildcard: true,
-            backing: None,
-            network: false,
-            in_examples: false,
-        }
-    }
-
-    fn required_in(mut self, name: &'static str, ours: bool) -> Row {
-        self.required_in = Some(Field { name, ours });
-        self
-    }
-
-    fn in_tools_json(mut self, name: &'static str) -> Row {
-        self.tools_json = Some(name);
-        self
-    }
-
-    fn backed_by(mut self, backing: Backing) -> Row {
-        self.backing = Some(backing);
-        self
-    }
-
-    fn one_by_one(mut self) -> Row {
-        self.wildcard = false;
-        self
-    }
-
-    fn on_the_network(mut self) -> Row {
-        self.network = true;
-        self
-    }
-
-    fn in_examples(mut self) -> Row {
-        self.in_examples = true;
-        self
-    }
-}
+/// The fields of `requires`, each with the class whose scopes it lists, and whether it is ours and not AIP's: then
+/// it may stand below `metadata.toolward.requires`, too.
+const REQUIRED: &[(&str, Class, bool)] = &[
+    ("network", Class::Network, AIP),
+    ("workspace", Class::Workspace, OURS),
+    ("database", Class::Database, OURS),
+    ("secrets", Class::Secret, AIP),
+    ("tools", Class::Tool, AIP),
+    ("user", Class::User, OURS),
+];
 
 const AIP: bool = false;
 const OURS: bool = true;
@@ -144,69 +83,48 @@ impl Class {
         Class::User,
     ];
 
-    /// The one table; `None` for what is not known.
-    fn row(&self) -> Option<Row> {
-        Some(match self {
-            Class::Network => Row::new("network", ScopeForm::Host)
-                .required_in("network", AIP)
-                .in_tools_json("net")
-                .on_the_network(),
-            Class::Workspace => Row::new("workspace", ScopeForm::Path)
-                .required_in("workspace", OURS)
-                .in_tools_json("fs")
-                .backed_by(Backing::Workspace)
-                .in_examples(),
-            Class::Database => Row::new("database", ScopeForm::Name)
-                .required_in("database", OURS)
-                .in_tools_json("db")
-                .in_examples(),
-            Class::Secret => Row::new("secret", ScopeForm::Slug)
-                .required_in("secrets", AIP)
-                .one_by_one()
-                .backed_by(Backing::Secret),
-            Class::External => Row::new("external", ScopeForm::Name)
-                .backed_by(Backing::Service)
-                .on_the_network(),
-            Class::Tool => Row::new("tool", ScopeForm::ToolId)
-                .required_in("tools", AIP)
-                .one_by_one(),
-            Class::User => Row::new("user", ScopeForm::OneOf(&["form", "sample", "roots"]))
-                .required_in("user", OURS),
-            Class::Other(_) => return None,
-        })
-    }
-
     /// The word before the colon.
     pub fn as_str(&self) -> &str {
         match self {
+            Class::Network => "network",
+            Class::Workspace => "workspace",
+            Class::Database => "database",
+            Class::Secret => "secret",
+            Class::External => "external",
+            Class::Tool => "tool",
+            Class::User => "user",
             Class::Other(name) => name,
-            known => known.row().map_or("", |row| row.name),
         }
     }
 
     /// Whether a policy may give all of the class with one `*`.
     pub fn allows_wildcard(&self) -> bool {
-        self.row().is_none_or(|row| row.wildcard)
+        !matches!(self, Class::Secret | Class::Tool)
     }
 
     /// Whether it is known, and can be required without changing it.
     pub fn can_be_required(&self) -> bool {
-        self.row().is_some_and(|row| row.required_in.is_some())
+        REQUIRED.iter().any(|(_, class, _)| class == self)
     }
 
     /// The table of a policy that it needs besides a rule.
     pub fn backing(&self) -> Option<Backing> {
-        self.row()?.backing
+        match self {
+            Class::Workspace => Some(Backing::Workspace),
+            Class::Secret => Some(Backing::Secret),
+            Class::External => Some(Backing::Service),
+            _ => None,
+        }
     }
 
     /// Whether a call that may use it reaches the network.
     pub fn is_on_the_network(&self) -> bool {
-        self.row().is_some_and(|row| row.network)
+        matches!(self, Class::Network | Class::External)
     }
 
     /// Whether a tested example gets it, as a temporary one.
     pub fn is_in_examples(&self) -> bool {
-        self.row().is_some_and(|row| row.in_examples)
+        matches!(self, Class::Workspace | Class::Database)
     }
 
     /// The fields of `requires` and their classes: first the fields of AIP.
@@ -220,17 +138,18 @@ impl Class {
     }
 
     fn fields(ours: bool) -> impl Iterator<Item = (&'static str, &'static Class)> {
-        let fields = Class::KNOWN
-            .iter()
-            .filter_map(|class| Some((class.row()?.required_in?, class)));
-        fields
-            .filter(move |(field, _)| field.ours == ours)
-            .map(|(field, class)| (field.name, class))
+        let fields = REQUIRED.iter().filter(move |(.., own)| *own == ours);
+        fields.map(|(name, class, _)| (*name, class))
     }
 
     /// How tools.json spells it, where that differs.
     pub(crate) fn in_tools_json(&self) -> Option<&'static str> {
-        self.row()?.tools_json
+        match self {
+            Class::Network => Some("net"),
+            Class::Workspace => Some("fs"),
+            Class::Database => Some("db"),
+            _ => None,
+        }
     }
 
     /// The class that only tools.json spells so.
@@ -240,7 +159,15 @@ impl Class {
     }
 
     pub(super) fn scope(&self) -> ScopeForm {
-        self.row().map_or(ScopeForm::Unknown, |row| row.scope)
+        match self {
+            Class::Network => ScopeForm::Host,
+            Class::Workspace => ScopeForm::Path,
+            Class::Database | Class::External => ScopeForm::Name,
+            Class::Secret => ScopeForm::Slug,
+            Class::Tool => ScopeForm::ToolId,
+            Class::User => ScopeForm::OneOf(&["form", "sample", "roots"]),
+            Class::Other(_) => ScopeForm::Unknown,
+        }
     }
 
     pub(super) fn parse(text: &str) -> Class {

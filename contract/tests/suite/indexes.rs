@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
 use toolward_contract::driver::{Driver, DriverKind, HeaderPiece};
 use toolward_contract::index::{Index, Transport, family, parse_family};
-use toolward_contract::tool::{Approval, Tool};
+use toolward_contract::tool::{Approval, Tool, ToolId};
 use toolward_contract::{Diagnostic, NoScope, Severity};
 
 fn tool(id: &str, extra: &str) -> Tool {
@@ -101,7 +101,7 @@ fn the_default_driver_is_named_else_the_lowest_id() {
             .clone()
     };
     let component = |id: &str| Transport::Component {
-        driver: id.parse().expect("an id"),
+        driver: ToolId::parse(id).expect("an id"),
     };
     assert_eq!(named(""), component("a-driver"));
     assert_eq!(

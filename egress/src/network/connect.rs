@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
+use toolward_policy::HostGrant;
 
 use super::pool::PooledConnection;
 use super::shares::FairPermit;
@@ -25,7 +26,6 @@ use crate::address;
 use crate::authority::{Host, Origin};
 use crate::call_state::RequestClock;
 use crate::error::{Denied, Error, NetworkError, NetworkKind, Rule, Stage};
-use crate::rules::HostRule;
 
 /// Addresses that are tried; all are checked.
 const MAX_TRIED_ADDRESSES: usize = 8;
@@ -48,7 +48,7 @@ type Permits = (FairPermit, FairPermit);
 /// Opens a connection to `host`, whose addresses one of `rules` must allow.
 pub(crate) async fn open(
     egress: &Egress,
-    rules: &[&HostRule],
+    rules: &[&HostGrant],
     host: &Host,
     origin: &Origin,
     clock: &RequestClock,
@@ -136,7 +136,7 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError
 /// The addresses to try: all that the host has, each of them allowed.
 async fn addresses(
     egress: &Egress,
-    rules: &[&HostRule],
+    rules: &[&HostGrant],
     host: &Host,
     origin: &Origin,
     clock: &RequestClock,

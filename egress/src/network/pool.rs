@@ -3,11 +3,12 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1::SendRequest;
 use tokio::task::AbortHandle;
+use toolward_support::helper::lock;
 
 use super::request_body::Outgoing;
 use crate::authority::Origin;
@@ -84,17 +85,13 @@ impl ConnectionPool {
         own
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The connection to `origin` that was used last and whose address passes.
     pub(crate) fn take(
         &self,
         origin: &Origin,
         passes: impl Fn(IpAddr) -> bool,
     ) -> Option<PooledConnection> {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         idle.connections
             .retain(|(_, connection, _)| !connection.sender.is_closed());
         let fits = |(own, connection, _): &(Origin, PooledConnection, Instant)| {
@@ -107,14 +104,14 @@ impl ConnectionPool {
 
     /// Closes all of them.
     pub(crate) fn clear(&self) {
-        self.idle().connections.clear();
+        lock(&self.idle).connections.clear();
     }
 
     fn put(self: &Arc<Self>, origin: Origin, connection: PooledConnection) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         // Checked under the lock: a request that starts to wait clears the pool afterwards.
         if self.waiting.iter().any(WaitCount::any) {
             return;
@@ -136,7 +133,7 @@ impl ConnectionPool {
 
     /// Closes connections that were idle too long; returns when to sweep again.
     fn sweep(&self) -> Option<Instant> {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         let now = Instant::now();
         idle.connections.retain(|(_, connection, since)| {
             !connection.sender.is_closed() && now.duration_since(*since) < self.idle_timeout

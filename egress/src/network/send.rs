@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
+use toolward_policy::HostGrant;
 
 use super::Egress;
 use super::request_body::{GuestBody, Outgoing, RequestBody};
@@ -15,7 +16,7 @@ use super::response_body::ResponseBody;
 use crate::authority::{self, Host, Origin};
 use crate::call_state::{CallState, RequestClock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
-use crate::rules::{self, HostRule};
+use crate::rules;
 use crate::secret::inject::{self, Injection, Spot};
 use crate::{headers, target};
 use exchange::{exchange, receive};
@@ -63,7 +64,7 @@ struct Ready<'a> {
     request: Box<Request<Outgoing>>,
     method: Method,
     /// Those that admit it.
-    rules: Vec<&'a HostRule>,
+    rules: Vec<&'a HostGrant>,
     destination: Destination,
     /// Whether another may be sent over the same connection.
     reusable: bool,

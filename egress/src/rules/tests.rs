@@ -1,9 +1,11 @@
 //! What rules admit, and which rules are refused.
 
+use toolward_contract::capability::HostPattern;
+
 use super::*;
 
-fn host(pattern: &str) -> HostRule {
-    HostRule {
+fn host(pattern: &str) -> HostGrant {
+    HostGrant {
         host: HostPattern::parse(pattern).unwrap(),
         unsafe_methods: false,
         plain_http: false,
@@ -12,7 +14,7 @@ fn host(pattern: &str) -> HostRule {
     }
 }
 
-fn admit(hosts: Vec<HostRule>, url: &str, method: Method, own: &[HeaderName]) -> Option<Rule> {
+fn admit(hosts: Vec<HostGrant>, url: &str, method: Method, own: &[HeaderName]) -> Option<Rule> {
     let rules = Rules::new(hosts, Vec::new()).unwrap();
     let uri: http::Uri = url.parse().unwrap();
     let https = uri.scheme_str() == Some("https");
@@ -60,11 +62,11 @@ fn a_rule_is_for_its_host_and_port() {
 
 #[test]
 fn plain_http_and_unsafe_methods_are_granted_apart() {
-    let plain = HostRule {
+    let plain = HostGrant {
         plain_http: true,
         ..host("a.example")
     };
-    let writing = HostRule {
+    let writing = HostGrant {
         unsafe_methods: true,
         ..host("a.example")
     };
@@ -99,7 +101,7 @@ fn plain_http_and_unsafe_methods_are_granted_apart() {
 
 #[test]
 fn own_credentials_are_granted_by_name() {
-    let rule = HostRule {
+    let rule = HostGrant {
         headers: vec!["cookie".to_owned()],
         ..host("a.example")
     };
@@ -109,7 +111,7 @@ fn own_credentials_are_granted_by_name() {
         get(&[http::header::AUTHORIZATION]),
         Some(Rule::CredentialHeader)
     );
-    let odd = HostRule {
+    let odd = HostGrant {
         headers: vec!["host".to_owned()],
         ..host("a.example")
     };
@@ -119,9 +121,8 @@ fn own_credentials_are_granted_by_name() {
     );
 }
 
-fn secret() -> SecretRule {
-    SecretRule {
-        slug: "token".to_owned(),
+fn secret() -> SecretBinding {
+    SecretBinding {
         host: "api.example".to_owned(),
         port: 443,
         position: SecretPosition::Header("authorization".to_owned()),
@@ -132,87 +133,88 @@ fn secret() -> SecretRule {
 
 #[test]
 fn secrets_are_tied_to_one_clear_place() {
-    assert!(Rules::new(Vec::new(), vec![secret()]).is_ok());
-    let parameter = SecretRule {
+    let rules = |binding| Rules::new(Vec::new(), [("token".to_owned(), binding)]);
+    assert!(rules(secret()).is_ok());
+    let parameter = SecretBinding {
         position: SecretPosition::Query("api_key".to_owned()),
         ..secret()
     };
-    assert!(Rules::new(Vec::new(), vec![parameter]).is_ok());
+    assert!(rules(parameter).is_ok());
     for wrong in [
-        SecretRule {
+        SecretBinding {
             host: "*".to_owned(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             host: "*.example".to_owned(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             host: "a.example:443".to_owned(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             host: String::new(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             port: 0,
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Header("host".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Header("proxy-authorization".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Header("content-length".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Header("a b".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Query(String::new()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Query("a b".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             position: SecretPosition::Query("k%65y".to_owned()),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             methods: vec!["TRACE".to_owned()],
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             methods: vec!["get".to_owned()],
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             path_prefix: String::new(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             path_prefix: "/a/../b".to_owned(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             path_prefix: "/a?b".to_owned(),
             ..secret()
         },
-        SecretRule {
+        SecretBinding {
             path_prefix: "/a%2f".to_owned(),
             ..secret()
         },
     ] {
-        let refused = Rules::new(Vec::new(), vec![wrong.clone()]);
+        let refused = rules(wrong.clone());
         assert_eq!(
             refused.map_err(|e| e.code()).err(),
             Some("rule-secret"),

@@ -3,7 +3,9 @@
 //! or an attempt.
 
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use toolward_support::helper::lock;
 
 /// How each of them starts.
 pub(crate) const PREFIX: &str = "toolward-secret-";
@@ -22,14 +24,10 @@ pub(crate) struct Placeholders {
 }
 
 impl Placeholders {
-    fn issued(&self) -> MutexGuard<'_, Vec<(String, String)>> {
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The placeholder of a secret, made at the first request for it. `None`:
     /// the system has no randomness.
     pub(crate) fn issue(&self, slug: &str) -> Option<String> {
-        let mut issued = self.issued();
+        let mut issued = lock(&self.issued);
         if let Some(known) = issued.iter().find(|(known, _)| known == slug) {
             return Some(known.1.clone());
         }
@@ -47,7 +45,7 @@ impl Placeholders {
 
     /// Whether any was issued.
     pub(crate) fn any(&self) -> bool {
-        !self.issued().is_empty()
+        !lock(&self.issued).is_empty()
     }
 
     /// The first placeholder of this call in `text`: where it starts, and its
@@ -61,7 +59,7 @@ impl Placeholders {
                 .position(|window| window == PREFIX.as_bytes())?;
             let start = at.checked_add(start)?;
             let candidate = text.get(start..start.checked_add(LENGTH)?)?;
-            let issued = self.issued();
+            let issued = lock(&self.issued);
             let mut found = issued.iter();
             if let Some((slug, _)) = found.find(|(_, text)| text.as_bytes() == candidate) {
                 return Some((start, slug.clone()));

@@ -1,7 +1,9 @@
 //! The values that an origin may know and so may echo in any response: policy ties them
 //! to it, and this call or another one sent them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use toolward_support::helper::lock;
 
 use super::scrub::Patterns;
 use super::{LoadedSecret, SecretValues};
@@ -68,10 +70,6 @@ impl SentSecrets {
         SentSecrets { values, known }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The value of a secret that `origin` may know from now on; the same one for
     /// all of the call.
     pub(crate) fn load(
@@ -79,12 +77,12 @@ impl SentSecrets {
         slug: &str,
         origin: &Origin,
     ) -> Result<Arc<LoadedSecret>, SecretError> {
-        if let Some(secret) = self.known().secret(slug, origin) {
+        if let Some(secret) = lock(&self.known).secret(slug, origin) {
             return Ok(secret);
         }
         // Without the lock: a store may take long.
         let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
-        let mut all = self.known();
+        let mut all = lock(&self.known);
         if let Some(secret) = all.secret(slug, origin) {
             return Ok(secret);
         }
@@ -96,17 +94,17 @@ impl SentSecrets {
 
     /// Bytes of memory that looking for the values takes.
     pub(crate) fn memory(&self) -> u64 {
-        self.known().memory
+        lock(&self.known).memory
     }
 
     /// Grows with every value of a further origin.
     pub(crate) fn count(&self) -> usize {
-        self.known().secrets.len()
+        lock(&self.known).secrets.len()
     }
 
     /// The name of a secret that `origin` may know.
     pub(crate) fn any(&self, origin: &Origin) -> Option<String> {
-        let all = self.known();
+        let all = lock(&self.known);
         let mut here = all.secrets.iter().filter(|(own, _)| own == origin);
         here.next().map(|(_, secret)| secret.slug.clone())
     }
@@ -114,7 +112,7 @@ impl SentSecrets {
     /// What to scrub from a response of `origin`; `None`: it knows nothing. Made once,
     /// until `origin` may know more.
     pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
-        let mut all = self.known();
+        let mut all = lock(&self.known);
         if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {
             return Some(Arc::clone(patterns));
         }

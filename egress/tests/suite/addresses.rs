@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use toolward_egress::HostRule;
+use toolward_policy::HostGrant;
 
 use crate::server::{Server, answering, ok};
 use crate::world::{Names, call_with, code, limits, local, send_get, settle, text};
@@ -24,7 +24,7 @@ async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
         &["169.254.169.254"],
     ] {
         let names = Names::of(&[("a.example", &[answer])]);
-        let rule = HostRule {
+        let rule = HostGrant {
             addresses: Vec::new(),
             ..local("a.example", server.port)
         };
@@ -41,7 +41,7 @@ async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
 #[tokio::test]
 async fn a_granted_address_is_granted_for_its_host_only() {
     let server = Server::replying(ok("")).await;
-    let open = HostRule {
+    let open = HostGrant {
         addresses: Vec::new(),
         ..local("b.example", server.port)
     };
@@ -72,7 +72,7 @@ async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
     // the server.
     let server = Server::replying(ok("")).await;
     let names = Names::of(&[("a.example", &[&["127.0.0.2"], &["127.0.0.1"]])]);
-    let rule = HostRule {
+    let rule = HostGrant {
         addresses: vec!["127.0.0.2/32".parse().unwrap()],
         ..local("a.example", server.port)
     };
@@ -113,7 +113,7 @@ async fn a_pooled_connection_stays_with_its_address() {
 async fn the_next_address_is_tried_where_one_refuses() {
     let server = Server::replying(ok("")).await;
     let names = Names::of(&[("a.example", &[&["127.0.0.3", "127.0.0.2", "127.0.0.1"]])]);
-    let rule = HostRule {
+    let rule = HostGrant {
         addresses: vec!["127.0.0.0/8".parse().unwrap()],
         ..local("a.example", server.port)
     };
@@ -128,7 +128,7 @@ async fn address_literals_skip_the_resolver_and_no_check() {
     let server = Server::replying(ok("")).await;
     let names = Names::local();
     let url = format!("http://127.0.0.1:{}/", server.port);
-    let bare = HostRule {
+    let bare = HostGrant {
         addresses: Vec::new(),
         ..local("127.0.0.1", server.port)
     };
@@ -162,7 +162,7 @@ async fn a_name_without_an_answer_is_an_error_of_the_network() {
 #[tokio::test]
 async fn the_systems_resolver_answers_for_this_machine() {
     let server = Server::replying(ok("here")).await;
-    let rule = HostRule {
+    let rule = HostGrant {
         addresses: vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()],
         ..local("localhost", server.port)
     };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
-use toolward_egress::{Egress, HostRule, NoSecrets, Rules, Timeouts, Transport, TransportSettings};
+use toolward_egress::{Egress, NoSecrets, Rules, Timeouts, Transport, TransportSettings};
+use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
@@ -15,7 +16,7 @@ use crate::world::{
     transport, writing,
 };
 
-fn route(transport: &Transport, rule: HostRule) -> Egress {
+fn route(transport: &Transport, rule: HostGrant) -> Egress {
     transport.egress(Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()))
 }
 
@@ -72,7 +73,7 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     fetch(&one, &url).await;
     assert_eq!(server.heard.connections(), 2);
     // Least of all by one that may not reach its address.
-    let narrow = HostRule {
+    let narrow = HostGrant {
         addresses: Vec::new(),
         ..local("a.example", server.port)
     };
@@ -204,7 +205,7 @@ async fn an_idle_connection_yields_to_another_route_that_needs_one() {
 async fn a_connection_that_carried_the_guests_own_credentials_is_not_kept() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let rule = HostRule {
+    let rule = HostGrant {
         headers: vec!["authorization".to_owned()],
         ..local("a.example", server.port)
     };

@@ -3,14 +3,15 @@
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request};
 use http_body_util::Empty;
-use toolward_egress::{HostRule, Timeouts, target};
+use toolward_egress::{Timeouts, target};
+use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok};
 use crate::world::{Chunks, call, code, get, local, request, send_get, settle, text, writing};
 
 /// Sends `request` under a rule for `a.example`; its code, and how many
 /// connections were seen.
-async fn refused(rule: impl Fn(u16) -> HostRule, url: &str) -> (&'static str, usize) {
+async fn refused(rule: impl Fn(u16) -> HostGrant, url: &str) -> (&'static str, usize) {
     let server = Server::replying(ok("hello")).await;
     let call = call(vec![rule(server.port)]);
     let url = url.replace("PORT", &server.port.to_string());
@@ -23,7 +24,7 @@ async fn refused(rule: impl Fn(u16) -> HostRule, url: &str) -> (&'static str, us
     (code, server.heard.connections())
 }
 
-fn reading(port: u16) -> HostRule {
+fn reading(port: u16) -> HostGrant {
     local("a.example", port)
 }
 
@@ -93,7 +94,7 @@ async fn the_uri_type_cannot_carry_what_the_text_may_not() {
 
 #[tokio::test]
 async fn a_wildcard_does_not_grant_private_addresses() {
-    let any = |port| HostRule {
+    let any = |port| HostGrant {
         host: toolward_contract::capability::HostPattern::parse(&format!("*:{port}")).unwrap(),
         addresses: Vec::new(),
         ..local("a.example", port)
@@ -110,7 +111,7 @@ async fn a_wildcard_does_not_grant_private_addresses() {
 
 #[tokio::test]
 async fn plain_http_is_refused_where_only_https_is_granted() {
-    let https = |port| HostRule {
+    let https = |port| HostGrant {
         plain_http: false,
         ..local("a.example", port)
     };
@@ -200,7 +201,7 @@ async fn headers_that_smuggle_or_impersonate_are_never_sent() {
 #[tokio::test]
 async fn own_credentials_pass_where_policy_grants_the_header() {
     let server = Server::replying(ok("")).await;
-    let rule = HostRule {
+    let rule = HostGrant {
         headers: vec!["authorization".to_owned()],
         ..local("a.example", server.port)
     };
@@ -243,11 +244,11 @@ async fn a_reading_request_has_no_body() {
 async fn several_rules_are_not_put_together() {
     let server = Server::replying(ok("")).await;
     let plain = local("a.example", server.port);
-    let unsafe_only = HostRule {
+    let unsafe_only = HostGrant {
         plain_http: false,
         ..writing("a.example", server.port)
     };
-    let no_address = HostRule {
+    let no_address = HostGrant {
         addresses: Vec::new(),
         ..writing("a.example", server.port)
     };

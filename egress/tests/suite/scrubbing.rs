@@ -8,9 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
-use toolward_egress::{
-    Call, ResponseBody, SecretPosition, SecretRule, SecretValues, Timeouts, ValueError,
-};
+use toolward_egress::{Call, ResponseBody, SecretValues, Timeouts, ValueError};
+use toolward_policy::{SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
 use crate::secrets::{VALUE, Vault, with};
@@ -233,12 +232,14 @@ async fn a_secret_that_has_no_value_is_no_obstacle() {
 async fn two_values_of_one_request_are_both_scrubbed() {
     let other = "another-value-0123";
     let vault = Vault::replying(ok(&format!("{other} {VALUE}"))).await;
-    let key = SecretRule {
-        slug: "key".to_owned(),
+    let key = SecretBinding {
         position: SecretPosition::Header("x-api-key".to_owned()),
-        ..token("a.example", vault.server.port)
+        ..token("a.example", vault.server.port).1
     };
-    let rules = vec![token("a.example", vault.server.port), key];
+    let rules = vec![
+        token("a.example", vault.server.port),
+        ("key".to_owned(), key),
+    ];
     let values = Values::of(&[("token", VALUE), ("key", other)]);
     let call = vault.call_with(rules, values, limits());
     let mark = call.placeholder("key").unwrap();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use toolward_egress::{
-    Call, CallLimits, HostRule, Rules, SecretPosition, SecretRule, SecretValues, Timeouts,
-    Transport, TransportSettings,
+    Call, CallLimits, Rules, SecretValues, Timeouts, Transport, TransportSettings,
 };
+use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 
 use crate::server::{Server, ok, read_request};
 use crate::tls::Authority;
@@ -57,12 +57,12 @@ impl Vault {
 
     pub(crate) fn call_with(
         &self,
-        secrets: Vec<SecretRule>,
+        secrets: Vec<(String, SecretBinding)>,
         values: Arc<dyn SecretValues>,
         limits: CallLimits,
     ) -> Call {
         let port = self.server.port;
-        let open = |host| HostRule {
+        let open = |host| HostGrant {
             headers: vec!["cookie".to_owned()],
             ..writing(host, port)
         };
@@ -312,10 +312,12 @@ async fn a_placeholder_belongs_to_one_call() {
 #[tokio::test]
 async fn a_path_prefix_holds_against_paths_that_lead_out() {
     let vault = Vault::replying(ok("")).await;
-    let rule = SecretRule {
+    let (slug, binding) = token("a.example", vault.server.port);
+    let binding = SecretBinding {
         path_prefix: "/repos/".to_owned(),
-        ..token("a.example", vault.server.port)
+        ..binding
     };
+    let rule = (slug, binding);
     let call = vault.call_with(vec![rule], Values::of(&[("token", VALUE)]), limits());
     for path in [
         "/user",
@@ -436,12 +438,12 @@ async fn nothing_that_is_printed_shows_a_value() {
     assert!(!format!("{error} {error:?}").contains(&mark));
 }
 
-fn parameter(vault: &Vault) -> SecretRule {
-    SecretRule {
-        slug: "key".to_owned(),
+fn parameter(vault: &Vault) -> (String, SecretBinding) {
+    let binding = SecretBinding {
         position: SecretPosition::Query("key".to_owned()),
-        ..token("a.example", vault.server.port)
-    }
+        ..token("a.example", vault.server.port).1
+    };
+    ("key".to_owned(), binding)
 }
 
 #[tokio::test]

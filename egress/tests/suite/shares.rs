@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 use toolward_egress::{
-    Call, Egress, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts,
-    Transport, TransportSettings,
+    Call, Egress, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts, Transport,
+    TransportSettings,
 };
+use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_request};
 use crate::world::{code, eventually, get, limits, local, send_get, settle, transport};
@@ -46,7 +47,7 @@ fn silent() -> (Arc<Silent>, Transport) {
 }
 
 fn rules(port: u16) -> Arc<Rules> {
-    let named = |host: &str| -> HostRule { local(host, port) };
+    let named = |host: &str| -> HostGrant { local(host, port) };
     let hosts = vec![named("a.example"), named("*.tarpit.example")];
     Arc::new(Rules::new(hosts, Vec::new()).unwrap())
 }

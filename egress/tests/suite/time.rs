@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use http::Request;
 use tokio::io::AsyncWriteExt;
 use toolward_egress::{
-    Call, CallLimits, Error, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, Rules,
-    Timeouts, TransportSettings,
+    Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts,
+    TransportSettings,
 };
+use toolward_policy::HostGrant;
 
 use crate::server::{Client, Heard, Server, read_request};
 use crate::world::{
@@ -171,7 +172,7 @@ async fn a_body_that_stops_is_left() {
 #[tokio::test]
 async fn a_tls_handshake_that_never_comes_is_left() {
     let server = Server::start(None, silent).await;
-    let rule = HostRule {
+    let rule = HostGrant {
         plain_http: false,
         ..local("a.example", server.port)
     };

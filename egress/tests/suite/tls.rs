@@ -7,7 +7,8 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls_pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
-use toolward_egress::{HostRule, NoSecrets, Rules, Transport, TransportSettings};
+use toolward_egress::{NoSecrets, Rules, Transport, TransportSettings};
+use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok};
 use crate::world::{Names, code, limits, local, send_get, text, transport};
@@ -49,8 +50,8 @@ impl Authority {
     }
 }
 
-fn https(host: &str, port: u16) -> HostRule {
-    HostRule {
+fn https(host: &str, port: u16) -> HostGrant {
+    HostGrant {
         plain_http: false,
         ..local(host, port)
     }

@@ -17,9 +17,10 @@ use http_body_util::{BodyExt, Empty, Full};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
-    Call, CallLimits, Error, HostRule, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody,
-    Rules, SecretPosition, SecretRule, SecretValues, Timeouts, TransportSettings, ValueError,
+    Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
+    SecretValues, Timeouts, TransportSettings, ValueError,
 };
+use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
 /// Answers for names: a list of answers for each, the last of which stays.
@@ -75,8 +76,8 @@ pub(crate) fn transport(names: &Arc<Names>) -> TransportSettings {
 }
 
 /// A rule for reading over plain http from a name on 127.0.0.1.
-pub(crate) fn local(host: &str, port: u16) -> HostRule {
-    HostRule {
+pub(crate) fn local(host: &str, port: u16) -> HostGrant {
+    HostGrant {
         host: HostPattern::parse(&format!("{host}:{port}")).unwrap(),
         unsafe_methods: false,
         plain_http: true,
@@ -86,8 +87,8 @@ pub(crate) fn local(host: &str, port: u16) -> HostRule {
 }
 
 /// The same, for writing.
-pub(crate) fn writing(host: &str, port: u16) -> HostRule {
-    HostRule {
+pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
+    HostGrant {
         unsafe_methods: true,
         ..local(host, port)
     }
@@ -101,11 +102,11 @@ pub(crate) fn limits() -> CallLimits {
 }
 
 /// A call of a fresh transport under `rules`.
-pub(crate) fn call(rules: Vec<HostRule>) -> Call {
+pub(crate) fn call(rules: Vec<HostGrant>) -> Call {
     call_with(&Names::local(), rules, limits())
 }
 
-pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostRule>, limits: CallLimits) -> Call {
+pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostGrant>, limits: CallLimits) -> Call {
     let rules = Arc::new(Rules::new(rules, Vec::new()).unwrap());
     let egress = transport(names).build().egress(rules);
     egress.call(limits, Arc::new(NoSecrets))
@@ -128,15 +129,15 @@ impl SecretValues for Values {
 }
 
 /// A rule for a token in `authorization` to a name, any path.
-pub(crate) fn token(host: &str, port: u16) -> SecretRule {
-    SecretRule {
-        slug: "token".to_owned(),
+pub(crate) fn token(host: &str, port: u16) -> (String, SecretBinding) {
+    let binding = SecretBinding {
         host: host.to_owned(),
         port,
         position: SecretPosition::Header("authorization".to_owned()),
         methods: vec!["GET".to_owned(), "POST".to_owned()],
         path_prefix: "/".to_owned(),
-    }
+    };
+    ("token".to_owned(), binding)
 }
 
 pub(crate) fn get(url: &str) -> Request<Empty<Bytes>> {

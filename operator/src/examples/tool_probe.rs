@@ -85,7 +85,7 @@ impl ToolProbe {
             .collect();
         let named = drivers.iter().flat_map(|entry| served(&entry.driver));
         let ids: BTreeSet<&str> = named
-            .filter_map(|entry| entry.tool_id.as_ref().map(AsRef::<str>::as_ref))
+            .filter_map(|entry| entry.tool_id.as_ref().map(|id| id.as_str()))
             .collect();
         let ids = ids.into_iter().chain([unknown.as_str()]);
         asked.tools = ids.filter_map(bare_tool).collect();
@@ -189,7 +189,7 @@ fn refusal<'r>(reply: &'r Reply, tool: &str) -> Option<&'r str> {
 fn bare_driver(entry: &DriverEntry, unknown: &str) -> Option<DriverEntry> {
     let driver = &entry.driver;
     let ids: BTreeSet<&str> = served(driver)
-        .filter_map(|entry| entry.tool_id.as_ref().map(AsRef::<str>::as_ref))
+        .filter_map(|entry| entry.tool_id.as_ref().map(|id| id.as_str()))
         .collect();
     let implements = ids.into_iter().chain([unknown]);
     let implements: Vec<Value> = implements

@@ -8,8 +8,10 @@ use std::time::Duration;
 use http::header::{self, HeaderMap};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
+use toolward_policy::HostGrant;
 
 use super::Destination;
+use crate::address;
 use crate::authority::Origin;
 use crate::call_state::{CallState, RequestClock, RequestSlot};
 use crate::error::{Error, Limit, LimitKind, NetworkError, NetworkKind, Stage};
@@ -19,7 +21,6 @@ use crate::network::connect::{self, MAX_HEAD};
 use crate::network::pool::{Lease, PooledConnection};
 use crate::network::request_body::{Fate, Outgoing, RequestBody};
 use crate::network::response_body::{ResponseBody, ResponseRedactor, broken};
-use crate::rules::HostRule;
 
 /// How long a connection from the pool may take to finish its last response.
 const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
@@ -35,7 +36,7 @@ pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
 pub(super) async fn exchange(
     egress: &Egress,
     call: &Arc<CallState>,
-    rules: &[&HostRule],
+    rules: &[&HostGrant],
     destination: &Destination,
     clock: &RequestClock,
     request: Box<Request<Outgoing>>,
@@ -88,8 +89,16 @@ pub(super) async fn exchange(
 }
 
 /// An idle connection that one of `rules` allows.
-async fn pooled(egress: &Egress, rules: &[&HostRule], origin: &Origin) -> Option<PooledConnection> {
-    let passes = |address| rules.iter().any(|rule| rule.admits(address));
+async fn pooled(
+    egress: &Egress,
+    rules: &[&HostGrant],
+    origin: &Origin,
+) -> Option<PooledConnection> {
+    let passes = |address| {
+        rules
+            .iter()
+            .any(|rule| address::check(address, &rule.addresses).is_ok())
+    };
     loop {
         let mut connection = egress.route.pool.take(origin, passes)?;
         let ready = tokio::time::timeout(IDLE_READY_TIMEOUT, connection.sender.ready()).await;

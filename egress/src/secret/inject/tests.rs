@@ -1,7 +1,9 @@
 //! Each use of a placeholder, and what becomes of it.
 
+use toolward_policy::{SecretBinding, SecretPosition};
+
 use super::*;
-use crate::rules::{Rules, SecretPosition, SecretRule};
+use crate::rules::Rules;
 
 struct Case {
     url: &'static str,
@@ -10,25 +12,28 @@ struct Case {
 }
 
 fn decide(placeholders: &Placeholders, case: &Case) -> Result<Vec<String>, Rule> {
-    let rule = |header: &str| SecretRule {
-        slug: "token".to_owned(),
+    let rule = |header: &str| SecretBinding {
         host: "api.example".to_owned(),
         port: 443,
         position: SecretPosition::Header(header.to_owned()),
         methods: vec!["GET".to_owned()],
         path_prefix: "/repos/".to_owned(),
     };
-    let other = SecretRule {
-        slug: "session".to_owned(),
+    let other = SecretBinding {
         path_prefix: "/".to_owned(),
         ..rule("cookie")
     };
-    let key = SecretRule {
-        slug: "key".to_owned(),
+    let key = SecretBinding {
         position: SecretPosition::Query("key".to_owned()),
         ..rule("authorization")
     };
-    let rules = Rules::new(Vec::new(), vec![rule("authorization"), other, key]).unwrap();
+    let secrets = [
+        ("token", rule("authorization")),
+        ("session", other),
+        ("key", key),
+    ];
+    let secrets = secrets.map(|(slug, binding)| (slug.to_owned(), binding));
+    let rules = Rules::new(Vec::new(), secrets).unwrap();
     let uri: Uri = case.url.parse().unwrap();
     let mut headers = HeaderMap::new();
     for (name, value) in &case.headers {
