@@ -119,12 +119,12 @@ impl Demo {
         let policies = &operator.setup.policies;
         let review = PolicyReview::read(&operator.source, policies, environment)?;
         let suggestion = review.suggest(None, None)?.unwrap_or_default();
-        directory.grant(&suggestion.lines)?;
+        directory.grant(&suggestion.chosen.lines)?;
         Ok(Self {
             // The configuration has changed since it was read.
             operator: self::operator(&directory, environment),
             broker,
-            policy_lines: suggestion.lines,
+            policy_lines: suggestion.chosen.lines,
             expires,
             directory,
         })
