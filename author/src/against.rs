@@ -26,7 +26,8 @@ use crate::lints::{finding, outline};
 /// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
 #[derive(Debug)]
 pub struct Earlier {
-    id: String,
+    /// The id of the bundle.
+    pub id: String,
     tools: BTreeMap<String, Arc<Tool>>,
     drivers: BTreeMap<String, Arc<Driver>>,
 }
@@ -45,11 +46,6 @@ impl Earlier {
             tools: tools.map(|tool| (tool.major_id(), tool)).collect(),
             drivers: drivers.map(|driver| (driver.major_id(), driver)).collect(),
         })
-    }
-
-    /// The id of the bundle.
-    pub fn id(&self) -> &str {
-        &self.id
     }
 
     /// The contract before: that of the same major, else the newest with the id.

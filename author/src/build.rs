@@ -76,13 +76,10 @@ pub struct BuildOptions {
 }
 
 /// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
-pub fn can_confine() -> bool {
-    confine::is_available()
-}
+pub use toolward_confine::build_profile::is_available as can_confine;
 
 /// What a build reports while it runs.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub enum BuildProgress<'a> {
     /// This kernel can't confine builds: the programs reach all that the user does.
     Unconfined,
@@ -101,7 +98,6 @@ pub enum BuildProgress<'a> {
 
 /// A component that was built.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Built {
     /// Its `[[build]]`.
     pub entry: BuildEntry,
@@ -118,7 +114,8 @@ pub struct Built {
 /// even if the files change meanwhile.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    directory: PathBuf,
+    /// The bundle's directory, absolute and without links.
+    pub directory: PathBuf,
     builds: Vec<BuildEntry>,
 }
 
@@ -141,16 +138,6 @@ impl Plan {
                 builds: bundle.builds,
             }),
         }
-    }
-
-    /// The bundle's directory, absolute and without links.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// The builds, in their order.
-    pub fn builds(&self) -> &[BuildEntry] {
-        &self.builds
     }
 
     /// The programs that are started, by name, each once.
@@ -179,15 +166,15 @@ pub fn build(
     if options.confine && !plan.programs().is_empty() && !can_confine() {
         progress(BuildProgress::Unconfined);
     }
-    let of = plan.builds().len();
+    let of = plan.builds.len();
     let mut built = Vec::with_capacity(of);
-    for (number, entry) in (1..).zip(plan.builds()) {
+    for (number, entry) in (1..).zip(&plan.builds) {
         progress(BuildProgress::Started {
             from: &entry.source,
             number,
             of,
         });
-        built.push(build_one(plan.directory(), entry, options, progress)?);
+        built.push(build_one(&plan.directory, entry, options, progress)?);
     }
     Ok(built)
 }

@@ -28,7 +28,6 @@ use below::enclosing_bundle;
 
 /// What a check has found.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct CheckReport {
     /// The findings, by file and line.
     pub diagnostics: Vec<Diagnostic>,
@@ -89,7 +88,7 @@ impl CheckReport {
         documents: &Documents,
         files: &Files,
     ) {
-        if let Some(earlier) = earlier.filter(|earlier| Some(earlier.id()) == id) {
+        if let Some(earlier) = earlier.filter(|earlier| Some(&*earlier.id) == id) {
             self.add(earlier.compare(documents, files));
             self.compared += 1;
         }
@@ -193,10 +192,8 @@ fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport)
         report.documents = 1;
         return;
     }
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let folder = path.parent().filter(|one| *one != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
     let found = match files::read(folder, &name, files::limit_of(&name)) {

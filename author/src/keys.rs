@@ -12,31 +12,16 @@ use crate::error::AuthorError;
 /// Longest file of a key or passphrase, in bytes.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// Where a new key pair goes.
-#[derive(Debug, Clone)]
-pub struct KeyFiles {
-    /// The private key: `me.pem`.
-    pub private: PathBuf,
-    /// Its public half: `me.pub.pem`.
-    pub public: PathBuf,
-}
-
-impl KeyFiles {
-    /// The places of a pair, both of which are free.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthorError::Exists`].
-    pub fn at(private: &Path) -> Result<Self, AuthorError> {
-        let public = private.with_extension("pub.pem");
-        for path in [private, &public] {
-            free(path)?;
-        }
-        Ok(Self {
-            private: private.to_owned(),
-            public,
-        })
-    }
+/// The place of the public half, `me.pub.pem`, of a private key `me.pem`. Both places are free.
+///
+/// # Errors
+///
+/// [`AuthorError::Exists`].
+pub fn public_half(private: &Path) -> Result<PathBuf, AuthorError> {
+    let public = private.with_extension("pub.pem");
+    free(private)?;
+    free(&public)?;
+    Ok(public)
 }
 
 /// Makes sure that nothing is at a place yet.

@@ -58,10 +58,8 @@ pub fn directory<'a>(
 ) -> Result<(), AuthorError> {
     let failed = AuthorError::write(path);
     crate::keys::free(path)?;
-    let parent = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let parent = path.parent().filter(|one| *one != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent).map_err(&failed)?;
     let temporary = tempfile::Builder::new()
         .prefix(".toolward-")

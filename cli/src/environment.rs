@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use clap::ColorChoice;
 use toolward_author::build::RustSettings;
-use toolward_operator::unix_seconds;
+use toolward_operator::{directory_of_variable, unix_seconds};
 
 use crate::codes::Code;
 use crate::failure::{Failure, Result};
@@ -72,8 +72,8 @@ impl Environment {
             // Where the variable is not set, the system's list of users says it.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             rust: RustSettings {
-                cargo_home: directory("CARGO_HOME"),
-                rustup_home: directory("RUSTUP_HOME"),
+                cargo_home: directory_of_variable("CARGO_HOME"),
+                rustup_home: directory_of_variable("RUSTUP_HOME"),
                 target: target_directory(),
                 tokens: registry_tokens(),
             },
@@ -117,13 +117,6 @@ impl Deref for Environment {
     fn deref(&self) -> &Self::Target {
         &self.operator
     }
-}
-
-/// A directory that a variable names; a relative one counts as unset.
-fn directory(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
 }
 
 /// Where Cargo is told to build, made absolute as Cargo does.

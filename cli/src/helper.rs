@@ -132,17 +132,6 @@ pub(crate) struct RecorderLog {
     pub(crate) brief: bool,
 }
 
-impl RecorderLog {
-    /// No log.
-    pub(crate) fn none() -> Self {
-        Self {
-            stderr: Stdio::null(),
-            format: None,
-            brief: true,
-        }
-    }
-}
-
 /// Starts the recorder, unless the configuration turns it off.
 pub(crate) fn start_recorder(
     setup: &HostSetup,

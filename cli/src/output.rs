@@ -287,6 +287,15 @@ pub(crate) fn listed(items: &[String], max: usize) -> String {
     }
 }
 
+/// A tool's state as people read it: in capitals if the tool does not run.
+pub(crate) fn state_word(state: &'static str) -> &'static str {
+    match state {
+        "blocked" => "BLOCKED",
+        "refused" => "REFUSED",
+        state => state,
+    }
+}
+
 /// `1 error`, `2 errors`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {

@@ -24,6 +24,6 @@ pub(crate) use crate::failure::{
 pub(crate) use crate::flags::{ConfineFlags, Flagged};
 #[cfg(feature = "adapters")]
 pub(crate) use crate::output::quoted;
-pub(crate) use crate::output::{Context, TextLines, counted, listed, raw, unwritable};
+pub(crate) use crate::output::{Context, TextLines, counted, listed, raw, state_word, unwritable};
 pub(crate) use crate::progress::Bar;
 pub(crate) use crate::wrap::wrapped;

@@ -84,7 +84,7 @@ impl BundleSource {
                 let (loaded, _) = self.installed(store.as_ref(), environment)?;
                 Ok(loaded.contents)
             }
-            SourceKind::Named | SourceKind::Beside(_) => Ok(self.named(environment)?.contents),
+            SourceKind::Named | SourceKind::Beside(_) => Ok(self.named(environment)?.1),
         }
     }
 
@@ -94,15 +94,15 @@ impl BundleSource {
 
     /// Verifies and reads the named bundles, and reads the directory under work, if there is one.
     pub(crate) fn named(&self, environment: &Environment) -> Result<OpenedBundles> {
-        let mut opened = self.trust.open_all(&self.named, environment)?;
+        let (bundles, mut contents, context) = self.trust.open_all(&self.named, environment)?;
         if let Some(directory) = &self.dev {
-            let publishers = opened.bundles.iter().map(|one| Arc::clone(&one.publisher));
-            let reserved = ReservedIds::of(&opened.contents, &publishers.collect::<Vec<_>>());
+            let publishers = bundles.iter().map(|one| Arc::clone(&one.publisher));
+            let reserved = ReservedIds::of(&contents, &publishers.collect::<Vec<_>>());
             let own = self.dev(directory, environment)?;
             reserved.check(&own)?;
-            opened.contents.push(own);
+            contents.push(own);
         }
-        Ok(opened)
+        Ok((bundles, contents, context))
     }
 
     /// The bundles installed in this store, if there is one, and the trust context they

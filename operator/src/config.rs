@@ -39,7 +39,7 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct ConfigFile {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
@@ -58,11 +58,6 @@ impl ConfigFile {
             Some(path) => Self::read(&path).map(Some),
             None => Ok(None),
         }
-    }
-
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The trust store it declares; paths of key files are relative to it.
@@ -144,11 +139,8 @@ impl ConfigFile {
 
     /// Its directory.
     fn folder(&self) -> Result<PathBuf> {
-        let folder = match self.path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let folder = folder.canonicalize();
+        let folder = self.path.parent().filter(|one| *one != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
         folder.map_err(|error| Error::unreadable(&self.path, error))
     }
 

@@ -33,7 +33,7 @@ use crate::{Environment, Operator, Result, unix_seconds};
 
 use directory::{CACHE, DemoDirectory, STATE, STORE};
 
-pub use directory::{DemoRemoval, PUBLISHER, remove};
+pub use directory::{PUBLISHER, remove};
 pub use thief::{TheftAttempt, TheftOutcome, Thief};
 
 /// How long its bundles are valid, in seconds: seven days.
@@ -93,8 +93,8 @@ impl Demo {
         command: &BrokerCommand,
     ) -> Result<Self> {
         directory.fill()?;
-        let signed = sign(SystemTime::now())?;
-        directory.configure(&signed.public_key)?;
+        let (archives, public_key, expires) = sign(SystemTime::now())?;
+        directory.configure(&public_key)?;
         let operator = operator(&directory, environment);
         let broker = operator.broker(command)?;
         broker.start()?;
@@ -112,20 +112,20 @@ impl Demo {
             compiler: None,
             rows: None,
         };
-        for (name, archive) in &signed.archives {
+        for (name, archive) in &archives {
             let path = directory.write_bundle(name, archive)?;
             installer.install(&ReleasePlace::parse(&path)?, None)?;
         }
         let policies = &operator.setup.policies;
         let review = PolicyReview::read(&operator.source, policies, environment)?;
         let suggestion = review.suggest(None, None)?.unwrap_or_default();
-        directory.grant(&suggestion.lines)?;
+        directory.grant(&suggestion.chosen.lines)?;
         Ok(Self {
             // The configuration has changed since it was read.
             operator: self::operator(&directory, environment),
             broker,
-            policy_lines: suggestion.lines,
-            expires: signed.expires,
+            policy_lines: suggestion.chosen.lines,
+            expires,
             directory,
         })
     }
@@ -184,32 +184,22 @@ const EMBEDDED: [(&str, &[u8]); 2] = [
 /// The key that signed them in the repository.
 const EXAMPLE_KEY: &str = include_str!("../demo/example.pub.pem");
 
-/// Bundles of one throw-away publisher.
-struct SignedBundles {
-    /// Name and archive of each.
-    archives: Vec<(&'static str, Vec<u8>)>,
-    /// The key that verifies them, as PEM. The private half is dropped.
-    public_key: String,
-    /// When they stop being valid.
-    expires: Timestamp,
-}
+/// Name and archive of each bundle.
+type Archives = Vec<(&'static str, Vec<u8>)>;
 
-/// Signs the embedded bundles with a new key, valid from `now` on.
-fn sign(now: SystemTime) -> Result<SignedBundles> {
+/// Signs the embedded bundles with a new key, valid from `now` on. Returns as well the key that verifies them, as PEM,
+/// and when they stop being valid. The private half is dropped.
+fn sign(now: SystemTime) -> Result<(Archives, String, Timestamp)> {
     let seconds = unix_seconds(now);
     let created = Timestamp::from_unix(seconds)?;
     let expires = Timestamp::from_unix(seconds.saturating_add(VALID_SECONDS))?;
     let key = SigningKey::generate()?;
-    let mut archives = Vec::with_capacity(EMBEDDED.len());
-    for (name, bytes) in EMBEDDED {
+    let archives = EMBEDDED.iter().map(|(name, bytes)| {
         let archive = sign_one(bytes, &key, created, expires)?;
-        archives.push((name, archive));
-    }
-    Ok(SignedBundles {
-        archives,
-        public_key: key.public().to_pem()?,
-        expires,
-    })
+        Ok((*name, archive))
+    });
+    let archives = archives.collect::<Result<_, Refusal>>()?;
+    Ok((archives, key.public().to_pem()?, expires))
 }
 
 fn sign_one(
@@ -268,24 +258,24 @@ mod tests {
     #[test]
     fn each_verifies_by_the_new_key_alone_and_for_seven_days() {
         let now = SystemTime::now();
-        let signed = sign(now).unwrap();
-        let key = PublicKey::from_pem(&signed.public_key).unwrap();
+        let (archives, public_key, _) = sign(now).unwrap();
+        let key = PublicKey::from_pem(&public_key).unwrap();
         let trust = TrustStore::for_key(key);
         let at = |after: Duration| VerifyOptions {
             now: Some(now + after),
             ..VerifyOptions::default()
         };
         let day = Duration::from_secs(24 * 3600);
-        for (name, archive) in &signed.archives {
+        for (name, archive) in &archives {
             let verify = |after| verify::archive_bytes(archive, &trust, &at(after));
             let bundle = verify(6 * day).unwrap();
             assert_eq!(bundle.manifest.publisher, PUBLISHER, "{name}");
             let late = verify(8 * day).unwrap_err();
             assert_eq!(late.kind(), ErrorKind::Expired, "{name}");
         }
-        let other = sign(now).unwrap();
-        assert_ne!(other.public_key, signed.public_key);
-        for (name, archive) in &other.archives {
+        let (archives, other_key, _) = sign(now).unwrap();
+        assert_ne!(other_key, public_key);
+        for (name, archive) in &archives {
             assert!(
                 verify::archive_bytes(archive, &trust, &at(Duration::ZERO)).is_err(),
                 "{name}"

@@ -57,9 +57,9 @@ impl Environment {
     /// println!("configured in {:?}", environment.config_directory);
     /// ```
     pub fn of_process() -> Self {
-        let home = absolute("HOME");
+        let home = directory_of_variable("HOME");
         let directory = |variable: &str, below_home: &str| {
-            absolute(variable)
+            directory_of_variable(variable)
                 .or_else(|| home.as_ref().map(|home| home.join(below_home)))
                 .map(|directory| directory.join("toolward"))
         };
@@ -73,7 +73,7 @@ impl Environment {
             cache_directory: directory("XDG_CACHE_HOME", ".cache"),
             data_directory: directory("XDG_DATA_HOME", ".local/share"),
             state_directory: directory("XDG_STATE_HOME", ".local/state"),
-            toolchain_directory: absolute("TOOLWARD_TOOLCHAIN"),
+            toolchain_directory: directory_of_variable("TOOLWARD_TOOLCHAIN"),
             certificates: paths("SSL_CERT_FILE")
                 .chain(paths("SSL_CERT_DIR"))
                 .filter(|path| path.exists())
@@ -115,7 +115,7 @@ impl Environment {
 
 /// A directory from the environment; a relative one counts as unset (XDG Base Directory
 /// Specification).
-fn absolute(variable: &str) -> Option<PathBuf> {
+pub fn directory_of_variable(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())

@@ -88,10 +88,14 @@ pub fn exists(path: &Path) -> Error {
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
     /// Largest size, in bytes.
-    pub(crate) limit: u64,
+    limit: u64,
 }
 
 impl StateFile {
+    pub(crate) fn new(path: PathBuf, limit: u64) -> Self {
+        Self { path, limit }
+    }
+
     /// Its bytes; `None` if it does not exist.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>> {
         let path = &self.path;

@@ -72,7 +72,7 @@ impl Granted {
         // Each file may declare it, but not both: the error is in the later file.
         let joined = earlier.layer(file.policy()?);
         self.policy = joined.map_err(|error| file.broken(&error))?;
-        file.path().clone_into(&mut self.place);
+        file.path.clone_into(&mut self.place);
         self.files.push(self.place.clone());
         self.count(&file.text);
         Ok(())

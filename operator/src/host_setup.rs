@@ -249,10 +249,7 @@ fn id_secret(state: &Path) -> Result<[u8; 32]> {
     let folder = state.join("ids");
     Folder::make(&folder, Protection::Private)
         .map_err(|error| Error::unwritable(&folder, error.problem))?;
-    let file = StateFile {
-        path: folder.join("secret"),
-        limit: 64,
-    };
+    let file = StateFile::new(folder.join("secret"), 64);
     let _locked = file.lock()?;
     if let Some(secret) = file.read()? {
         let secret = secret.try_into();

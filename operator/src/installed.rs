@@ -160,14 +160,14 @@ impl StoreLocation {
         }
     }
 
-    /// Removes the bundle with this id or this tool. On a full disk
-    /// its file is deleted first, to make room for the record.
+    /// Removes the bundle with this id or this tool: its id, and how many files of the store were deleted. On a full
+    /// disk its file is deleted first, to make room for the record.
     pub fn remove(
         &self,
         name: &str,
         now: SystemTime,
         environment: &Environment,
-    ) -> Result<RemovedBundle> {
+    ) -> Result<(String, u64)> {
         use toolward_store::Error;
         let missing = || Error::NotInstalled {
             id: name.to_owned(),
@@ -192,7 +192,7 @@ impl StoreLocation {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(RemovedBundle { id, files })
+        Ok((id, files))
     }
 
     /// Forgets the hosts of downloads for sources of no installed or held bundle. If that fails, an answer stays, and
@@ -206,15 +206,6 @@ impl StoreLocation {
             tracing::debug!(%error, "answers about downloads stay");
         }
     }
-}
-
-/// A bundle that was removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovedBundle {
-    /// Its id.
-    pub id: String,
-    /// How many files of the store were deleted.
-    pub files: u64,
 }
 
 /// The sources of the installed and the held bundles.

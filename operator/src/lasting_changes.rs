@@ -112,10 +112,7 @@ impl LastingChanges {
             return Err(Error::usage(Code::StoreUnusable, message)
                 .hint("set HOME or XDG_STATE_HOME to an absolute path"));
         };
-        let file = StateFile {
-            path: state.join(FILE),
-            limit: MAX_FILE_BYTES,
-        };
+        let file = StateFile::new(state.join(FILE), MAX_FILE_BYTES);
         Ok(Self { file })
     }
 

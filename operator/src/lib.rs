@@ -37,7 +37,7 @@ pub mod settings;
 
 pub mod trust;
 
-pub use environment::{Environment, Progress, Report, Silent, unix_seconds};
+pub use environment::{Environment, Progress, Report, Silent, directory_of_variable, unix_seconds};
 pub(crate) use error::Result;
 pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;

@@ -42,7 +42,7 @@ pub use suggest::Suggestion;
 ///     println!("{} {}: {}", row.state, row.tool, row.reasons.join("; "));
 /// }
 /// if let Some(suggestion) = review.suggest(Some("notes.append"), None)? {
-///     println!("{}", suggestion.lines);
+///     println!("{}", suggestion.chosen.lines);
 /// }
 /// # Ok(())
 /// # }

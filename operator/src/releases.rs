@@ -150,10 +150,7 @@ impl Installer<'_> {
             }
             // Don't update a release to a pre-release.
             let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
-            Ok((!early).then_some(VerifiedRelease {
-                sequence: manifest.sequence,
-                digest: announced.manifest_digest,
-            }))
+            Ok((!early).then_some((manifest.sequence, announced.manifest_digest)))
         };
         let look = || {
             self.network.with_client(&place.source, |client| {
@@ -309,11 +306,8 @@ fn compile_each<'a>(
 /// How many skipped tags a warning names.
 const MAX_NAMED: usize = 5;
 
-/// A verified release.
-struct VerifiedRelease {
-    sequence: u64,
-    digest: Digest,
-}
+/// The sequence and the digest of a verified release.
+type VerifiedRelease = (u64, Digest);
 
 /// The repository and the form of its tags, if a source is a version's tag. A digest
 /// names one release, and publishers move other tags.
@@ -333,8 +327,8 @@ fn best(found: &[TaggedRelease<Option<VerifiedRelease>>], listed: Option<Digest>
         numbered.filter_map(|(at, one)| Some((at, one.accepted.as_ref().ok()?.as_ref()?)))
     };
     let mut all = candidates();
-    let is_listed = all.find(|(_, one)| Some(one.digest) == listed);
-    let newest = || candidates().max_by_key(|(at, one)| (one.sequence, std::cmp::Reverse(*at)));
+    let is_listed = all.find(|(_, (_, digest))| Some(*digest) == listed);
+    let newest = || candidates().max_by_key(|(at, (number, _))| (number, std::cmp::Reverse(*at)));
     is_listed.or_else(newest).map(|(at, _)| at)
 }
 

@@ -65,9 +65,8 @@ impl BundleWatch {
         let (source, environment) = (&operator.source, &operator.environment);
         let (named, loaded, context) = match source.kind() {
             SourceKind::Named | SourceKind::Beside(_) => {
-                let opened = source.named(environment)?;
-                let loaded = LoadedBundles::all_of(opened.contents);
-                (opened.bundles, loaded, Some(opened.context))
+                let (named, contents, context) = source.named(environment)?;
+                (named, LoadedBundles::all_of(contents), Some(context))
             }
             SourceKind::Installed => {
                 let store = scanner.store();

@@ -1,15 +1,14 @@
 //! Results of recorded calls: the parts that the ledger kept, checked, and why the rest is missing. Nothing is called.
 //! Cassettes for a server: read, checked against the ledger that they come from, and each call given to its principal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use toolward_host::{LOCAL, Tape};
-use toolward_ledger::cassette::{Cassette, CassetteCall, MAX_CASSETTE_BYTES};
+use toolward_ledger::cassette::{Cassette, MAX_CASSETTE_BYTES};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::record::Person;
 use toolward_ledger::{EndRow, MissingPayload, Reader, RecordedCall};
 use toolward_store::Store;
 
@@ -273,11 +272,14 @@ pub fn tape(
     };
     let cassette = Cassette::read(&bytes, key.as_ref())
         .map_err(|error| Error::of(Kind::Refused, error).in_file(path))?;
-    let persons: Vec<Option<Person>> = persons(&cassette.calls);
-    let tape = match (named, persons.as_slice()) {
-        (false, [] | [_]) => Tape::new(cassette, |_| Some(LOCAL.to_owned())),
+    let persons: BTreeSet<_> = cassette.calls.iter().map(|call| call.person).collect();
+    let tape = match (named, persons.len()) {
+        (false, 0 | 1) => Tape::new(cassette, |_| Some(LOCAL.to_owned())),
         _ => {
-            let names = names(&own()?, &persons)?;
+            let (ledger, mut names) = (own()?, HashMap::new());
+            for person in persons.iter().flatten() {
+                names.extend(ledger.name(person)?.map(|name| (*person, name)));
+            }
             Tape::new(cassette, |person| names.get(person?).cloned())
         }
     };
@@ -292,22 +294,4 @@ pub fn tape(
             .hint("export one principal's calls: `toolward ledger export --cassette FILE --principal NAME`"));
     }
     Ok(tape)
-}
-
-/// The persons of the calls, each once.
-fn persons(calls: &[CassetteCall]) -> Vec<Option<Person>> {
-    let mut persons: Vec<_> = calls.iter().map(|call| call.person).collect();
-    persons.sort_unstable();
-    persons.dedup();
-    persons
-}
-
-fn names(ledger: &Reader, persons: &[Option<Person>]) -> Result<HashMap<Person, String>> {
-    let mut names = HashMap::new();
-    for person in persons.iter().flatten() {
-        if let Some(name) = ledger.name(person)? {
-            names.insert(*person, name);
-        }
-    }
-    Ok(names)
 }

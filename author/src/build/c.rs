@@ -91,7 +91,7 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
 /// A compiler that has the target: its name, what compiles, and what asks for its version.
 fn compiler(job: &BuildJob<'_>) -> Result<(&'static str, Tool, Tool), BuildError> {
     let (scratch, tools) = (job.scratch, &job.options.tools);
-    for (name, program) in found(tools, scratch.bundle()) {
+    for (name, program) in found(tools, &scratch.bundle) {
         let (mut compiler, mut asked) = (job.tool(&program), job.tool(&program));
         if name != "clang" {
             asked.arg("version");

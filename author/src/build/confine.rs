@@ -17,7 +17,6 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-pub(super) use toolward_confine::build_profile::is_available;
 use toolward_confine::build_profile::{BuildProfile, Overseer};
 
 use super::error::BuildError;

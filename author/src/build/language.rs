@@ -39,7 +39,7 @@ pub(super) struct BuildJob<'a> {
 
 impl BuildJob<'_> {
     pub(super) fn find(&self, wanted: &Wanted) -> Result<PathBuf, BuildError> {
-        self.options.tools.find(wanted, self.scratch.bundle())
+        self.options.tools.find(wanted, &self.scratch.bundle)
     }
 
     pub(super) fn tool(&self, program: &Path) -> Tool {

@@ -157,7 +157,8 @@ fn is_executable(path: &Path) -> bool {
 /// The directory that a build works in: the worlds, scripts, and what comes out.
 pub(super) struct Scratch {
     directory: tempfile::TempDir,
-    bundle: PathBuf,
+    /// The bundle that is built.
+    pub(super) bundle: PathBuf,
 }
 
 impl Scratch {
@@ -196,11 +197,6 @@ impl Scratch {
     /// The files of `wit/`.
     pub(super) fn worlds(&self) -> PathBuf {
         self.path("wit")
-    }
-
-    /// The bundle that is built.
-    pub(super) fn bundle(&self) -> &Path {
-        &self.bundle
     }
 
     /// Writes files into a folder of it.

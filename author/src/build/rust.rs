@@ -145,7 +145,7 @@ fn probe(options: &BuildOptions) -> Result<(), BuildError> {
 fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
     let BuildOptions { cargo, tools, .. } = job.options;
     tools
-        .named(cargo, job.scratch.bundle())
+        .named(cargo, &job.scratch.bundle)
         .ok_or_else(|| BuildError::Cargo(PathBuf::from(cargo), io::ErrorKind::NotFound.into()))
 }
 
@@ -246,7 +246,7 @@ fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tool
     }
     // What Cargo starts, and a script in its place.
     for program in ["cargo", "rustc"] {
-        if let Some(program) = tools.named(program.as_ref(), scratch.bundle()) {
+        if let Some(program) = tools.named(program.as_ref(), &scratch.bundle) {
             confinement.run(&program);
         }
     }

@@ -38,7 +38,7 @@ pub(super) struct Tool {
 impl Tool {
     /// A tool with the environment of [`BuildTools::command`](super::BuildTools).
     pub(super) fn new(program: &Path, scratch: &Scratch, options: &BuildOptions) -> Self {
-        let (bundle, directory) = (scratch.bundle(), scratch.directory());
+        let (bundle, directory) = (&scratch.bundle, scratch.directory());
         let command = options.tools.command(program, bundle, directory);
         Self::of(command, scratch, options)
     }
@@ -47,7 +47,7 @@ impl Tool {
     pub(super) fn of(command: Command, scratch: &Scratch, options: &BuildOptions) -> Self {
         let confinement = (options.confine && can_confine()).then(|| {
             let mut confinement =
-                BuildConfinement::new(&options.tools, scratch.bundle(), scratch.directory());
+                BuildConfinement::new(&options.tools, &scratch.bundle, scratch.directory());
             confinement.run(Path::new(command.get_program()));
             confinement
         });

@@ -105,10 +105,8 @@ fn is_visible(name: &str) -> bool {
 /// The nearest bundle with a file, and the file's name within it.
 pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
     let mut name = path.file_name()?.to_str()?.to_owned();
-    let mut folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
+    let folder = path.parent().filter(|one| *one != Path::new(""));
+    let mut folder = folder.unwrap_or(Path::new(".")).to_owned();
     for _ in 0..=8 {
         if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
             return Some((folder, name));

@@ -106,7 +106,6 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
                 log.push(line);
             }
         }
-        _ => {}
     };
     let built = build::build(&plan, &options, &mut progress).map_err(|error| {
         let mut failure = failed(error);
@@ -185,11 +184,7 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
     if programs.is_empty() || is_known(false) || is_known(confined) {
         return Ok(());
     }
-    if allowed {
-        remember_consent(plan, confined, context);
-        return Ok(());
-    }
-    let place = visible_line(&plan.directory().display().to_string(), 1000);
+    let place = visible_line(&plan.directory.display().to_string(), 1000);
     let starts = format!(
         "building {place} starts {} on its sources",
         programs.join(", ")
@@ -199,7 +194,7 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
         false => "They run with your rights, and can read what you can read.",
     };
     // Output for a program has no notes, so that a person would be asked about nothing.
-    if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", context) {
+    if !allowed && !approve::agrees(&format!("{starts}. {reach}"), "Build it?", context) {
         let message = format!("{starts}: not confirmed");
         let failure = Failure::denied(Code::BuildUnconfirmed, message);
         return Err(failure.hint("if you trust its sources: --allow-build"));
@@ -224,7 +219,7 @@ pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
 /// The file whose presence means that the directory may be built: this directory, not
 /// another that takes its place, and by these programs.
 fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBuf> {
-    let directory = plan.directory();
+    let directory = &plan.directory;
     let found: Metadata = directory.metadata().ok()?;
     let (device, inode, programs) = (found.dev(), found.ino(), plan.programs().join(","));
     let which = format!("{device}:{inode}:{programs}");

@@ -110,7 +110,12 @@ impl Arguments {
         }
         let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
         // It starts up while bundles are read.
-        let started = helper::start_recorder(means, trust, context, RecorderLog::none())?;
+        let log = RecorderLog {
+            stderr: std::process::Stdio::null(),
+            format: None,
+            brief: true,
+        };
+        let started = helper::start_recorder(means, trust, context, log)?;
         let contents = source.contents(context)?;
         if let Some(failure) = source.withheld(&self.tool, &contents, context)? {
             let code = match installed::reason(&failure) {

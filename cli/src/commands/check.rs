@@ -69,7 +69,7 @@ fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let report = check_with(path, &options(Some(&earlier)));
     // Without a readable bundle.toml there is no id, and an error has the reason.
     if report.compared == 0 && report.errors() == 0 {
-        let (path, old, id) = (path.display(), old.display(), earlier.id());
+        let (path, old, id) = (path.display(), old.display(), &earlier.id);
         let message = format!("{path} has no bundle with the id of {old}, {id}");
         let failure = Failure::usage(Code::BundleOther, message);
         return Err(failure.hint("name an earlier release of the bundle that is checked"));

@@ -119,18 +119,18 @@ fn indented(text: &str) -> String {
 }
 
 fn remove(context: &Context) -> Result {
-    let Some(removed) = demo::remove(context)? else {
+    let Some((path, kept)) = demo::remove(context)? else {
         return context.result(&json!({"ok": true, "state": "absent"}), "there is no demo");
     };
-    let directory = removed.directory.display();
-    for name in &removed.kept {
+    let directory = path.display();
+    for name in &kept {
         context.warning(format!(
             "{directory}: {name} stays: the demo did not make it"
         ));
     }
     let project = std::env::current_dir().unwrap_or_default();
     let files = McpClient::files(context.home.as_deref(), &project);
-    let clients = demo::mentioning(&removed.directory, &files);
+    let clients = demo::mentioning(&path, &files);
     for file in &clients {
         context.warning(format!(
             "{} still has the demo's entry, `{SERVER}`: remove it there",
@@ -143,7 +143,7 @@ fn remove(context: &Context) -> Result {
             "ok": true,
             "state": "removed",
             "directory": directory.to_string(),
-            "kept": removed.kept,
+            "kept": kept,
             "clients": clients.collect::<Vec<_>>(),
         }),
         format_args!("removed the demo in {directory}"),

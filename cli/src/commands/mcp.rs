@@ -6,7 +6,7 @@ mod client;
 use std::any::TypeId;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use client::{ClientFacts, Server, started};
+use client::{Server, started};
 use toolward_mcp::http::tokens::{self, Entry};
 use toolward_operator::{client_file, settings};
 
@@ -201,9 +201,7 @@ impl ConfigFlags {
     }
 
     fn write(&self, server: &Server, context: &Context) -> Result {
-        let ClientFacts {
-            file, form, table, ..
-        } = self.client.facts();
+        let facts = self.client.facts();
         if let Some(variable) = self.client.moved(context.home.as_deref()) {
             let message = format!("{variable} is set: the client's file is somewhere else");
             return Err(Failure::failed(OperatorCode::FileUnfit, message)
@@ -213,15 +211,10 @@ impl ConfigFlags {
             Failure::failed(OperatorCode::FileUnfit, "there is no home directory")
                 .hint("set HOME to an absolute path")
         })?;
-        let edit = TextEdit::beneath(home, Path::new(file))?;
+        let edit = TextEdit::beneath(home, Path::new(facts.file))?;
         let changes = LastingChanges::of(context)?;
         let value = self.client.entry(server);
-        let entry = client_file::ServerEntry {
-            form,
-            table,
-            name: &self.name,
-            value: &value,
-        };
+        let entry = facts.entry(&self.name, &value);
         let path = edit.file.path().to_owned();
         // Those that were written by this command are known by name, file and digest.
         let known = changes.all()?;

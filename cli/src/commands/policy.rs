@@ -181,10 +181,7 @@ fn shown(text: &str) -> String {
 }
 
 fn tool_line(row: &ToolRow) -> String {
-    let word = match row.state {
-        "blocked" => "BLOCKED",
-        other => other,
-    };
+    let word = state_word(row.state);
     let mut line = format!("{word:<7}  {}", row.tool);
     if let (Some(id), Some(publisher)) = (&row.driver, &row.driver_publisher) {
         line.push_str(&format!(" with {id}"));

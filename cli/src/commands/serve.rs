@@ -250,7 +250,7 @@ impl Server {
         }
         #[cfg(feature = "metrics")]
         if let Some(scraped) = &self.scraped {
-            confinement = scraped.kept(confinement);
+            confinement = confinement.accept_on(&scraped.listener);
         }
         Ok(match &self.transport {
             Transport::Http(listener, _) => confinement.accept_on(listener),

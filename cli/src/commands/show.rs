@@ -136,10 +136,7 @@ fn lines(tool: &ToolStatus) -> String {
     let description = visible(&contract.description, MAX_LINE_CHARS);
     lines.add(format_args!("  {}", wrapped(&description, "\n  ")));
     lines.row("publisher", line(&tool.publisher));
-    let state = match tool.state {
-        "blocked" => "BLOCKED",
-        state => state,
-    };
+    let state = state_word(tool.state);
     match tool.reasons.as_slice() {
         [] => lines.row("state", state),
         reasons => lines.row(

@@ -28,17 +28,9 @@ pub(crate) struct CommonFlags {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Trust a publisher, by document or bare key, for the ids below some prefixes
-    Add {
-        #[command(flatten)]
-        given: AddFlags,
-        #[command(flatten)]
-        common: CommonFlags,
-    },
+    Add(AddFlags),
     /// List the publishers that are trusted by document or by a bare key
-    List {
-        #[command(flatten)]
-        common: CommonFlags,
-    },
+    List(CommonFlags),
     /// Show one publisher, and the latest decisions about it
     Show {
         /// Its name
@@ -48,12 +40,7 @@ pub(crate) enum Command {
     },
     /// Take in newer documents of a publisher, or what it revokes, or change which
     /// ids it may publish and which actions its libraries may have
-    Update {
-        #[command(flatten)]
-        given: UpdateFlags,
-        #[command(flatten)]
-        common: CommonFlags,
-    },
+    Update(UpdateFlags),
     /// Stop trusting a publisher
     Remove {
         /// Its name
@@ -71,10 +58,10 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, context: &Context) -> Result {
         match self {
-            Self::Add { given, common } => common.add(given, context),
-            Self::List { common } => common.list(context),
+            Self::Add(given) => given.common.add(given, context),
+            Self::List(common) => common.list(context),
             Self::Show { name, common } => common.show(name, context),
-            Self::Update { given, common } => common.update(given, context),
+            Self::Update(given) => given.common.update(given, context),
             Self::Remove {
                 name,
                 forget_revocations,
@@ -108,6 +95,8 @@ pub(crate) struct UpdateFlags {
     no_actions: bool,
     #[command(flatten)]
     freshness: FreshnessFlags,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 impl CommonFlags {

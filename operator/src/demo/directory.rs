@@ -166,22 +166,13 @@ pub(crate) fn private_folders(environment: &Environment) -> impl Iterator<Item =
     folders.filter_map(move |folder| Some(directory.as_ref()?.join(folder)))
 }
 
-/// What [`remove`] did.
-#[derive(Debug, Clone)]
-pub struct DemoRemoval {
-    /// The demo's directory.
-    pub directory: PathBuf,
-    /// Other entries in it. They stay, and so does the directory.
-    pub kept: Vec<String>,
-}
-
 /// Removes the listed entries beneath the demo's directory, without following links; then the directory, if it is empty.
-/// `None` if there is no demo.
+/// Returns the directory, and the other entries in it: they stay, and so does the directory. `None` if there is no demo.
 ///
 /// # Errors
 /// `demo-unknown` if the directory has no list, or not a list of this library; `write-failed` if an entry can't
 /// be removed.
-pub fn remove(environment: &Environment) -> Result<Option<DemoRemoval>> {
+pub fn remove(environment: &Environment) -> Result<Option<(PathBuf, Vec<String>)>> {
     let directory = directory(environment)?;
     let failed = |error| Error::unwritable(&directory, error);
     let Some(parent) = directory.parent() else {
@@ -216,7 +207,7 @@ pub fn remove(environment: &Environment) -> Result<Option<DemoRemoval>> {
         existing(dir.remove_file(LIST)).map_err(failed)?;
         above.remove_dir(NAME).map_err(failed)?;
     }
-    Ok(Some(DemoRemoval { directory, kept }))
+    Ok(Some((directory, kept)))
 }
 
 /// The result for something that exists; `None` if it does not.

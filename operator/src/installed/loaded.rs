@@ -24,10 +24,8 @@ pub struct LoadedBundles {
 impl LoadedBundles {
     /// Without bundles that were left out.
     pub(crate) fn all_of(contents: Vec<Content>) -> Self {
-        Self {
-            contents,
-            withheld: Vec::new(),
-        }
+        let withheld = Vec::new();
+        Self { contents, withheld }
     }
 }
 

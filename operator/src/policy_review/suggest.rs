@@ -2,7 +2,7 @@
 //! `policy grant`, which can add the operator's standing approval.
 
 use toolward_policy::{
-    AskReason, Choices, Contract, Decision, Implementation, MissingGrant, OpenChoice, Policy,
+    AskReason, Choices, ChosenLines, Contract, Decision, Implementation, MissingGrant, Policy,
     Rejected, Rejection, Route, ToolRoutes, Why,
 };
 
@@ -13,15 +13,11 @@ use crate::{Code, Error, Kind, Result};
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
 pub struct Suggestion {
-    /// Tables to append; empty if nothing is missing.
-    pub lines: String,
+    /// Tables to append, empty if nothing is missing; and what the operator has to choose before they give anything.
+    pub chosen: ChosenLines,
     /// The decisions that are left to a person, and the drivers of other publishers
     /// without lines. May contain untrusted text.
     pub remarks: Vec<String>,
-    /// Fewer tables, as an example: they give some of the hosts and workspaces only.
-    pub narrower: Option<String>,
-    /// What the operator has to choose before the lines give anything.
-    pub open: Vec<OpenChoice>,
 }
 
 impl PolicyReview {
@@ -40,12 +36,11 @@ impl PolicyReview {
         }
         let policy = &self.granted.policy;
         let none = &Choices::default();
-        let suggested =
-            toolward_policy::suggest(&tools, driver, false, policy, &self.machine, none);
+        let chosen = toolward_policy::suggest(&tools, driver, false, policy, &self.machine, none);
         let mut remarks = foreign(&tools, driver);
         remarks.extend(left_out(&tools));
         remarks.extend(self.valueless(&tools, driver));
-        let more = Policy::from_toml(&suggested.lines);
+        let more = Policy::from_toml(&chosen.lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
             // Assumes that the operator made each choice that the lines leave open.
             let machine = self.machine.clone().with_all_directories();
@@ -55,12 +50,7 @@ impl PolicyReview {
             remarks.extend(unreachable(granted, driver));
             remarks.extend(asking(&then, driver));
         }
-        Ok(Some(Suggestion {
-            lines: suggested.lines,
-            remarks,
-            narrower: suggested.narrower,
-            open: suggested.open,
-        }))
+        Ok(Some(Suggestion { chosen, remarks }))
     }
 
     /// The secrets without a value, for which no line is missing.
@@ -100,27 +90,26 @@ impl PolicyReview {
             }
         }
         let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
-        let chosen: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
+        let meant: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
         if let Some(driver) = driver {
             // For each tool: the driver of another tool gives it nothing.
-            for tool in chosen.chunks(1) {
+            for tool in meant.chunks(1) {
                 known(tool, driver)?;
             }
         }
         let policy = &self.granted.policy;
         let machine = &self.machine;
-        let suggested =
-            toolward_policy::suggest(&chosen, driver, preapprove, policy, machine, choices);
-        if let Some(message) = suggested.ambiguous.first() {
+        let chosen = toolward_policy::suggest(&meant, driver, preapprove, policy, machine, choices);
+        if let Some(message) = chosen.ambiguous.first() {
             let hint = "name the publisher of the secret, or the service of the host";
             return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
         }
-        if let Some(unused) = suggested.unused.first() {
+        if let Some(unused) = chosen.unused.first() {
             let message = format!("{unused} was chosen, and no line needs it");
             let hint = "`toolward policy suggest` prints the lines that are missing";
             return Err(Error::usage(Code::SettingInvalid, message).hint(hint));
         }
-        let more = Policy::from_toml(&suggested.lines);
+        let more = Policy::from_toml(&chosen.lines);
         let after = more.and_then(|more| policy.clone().layer(more));
         let after = after.map_err(|error| impossible(error.to_string()))?;
         // Assumes that the operator makes each choice that the lines leave open.
@@ -130,17 +119,12 @@ impl PolicyReview {
         for tool in &then {
             runs(tool, driver, preapprove)?;
         }
-        let mut remarks = foreign(&chosen, driver);
-        remarks.extend(left_out(&chosen));
+        let mut remarks = foreign(&meant, driver);
+        remarks.extend(left_out(&meant));
         remarks.extend(unreachable(&then, driver));
         remarks.extend(asking(&then, driver));
         remarks.extend(self.also_runs(&all, &after, tools)?);
-        Ok(Suggestion {
-            lines: suggested.lines,
-            remarks,
-            narrower: suggested.narrower,
-            open: suggested.open,
-        })
+        Ok(Suggestion { chosen, remarks })
     }
 
     /// Remarks on other tools that run with the lines: they may have lacked only a directory or a service.

@@ -23,18 +23,12 @@ type Hosts = BTreeMap<String, BTreeSet<String>>;
 
 /// The hosts that were confirmed, by repository.
 #[derive(Debug, Clone)]
-pub(crate) struct DownloadHosts {
-    file: StateFile,
-}
+pub(crate) struct DownloadHosts(StateFile);
 
 impl DownloadHosts {
     /// In the folder of the record of trust.
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        let file = StateFile {
-            path: folder.join(FILE),
-            limit: MAX_FILE_BYTES,
-        };
-        Self { file }
+        Self(StateFile::new(folder.join(FILE), MAX_FILE_BYTES))
     }
 
     /// The origins for a repository.
@@ -57,7 +51,7 @@ impl DownloadHosts {
         environment: &Environment,
     ) -> Result<()> {
         let repository = key(repository);
-        let _locked = self.file.lock()?;
+        let _locked = self.0.lock()?;
         let mut all = self.all()?;
         let own = all.entry(repository.clone()).or_default();
         if own.contains(&host.origin) {
@@ -65,12 +59,12 @@ impl DownloadHosts {
         }
         if own.len() >= MAX_HOSTS {
             let message = format!("{repository} has downloads from {MAX_HOSTS} hosts already");
-            return Err(Error::unwritable(&self.file.path, message)
+            return Err(Error::unwritable(&self.0.path, message)
                 .hint("remove the bundles of this repository, and install them again"));
         }
         own.insert(host.origin.clone());
         let what = format!("let downloads of {repository} come from {}", host.origin);
-        let change = LastingChange::new("install", what, &self.file.path);
+        let change = LastingChange::new("install", what, &self.0.path);
         LastingChanges::of(environment)?.add(change)?;
         self.write(&all)
     }
@@ -97,17 +91,17 @@ impl DownloadHosts {
         {
             return Ok(());
         }
-        let _locked = self.file.lock()?;
+        let _locked = self.0.lock()?;
         let mut all = self.all()?;
         all.remove(&repository);
         self.write(&all)
     }
 
     fn all(&self) -> Result<Hosts> {
-        let Some(bytes) = self.file.read()? else {
+        let Some(bytes) = self.0.read()? else {
             return Ok(Hosts::new());
         };
-        let path = &self.file.path;
+        let path = &self.0.path;
         let hosts: Hosts =
             serde_json::from_slice(&bytes).map_err(|error| Error::unreadable(path, error))?;
         let mut all = hosts.iter();
@@ -126,8 +120,8 @@ impl DownloadHosts {
 
     fn write(&self, all: &Hosts) -> Result<()> {
         let text = serde_json::to_string_pretty(all);
-        let text = text.map_err(|error| Error::unwritable(&self.file.path, error))?;
-        self.file.write(format!("{text}\n").as_bytes())
+        let text = text.map_err(|error| Error::unwritable(&self.0.path, error))?;
+        self.0.write(format!("{text}\n").as_bytes())
     }
 }
 

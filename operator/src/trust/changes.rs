@@ -200,10 +200,10 @@ impl TrustChanges<'_> {
             return Err(unknown(name));
         }
         let mut revoked = 0;
-        if let Some(gone) = gone {
+        if let Some((left, lost)) = gone {
             self.record_removal(name, "trust-remove", "the operator removed it");
-            revoked = gone.revoked;
-            for lost in gone.lost.iter().filter(|_| !forget) {
+            revoked = left;
+            for lost in lost.iter().filter(|_| !forget) {
                 self.environment.report.warning(&format!(
                     "what {name} revoked can't be read and is forgotten: {}",
                     lost.message

@@ -132,15 +132,9 @@ impl TrustContext {
     }
 }
 
-/// Bundles that were opened together.
-#[derive(Debug)]
-pub(crate) struct OpenedBundles {
-    pub(crate) bundles: Vec<Verified<Bundle>>,
-    /// What each contains, with the others as its action libraries.
-    pub(crate) contents: Vec<Content>,
-    /// The trust that they were verified with.
-    pub(crate) context: TrustContext,
-}
+/// Bundles that were opened together; what each contains, with the others as its action libraries; the trust that they
+/// were verified with.
+pub(crate) type OpenedBundles = (Vec<Verified<Bundle>>, Vec<Content>, TrustContext);
 
 impl Trust {
     /// Opens and verifies a bundle, a directory or an archive.
@@ -182,11 +176,7 @@ impl Trust {
         let read =
             read.map(|(content, path)| content.map_err(|error| naming_bundle(error, path, paths)));
         let contents = read.collect::<Result<_, _>>()?;
-        Ok(OpenedBundles {
-            bundles,
-            contents,
-            context,
-        })
+        Ok((bundles, contents, context))
     }
 
     /// [`Trust::context`], for a file that is going to be opened. If no publisher is trusted and the file is not a
@@ -253,11 +243,9 @@ mod tests {
     fn bundles_come_in_the_order_in_which_they_were_named() {
         let names = ["text-stats", "check-digits", "kv-counter", "text-digest"];
         let paths = names.map(|name| example(&format!("bundles/{name}.toolbundle")));
-        let opened = open_all(example("keys/example.pub.pem"), &paths).unwrap();
-        let ids = opened
-            .bundles
-            .iter()
-            .map(|bundle| bundle.manifest.id.clone());
+        let key = example("keys/example.pub.pem");
+        let (bundles, contents, _) = open_all(key, &paths).unwrap();
+        let ids = bundles.iter().map(|bundle| bundle.manifest.id.clone());
         let ids: Vec<_> = ids.collect();
         assert!(
             ids.iter()
@@ -265,7 +253,7 @@ mod tests {
                 .all(|(id, name)| id.replace('.', "-").contains(name)),
             "{ids:?}"
         );
-        let read = opened.contents.iter();
+        let read = contents.iter();
         let read = read.map(|content| content.manifest.id.clone());
         assert_eq!(read.collect::<Vec<_>>(), ids);
     }

@@ -64,12 +64,8 @@ impl TrustChanges<'_> {
         let trust = self.trust;
         let settings = trust.context_of(&publishers.all()?, self.environment)?;
         let freshness = rule(&settings.settings)?;
-        let PublisherUpdate {
-            sources,
-            revocations,
-            actions,
-            prefixes,
-        } = *update;
+        let (actions, prefixes) = (update.actions, update.prefixes);
+        let revocations = update.revocations;
         // Before anything else changes: an invalid prefix would make all trust unreadable.
         parse_prefixes(actions.unwrap_or_default())?;
         parse_prefixes(prefixes)?;
@@ -77,7 +73,7 @@ impl TrustChanges<'_> {
             || freshness.is_some()
             || actions.is_some()
             || !prefixes.is_empty();
-        let sources = match (sources, more) {
+        let sources = match (update.sources, more) {
             ([], true) => &[][..],
             ([], false) => &own[..],
             (sources, _) => sources,

@@ -77,10 +77,6 @@ impl<'s> SchemaPlace<'s> {
         required.is_some_and(|names| names.iter().any(|one| one == name))
     }
 
-    pub(super) fn allows_all(&self) -> bool {
-        is_open(self.schema)
-    }
-
     /// The values that it lists, without values of another type than its own.
     pub(super) fn values(&self) -> Option<Vec<&'s Value>> {
         let mut listed: Vec<&Value> = match (self.get("const"), self.get("enum")) {

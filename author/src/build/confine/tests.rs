@@ -5,6 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use toolward_confine::build_profile::is_available;
+
 use super::*;
 use crate::build::program::RustSettings;
 

@@ -40,7 +40,7 @@ impl CargoWorkspace {
         let printed = output(cargo, command)?;
         let printed: Value = serde_json::from_slice(&printed).unwrap_or_default();
         let own = cargo.manifest.parent().unwrap_or(&cargo.manifest);
-        let checkout = checkout(job.scratch.bundle(), job.options.tools.home.as_deref());
+        let checkout = checkout(&job.scratch.bundle, job.options.tools.home.as_deref());
         Ok(Self::of(&printed, own, &checkout, job.scratch.directory()))
     }
 

@@ -170,11 +170,7 @@ fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_
     let width = width.unwrap_or_default();
     for tool in tools {
         let (id, reasons) = (tool.tool, tool.reasons.join("; "));
-        let state = match tool.state {
-            "blocked" => "BLOCKED",
-            "refused" => "REFUSED",
-            state => state,
-        };
+        let state = state_word(tool.state);
         lines += &format!("\n  {id:<width$}  {state}");
         if !reasons.is_empty() {
             lines += &format!(": {}", visible_line(&reasons, MAX_REASON_CHARS));
@@ -195,8 +191,7 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self, context: &Context) -> Result {
         let now = std::time::SystemTime::now();
-        let installed::RemovedBundle { id, files, .. } =
-            self.store.remove(&self.id, now, context)?;
+        let (id, files) = self.store.remove(&self.id, now, context)?;
         let value = json!({ "ok": true, "removed": id, "files": files });
         context.result(&value, format_args!("{id}: removed"))
     }

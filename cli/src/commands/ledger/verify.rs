@@ -182,8 +182,9 @@ pub(crate) struct Prune {
     #[arg(long, value_name = "ROW")]
     before: u64,
 
-    #[command(flatten)]
-    consent: Consent,
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
 
     #[command(flatten)]
     which: Which,
@@ -194,8 +195,9 @@ pub(crate) struct EraseFlags {
     #[command(flatten)]
     what: What,
 
-    #[command(flatten)]
-    consent: Consent,
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
 
     #[command(flatten)]
     which: Which,
@@ -219,27 +221,18 @@ struct What {
     before: Option<Number>,
 }
 
-#[derive(Debug, Args)]
-struct Consent {
-    /// Don't ask
-    #[arg(long)]
-    yes: bool,
-}
-
 fn invocation(text: &str) -> Result<Invocation, String> {
     Invocation::parse(text).map_err(|_| "not the id of a call: a UUID in lower case".to_owned())
 }
 
-impl Consent {
-    fn obtain(&self, what: &str, context: &Context) -> Result {
-        let question = format!("{what}: it can't be undone. Delete?");
-        if self.yes || approve::agrees("", &question, context) {
-            return Ok(());
-        }
-        let message = format!("{what}: not confirmed");
-        let failure = Failure::denied(Code::DeletionUnconfirmed, message);
-        Err(failure.hint("to delete without being asked: --yes"))
+fn confirm(yes: bool, what: &str, context: &Context) -> Result {
+    let question = format!("{what}: it can't be undone. Delete?");
+    if yes || approve::agrees("", &question, context) {
+        return Ok(());
     }
+    let message = format!("{what}: not confirmed");
+    let failure = Failure::denied(Code::DeletionUnconfirmed, message);
+    Err(failure.hint("to delete without being asked: --yes"))
 }
 
 impl Found {
@@ -262,7 +255,7 @@ impl Prune {
         let found = self.which.find(context)?;
         let before = self.before;
         let what = format!("the records of rows before {before}, with their payloads");
-        self.consent.obtain(&what, context)?;
+        confirm(self.yes, &what, context)?;
         let to = found.maintenance()?.prune(before)?;
         let value = json!({ "ok": true, "pruned_before": to });
         context.result(
@@ -291,7 +284,7 @@ impl EraseFlags {
                 (Erase::Before(before), "all that was kept before this time")
             }
         };
-        self.consent.obtain(what, context)?;
+        confirm(self.yes, what, context)?;
         let payloads = found.maintenance()?.erase(&erase)?;
         let value = json!({ "ok": true, "payloads": payloads });
         context.result(&value, format_args!("{payloads} payloads are deleted"))

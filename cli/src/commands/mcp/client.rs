@@ -1,7 +1,7 @@
 //! The clients whose configuration is known: where it is, and the block or entry in it.
 
 use clap::ValueEnum;
-use toolward_operator::client_file::ClientFileForm;
+use toolward_operator::client_file::{ClientFileForm, ServerEntry};
 
 use crate::environment;
 use crate::prelude::*;
@@ -37,13 +37,26 @@ pub(super) struct ClientFacts {
     moved_by: Option<(&'static str, &'static str)>,
     /// Where the block goes, in words.
     place: &'static str,
-    pub(super) form: ClientFileForm,
+    form: ClientFileForm,
     /// The table of the file that has an entry for each server.
-    pub(super) table: &'static str,
+    table: &'static str,
     /// The name that it sends.
     sent_name: &'static str,
     /// How its file names the variable that has a token; `None` if the file holds the token itself.
     token: Option<&'static str>,
+}
+
+impl ClientFacts {
+    /// The entry with this name in its file.
+    pub(super) fn entry<'a>(&self, name: &'a str, value: &'a Value) -> ServerEntry<'a> {
+        let (form, table) = (self.form, self.table);
+        ServerEntry {
+            form,
+            table,
+            name,
+            value,
+        }
+    }
 }
 
 /// How a client reaches the server.
@@ -184,13 +197,10 @@ impl McpClient {
 
     /// Where the block goes, and the block.
     pub(super) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
-        let ClientFacts { place, table, .. } = self.facts();
-        let entry = self.entry(server);
-        let text = match self {
-            Self::Codex => codex(table, name, &entry)?,
-            _ => pretty(table, name, &entry),
-        };
-        Ok((place, text))
+        let (facts, value) = (self.facts(), self.entry(server));
+        let text = facts.entry(name, &value).put("", |_| false)?;
+        let text = text.unwrap_or_default().trim_end().to_owned();
+        Ok((facts.place, text))
     }
 
     pub(super) fn entry(self, server: &Server) -> Value {
@@ -226,20 +236,6 @@ impl McpClient {
         }
         Value::Object(entry)
     }
-}
-
-fn pretty(table: &str, name: &str, entry: &Value) -> String {
-    let block = json!({ table: { name: entry } });
-    serde_json::to_string_pretty(&block).unwrap_or_default()
-}
-
-/// TOML, since that client reads nothing else.
-fn codex(table: &str, name: &str, entry: &Value) -> Result<String> {
-    let entry = toml::Value::try_from(entry).map_err(unwritable)?;
-    let servers = toml::Table::from_iter([(name.to_owned(), entry)]);
-    let whole = toml::Table::from_iter([(table.to_owned(), toml::Value::Table(servers))]);
-    let text = toml::to_string(&whole).map_err(unwritable)?;
-    Ok(text.trim_end().to_owned())
 }
 
 #[cfg(test)]

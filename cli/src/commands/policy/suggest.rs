@@ -44,8 +44,8 @@ pub(crate) fn suggest(arguments: &Suggest, context: &Context) -> Result {
         return Err(review.missing(tool));
     }
     let suggestion = suggestion.unwrap_or_default();
-    let (tools, remarks) = (suggestion.lines, suggestion.remarks);
-    let narrower = suggestion.narrower;
+    let (tools, remarks) = (suggestion.chosen.lines, suggestion.remarks);
+    let narrower = suggestion.chosen.narrower;
     let documents = toolward_mcp::documents::suggest(&documents);
     let parts = [tools, documents]
         .into_iter()
@@ -128,16 +128,17 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
         let driver = arguments.driver.as_deref();
         review.grant(&arguments.tools, driver, arguments.preapprove, choices)
     };
-    let mut grant = with(&choices)?;
-    if !grant.open.is_empty() && has_terminal() {
-        ask(&grant.open, &mut choices)?;
-        grant = with(&choices)?;
+    let mut suggestion = with(&choices)?;
+    if !suggestion.chosen.open.is_empty() && has_terminal() {
+        ask(&suggestion.chosen.open, &mut choices)?;
+        suggestion = with(&choices)?;
     }
     let place = std::path::absolute(&review.granted.place)
         .map_err(|error| Failure::unwritable(&review.granted.place, error))?;
-    for remark in &grant.remarks {
+    for remark in &suggestion.remarks {
         context.note(format!("note: {}", visible_line(remark, 1000)));
     }
+    let grant = suggestion.chosen;
     if grant.lines.is_empty() {
         let value =
             json!({ "ok": true, "state": "unchanged", "file": place.display().to_string() });

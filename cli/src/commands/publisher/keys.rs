@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use toolward_author::AuthorError;
-use toolward_author::keys::{self, KeyFiles};
+use toolward_author::keys;
 use toolward_signing::key::{PublicKey, SigningKey, is_encrypted, is_encrypted_pem};
 use toolward_signing::secrecy::{ExposeSecret as _, SecretString};
 
@@ -53,7 +53,7 @@ pub(crate) struct NewKey {
 impl NewKey {
     fn run(&self, context: &Context) -> Result {
         // Before anybody types a passphrase, and before half of a pair is written.
-        let files = KeyFiles::at(&self.out).map_err(unwritten)?;
+        let public = keys::public_half(&self.out).map_err(unwritten)?;
         let secret = match self.passphrase.given()? {
             None if self.encrypt => {
                 Some(self.passphrase.obtain("Passphrase for the new key", true)?)
@@ -61,7 +61,7 @@ impl NewKey {
             given => given,
         };
         let key = SigningKey::generate().map_err(invalid)?;
-        write_pair(&files, &key, secret.as_ref(), context)?;
+        write_pair((&self.out, &public), &key, secret.as_ref(), context)?;
         context.note("Give the public key to those who are to trust your bundles; keep the private one to yourself.");
         Ok(())
     }
@@ -89,7 +89,7 @@ pub(crate) struct ImportKey {
 impl ImportKey {
     fn run(&self, context: &Context) -> Result {
         let path = &self.key;
-        let files = KeyFiles::at(&self.out).map_err(unwritten)?;
+        let public = keys::public_half(&self.out).map_err(unwritten)?;
         let bytes = keys::read(path).map_err(|error| Failure::unreadable(path, error))?;
         let secret = self.passphrase.of_key(path, is_encrypted(&bytes))?;
         let key = SigningKey::import(&bytes, secret.as_ref());
@@ -98,13 +98,14 @@ impl ImportKey {
         let secret = self
             .encrypt
             .then(|| new.obtain("Passphrase for the new file", true));
-        write_pair(&files, &key, secret.transpose()?.as_ref(), context)
+        let secret = secret.transpose()?;
+        write_pair((&self.out, &public), &key, secret.as_ref(), context)
     }
 }
 
 /// Writes a private key and its public half, and shows where.
 fn write_pair(
-    files: &KeyFiles,
+    (private, public): (&Path, &Path),
     key: &SigningKey,
     secret: Option<&SecretString>,
     context: &Context,
@@ -115,7 +116,6 @@ fn write_pair(
     };
     let pem = pem.map_err(invalid)?;
     let public_pem = key.public().to_pem().map_err(invalid)?;
-    let (private, public) = (&files.private, &files.public);
     keys::write_private(private, &pem).map_err(unwritten)?;
     keys::write_public(public, public_pem.as_bytes()).map_err(|error| {
         // The private key alone is of use, and deleting a key is not ours to do.

@@ -164,7 +164,7 @@ pub(super) fn warn_of_changes(context: &Context) {
 pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
     let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
     if let Some(replaying) = replaying {
-        let calls = counted(replaying.left(), "recorded call");
+        let calls = counted(replaying.tape.left(), "recorded call");
         text.push_str(&format!(" from {calls}; nothing runs"));
     }
     let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
@@ -231,11 +231,6 @@ impl ReplayFlags {
 }
 
 impl Replaying {
-    /// How many calls it can answer.
-    pub(super) fn left(&self) -> usize {
-        self.tape.left()
-    }
-
     /// A host that answers from it, and keeps guests out of its file.
     pub(super) fn given(this: Option<&Self>, builder: HostBuilder) -> HostBuilder {
         match this {

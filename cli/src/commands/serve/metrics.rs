@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolward_host::confine::Confinement;
 use toolward_host::metrics::{CallMetrics, HostMetrics, Sample};
 use toolward_host::{HostBuilder, SharedState};
 use toolward_mcp::http::metrics::{self, METRICS_PATH};
@@ -56,7 +55,7 @@ pub(super) struct Metrics {
 
 /// The listener for metrics, which is about to serve.
 pub(super) struct MetricsServer {
-    listener: TcpListener,
+    pub(super) listener: TcpListener,
     address: SocketAddr,
     settings: Settings,
     calls: CallMetrics,
@@ -128,10 +127,8 @@ impl MetricsFlags {
 
 /// Where a file is or would be, without links.
 fn place(path: &Path) -> PathBuf {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = path.parent().filter(|one| *one != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
     let whole = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
     let place = path.canonicalize().ok().or_else(whole);
     place.unwrap_or_else(|| path.to_owned())
@@ -171,11 +168,6 @@ impl MetricsServer {
     /// Where to find the counts.
     pub(super) fn announcement(&self) -> String {
         format!("metrics are at http://{}{METRICS_PATH}", self.address)
-    }
-
-    /// Keeps the right to accept connections on its listener.
-    pub(super) fn kept(&self, confinement: Confinement) -> Confinement {
-        confinement.accept_on(&self.listener)
     }
 
     /// Serves until `shutdown` is cancelled. Calls are served without it where it fails.

@@ -51,6 +51,8 @@ pub(crate) struct AddFlags {
     pub(super) takes_from: Vec<String>,
     #[command(flatten)]
     pub(super) freshness: FreshnessFlags,
+    #[command(flatten)]
+    pub(super) common: CommonFlags,
 }
 
 impl CommonFlags {

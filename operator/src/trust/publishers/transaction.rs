@@ -18,14 +18,8 @@ pub struct Transaction {
     folder: TrustFolder,
 }
 
-/// The outcome of removing a publisher.
-#[derive(Debug)]
-pub struct RemovedPublisher {
-    /// The number of keys and bundles that stay revoked.
-    pub revoked: usize,
-    /// Why its revocations could not be kept.
-    pub lost: Vec<Error>,
-}
+/// The number of a removed publisher's keys and bundles that stay revoked, and why its revocations could not be kept.
+pub type RemovedPublisher = (usize, Vec<Error>);
 
 impl Publishers {
     /// Locks the folder for changes. Creates it if it is missing.
@@ -89,16 +83,13 @@ impl Transaction {
         let folder = place.join(name);
         let mut lost = Vec::new();
         if folder::has_only_key(&folder) {
-            return Ok(RemovedPublisher { revoked: 0, lost });
+            return Ok((0, lost));
         }
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
             // Don't replace it with fewer revocations.
-            Err(failure) => {
-                let lost = vec![failure];
-                return Ok(RemovedPublisher { revoked: 0, lost });
-            }
+            Err(failure) => return Ok((0, vec![failure])),
         };
         match folder::read_document(&folder) {
             Ok(document) if document.name == name => {
@@ -115,8 +106,7 @@ impl Transaction {
             Ok(_) => {}
             Err(failure) => lost.push(failure),
         }
-        let revoked = removed.write(place)?;
-        Ok(RemovedPublisher { revoked, lost })
+        Ok((removed.write(place)?, lost))
     }
 
     /// Forgets the revocations of a removed publisher. Returns whether there were any.
