@@ -139,14 +139,13 @@ pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
 ];
 pub use toolward_state::{Denials, DenialsError};
 
-/// Types whose debug form is their name: they hold inputs, secrets or much state.
-macro_rules! opaque {
-    ($($type:ident),*) => {
-        $(impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(concat!(stringify!($type), "(..)"))
-            }
-        })*
-    };
-}
-opaque!(Request, HostBuilder, Host, SharedState, Tape);
+toolward_support::opaque!(
+    Request,
+    HostBuilder,
+    Host,
+    SharedState,
+    Tape,
+    ToolFacts,
+    DriverFacts,
+    Icon
+);

@@ -1,6 +1,5 @@
 //! The store: its directories, its state, and the operations on them.
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -363,8 +362,4 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Store);

@@ -1,6 +1,5 @@
 //! The drivers that may carry out a contract, best first, each with what was decided about it.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -179,15 +178,6 @@ impl Deref for DriverFacts {
 
     fn deref(&self) -> &LoadedDriver {
         &self.driver
-    }
-}
-
-impl fmt::Debug for DriverFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverFacts")
-            .field("id", &self.id)
-            .field("decision", &self.decision)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Secrets for a driver: placeholders, and values if policy allows it. Values that were
 //! used are redacted in everything that the call shows.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -52,11 +51,7 @@ pub(crate) struct CallSecrets {
     used: Mutex<Option<Arc<Redactor>>>,
 }
 
-impl fmt::Debug for CallSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallSecrets").finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(CallSecrets);
 
 impl CallSecrets {
     pub(crate) fn new(
