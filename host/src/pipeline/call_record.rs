@@ -90,7 +90,7 @@ impl<'a> CallRecord<'a> {
                 );
                 let tape = services.tape.as_ref();
                 let ledger = tape.map(|tape| tape.ledger);
-                Box::new(CallRows::new(recording, id, request.rerun_of, ledger))
+                Box::new(CallRows::new(recording, id, ledger))
             }),
             named: None,
             started: Instant::now(),

@@ -49,8 +49,6 @@ pub(crate) struct CallRows<'a> {
     pub(super) asked: bool,
     /// The ledger that replayed results are from.
     replayed: Option<Hex<16>>,
-    /// The recorded call that this one repeats.
-    rerun_of: Option<Invocation>,
     /// Whether a driver was started.
     dispatched: bool,
     /// When the attempt started that runs.
@@ -69,12 +67,7 @@ pub(crate) struct RecordedEnd {
 }
 
 impl<'a> CallRows<'a> {
-    pub(crate) fn new(
-        recording: &'a Recording,
-        id: Invocation,
-        rerun_of: Option<Invocation>,
-        replayed: Option<Hex<16>>,
-    ) -> Self {
+    pub(crate) fn new(recording: &'a Recording, id: Invocation, replayed: Option<Hex<16>>) -> Self {
         Self {
             recording,
             id,
@@ -83,7 +76,6 @@ impl<'a> CallRows<'a> {
             given: None,
             asked: false,
             replayed,
-            rerun_of,
             dispatched: false,
             begun: None,
             // Most calls have one.
@@ -299,7 +291,7 @@ impl<'a> CallRows<'a> {
             person: None,
             policy: self.recording.policy,
             rejected: skipped.chain(unserved).cloned().collect(),
-            rerun_of: self.rerun_of,
+            rerun_of: None,
             root: caller.map(|caller| recorded_id(&caller.root)),
             rules: route.map(|route| route.rules.clone()).unwrap_or_default(),
             surface: tool.and_then(|tool| tool.surface),
