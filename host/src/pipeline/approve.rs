@@ -48,7 +48,7 @@ pub(crate) struct NeededApproval {
 
 /// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
 /// record.
-pub(crate) fn unasked(granted: Granted<Box<RoutedCall>>) -> Approved<Box<RoutedCall>> {
+pub(crate) fn unasked(granted: Granted) -> Approved<Box<RoutedCall>> {
     let (call, _) = granted.into_parts();
     let covered = call.scope.chain.covered().to_vec();
     Approved { call, covered }
@@ -63,10 +63,7 @@ pub(crate) fn log_cost(call: &RoutedCall) {
 }
 
 /// The approval that a call needs. `invocation` is the call's id.
-pub(crate) fn needed(
-    granted: Granted<Box<RoutedCall>>,
-    invocation: &str,
-) -> Result<NeededApproval, CallError> {
+pub(crate) fn needed(granted: Granted, invocation: &str) -> Result<NeededApproval, CallError> {
     let (call, question) = granted.into_parts();
     let question = question.ok_or_else(|| CallError::internal("a call without a question"))?;
     let shown = shown_request(&call)?;
