@@ -93,7 +93,6 @@ impl ApprovalRequest {
 
 /// The request of a driver of `kind: http`, as it will be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ShownRequest {
     /// The method, in upper case.
     pub method: String,
@@ -139,7 +138,6 @@ impl NamedDriver {
 
 /// A tool that is covered by the approval of a call of another tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Chained {
     /// The tool as `id@major`.
     pub tool: String,

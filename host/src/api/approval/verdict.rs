@@ -12,7 +12,6 @@ use super::ApprovalRequest;
 /// The answer to an [`ApprovalRequest`](super::ApprovalRequest), and how it was obtained: events and the ledger say
 /// whether a person was asked about this call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Verdict {
     /// A person was asked now, and approved this call.
     Approved,
@@ -67,7 +66,6 @@ pub struct Remembered {
 toolward_support::words! {
     /// What a person's approval covers.
     #[derive(Hash)]
-    #[non_exhaustive]
     ApprovalScope {
         /// One call, also when it resumes after its driver's questions.
         Call = "call",
