@@ -17,7 +17,7 @@ use toolward_state::Withdrawal;
 
 use crate::access::Access;
 use crate::api::approval::{ApprovalQuestion, Chain};
-use crate::executor::{DriverSource, Executor, Executors, Features};
+use crate::executor::{Executor, Executors, Features};
 use crate::health::Health;
 use crate::recording::RecordedRoute;
 use crate::services::Services;
@@ -205,18 +205,13 @@ impl LoadedDriver {
         withdrawal: &Arc<Withdrawal>,
         executors: &Executors,
     ) -> Self {
-        let source = DriverSource {
-            driver: entry.driver.clone(),
-            publisher: publisher.clone(),
-            component: entry.component,
-        };
         Self {
             id: entry.driver.id.as_str().into(),
-            declaration: entry.driver,
             bundle: bundle.clone(),
             publisher: publisher.clone(),
             withdrawal: withdrawal.clone(),
-            executor: executors.executor(source),
+            executor: executors.executor(&entry.driver, publisher, entry.component),
+            declaration: entry.driver,
             reported: Reported::default(),
             health: Health::default(),
         }
