@@ -27,9 +27,9 @@ fn folders(
     open: fn(&Path, Protection) -> Result<Folder, files::Error>,
 ) -> Result<(Folder, Objects), files::Error> {
     let opened = open(directory, Protection::Private)?;
-    let objects = open(&directory.join("objects"), Protection::Private)?;
-    let temporary = open(&directory.join("tmp"), Protection::Private)?;
-    Ok((opened, Objects::new(objects.into(), temporary.into())))
+    let objects = open(&directory.join("objects"), Protection::Private)?.into();
+    let temporary = open(&directory.join("tmp"), Protection::Private)?.into();
+    Ok((opened, Objects { objects, temporary }))
 }
 
 /// Installed bundles and the state of trust. Several processes may have one open; it must be on a local file system.
