@@ -82,12 +82,13 @@ impl ApprovalRequest {
     /// Says that a person sees the request from now on, so that events and the ledger have the moment. For an
     /// approver that does not say it, they have the moment of the verdict.
     pub fn mark_asked(&self) {
-        self.marks.mark_asked();
+        self.marks.asked.send_replace(true);
     }
 
     /// Says that an earlier approval would have covered the call, and has run out.
     pub fn mark_expired(&self, earlier: Remembered) {
-        self.marks.mark_expired(earlier);
+        // The first one counts.
+        let _ = self.marks.expired.set(earlier);
     }
 }
 

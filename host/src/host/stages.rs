@@ -83,7 +83,7 @@ impl Host {
     ) -> Result<Approved<Box<RoutedCall>>, CallError> {
         let needed = approve::needed(granted, &record.facts.invocation)?;
         let verdict = match needed.approver(self.inner.services.approver.as_ref()) {
-            Some(approver) => record.asks(&*approver, needed.request()).await,
+            Some(approver) => record.asks(&*approver, &needed.request).await,
             None => Verdict::Unavailable,
         };
         needed.decided(verdict)

@@ -43,7 +43,7 @@ impl<T> Approved<T> {
 /// The approval that a call needs.
 pub(crate) struct NeededApproval {
     call: Box<RoutedCall>,
-    request: ApprovalRequest,
+    pub(crate) request: ApprovalRequest,
 }
 
 /// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
@@ -72,11 +72,6 @@ pub(crate) fn needed(granted: Granted, invocation: &str) -> Result<NeededApprova
 }
 
 impl NeededApproval {
-    /// What a person is asked.
-    pub(crate) fn request(&self) -> &ApprovalRequest {
-        &self.request
-    }
-
     /// Who asks them: the call's own approver, or else the host's.
     pub(crate) fn approver(&self, hosts: Option<&Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
         self.call.scope.approver.as_ref().or(hosts).cloned()

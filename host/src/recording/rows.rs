@@ -40,9 +40,9 @@ impl Parties {
 pub(crate) struct CallRows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) id: Invocation,
-    kept: Option<RecordedPayloads>,
+    pub(crate) kept: Option<RecordedPayloads>,
     /// Whether its `started` row is on the disk, or may get there.
-    started: bool,
+    pub(crate) started: bool,
     /// The id that this row has, if its caller gave one.
     given: Option<Given>,
     /// Whether a person was asked about this call.
@@ -81,10 +81,6 @@ impl<'a> CallRows<'a> {
             // Most calls have one.
             attempts: Vec::with_capacity(1),
         }
-    }
-
-    pub(crate) fn validated(&mut self, kept: Option<RecordedPayloads>) {
-        self.kept = kept;
     }
 
     pub(crate) fn starts(&mut self) {
@@ -246,11 +242,6 @@ impl<'a> CallRows<'a> {
             waits,
             keeps_output,
         })
-    }
-
-    /// Whether the end belongs to a row of the call's start.
-    pub(crate) fn is_started(&self) -> bool {
-        self.started
     }
 
     /// Whether the call started, and a row states it.

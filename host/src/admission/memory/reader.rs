@@ -20,7 +20,7 @@ impl ReadProgress {
         *lock(&self.0) = at;
     }
 
-    fn idle(&self) -> Duration {
+    pub(super) fn idle(&self) -> Duration {
         let at = lock(&self.0);
         at.elapsed()
     }
@@ -34,8 +34,8 @@ impl Default for ReadProgress {
 
 /// The client of one result.
 pub(super) struct Reader {
-    progress: ReadProgress,
-    end: Box<dyn Fn() + Send + Sync>,
+    pub(super) progress: ReadProgress,
+    pub(super) end: Box<dyn Fn() + Send + Sync>,
 }
 
 toolward_support::opaque!(Reader);

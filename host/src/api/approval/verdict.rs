@@ -77,20 +77,11 @@ toolward_support::words! {
 /// What an approver reports of a request before its verdict. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
-    asked: Arc<watch::Sender<bool>>,
-    expired: Arc<OnceLock<Remembered>>,
+    pub(super) asked: Arc<watch::Sender<bool>>,
+    pub(super) expired: Arc<OnceLock<Remembered>>,
 }
 
 impl Marks {
-    pub(super) fn mark_asked(&self) {
-        self.asked.send_replace(true);
-    }
-
-    pub(super) fn mark_expired(&self, earlier: Remembered) {
-        // The first one counts.
-        let _ = self.expired.set(earlier);
-    }
-
     /// Waits until a person is asked.
     pub(crate) async fn asked(&self) {
         // The wait can't fail: `self` holds the sender.

@@ -324,7 +324,7 @@ impl CallRecord<'_> {
         }
         // No one waits here. If the queue is full, the end of a call whose start is recorded waits on: there
         // are no more of them than started rows that got through the same queue.
-        let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        let started = self.rows.as_ref().is_some_and(|rows| rows.started);
         if let Some(end) = self.record(Err(&error))
             && started
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
