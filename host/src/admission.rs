@@ -39,21 +39,15 @@ pub(crate) struct Path {
     principal: Arc<Gate>,
     host: Arc<Gate>,
     memory: Arc<CallMemory>,
-    files: Arc<CallFiles>,
+    files: Arc<Sum>,
 }
 
 /// What one running call holds: a permit of each gate, and memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _places: [CallPlace; 4],
-    memory: Arc<MemoryLease>,
-}
-
-impl Slot {
     /// The memory of the call.
-    pub(crate) fn memory(&self) -> &Arc<MemoryLease> {
-        &self.memory
-    }
+    pub(crate) memory: Arc<MemoryLease>,
 }
 
 /// A call that gave up its slot while it waits for another tool.
@@ -118,18 +112,6 @@ impl Path {
     }
 }
 
-/// The files that all calls of one admission together hold open: a process has a limited number of
-/// descriptors, and connections need some of them.
-#[derive(Debug)]
-pub(crate) struct CallFiles(Sum);
-
-impl CallFiles {
-    fn new(limits: &Limits) -> Self {
-        let allowed = limits.open_files_total.unwrap_or_else(default_total);
-        Self(Sum::new(LimitName::OpenFilesTotal, allowed, 1, limits))
-    }
-}
-
 /// Half of the files that this process may open.
 fn default_total() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
@@ -137,7 +119,7 @@ fn default_total() -> u64 {
 
 /// One open file, until it is dropped.
 struct HeldFile {
-    files: Arc<CallFiles>,
+    files: Arc<Sum>,
     principal: Arc<Gate>,
     publisher: Arc<Gate>,
 }
@@ -145,7 +127,9 @@ struct HeldFile {
 impl OpenFiles for Path {
     fn open(&self) -> Result<OpenFile, Exceeded> {
         let (principal, publisher) = (&self.principal, &self.publisher);
-        let taken = (self.files.0).take(&principal.files, Some(&publisher.files), 1, 0);
+        let taken = self
+            .files
+            .take(&principal.files, Some(&publisher.files), 1, 0);
         taken.map_err(|full| full.exceeded)?;
         Ok(Box::new(HeldFile {
             files: self.files.clone(),
@@ -158,7 +142,8 @@ impl OpenFiles for Path {
 impl Drop for HeldFile {
     fn drop(&mut self) {
         let (principal, publisher) = (&self.principal, &self.publisher);
-        (self.files.0).give_back(&principal.files, Some(&publisher.files), 1);
+        self.files
+            .give_back(&principal.files, Some(&publisher.files), 1);
     }
 }
 
@@ -168,7 +153,9 @@ pub(crate) struct Admission {
     leases: Arc<dyn Leases>,
     host: Arc<Gate>,
     memory: Arc<CallMemory>,
-    files: Arc<CallFiles>,
+    /// The files that all calls hold open: a process has a limited number of descriptors, and connections need some of
+    /// them.
+    files: Arc<Sum>,
     /// The gate of [`LOCAL`], the only principal of most hosts.
     local: Arc<Gate>,
     principals: [Mutex<Gates>; SHARDS],
@@ -181,6 +168,7 @@ impl Admission {
     pub(crate) fn new(limits: &Limits, leases: Arc<dyn Leases>) -> Self {
         let of = |of, name, running| gate(&*leases, of, (name, running), limits);
         let running = limits.concurrency_per_principal;
+        let open_files = limits.open_files_total.unwrap_or_else(default_total);
         Self {
             local: of(
                 PlacesOf::Principal(LOCAL),
@@ -190,7 +178,7 @@ impl Admission {
             limits: limits.clone(),
             host: of(PlacesOf::All, LimitName::Concurrency, limits.concurrency),
             memory: CallMemory::new(limits),
-            files: Arc::new(CallFiles::new(limits)),
+            files: Arc::new(Sum::new(LimitName::OpenFilesTotal, open_files, 1, limits)),
             principals: Default::default(),
             tools: Mutex::default(),
             publishers: Mutex::default(),
@@ -219,7 +207,12 @@ impl Admission {
         lock(&self.tools).get(&format!("{tool} {publisher}"), || {
             let running = self.limits.concurrency_per_tool;
             let of = PlacesOf::Tool(publisher, tool);
-            self.gate(of, LimitName::ConcurrencyPerTool, running)
+            gate(
+                &*self.leases,
+                of,
+                (LimitName::ConcurrencyPerTool, running),
+                &self.limits,
+            )
         })
     }
 
@@ -228,7 +221,12 @@ impl Admission {
         lock(&self.publishers).get(publisher, || {
             let running = self.limits.concurrency_per_publisher;
             let of = PlacesOf::Publisher(publisher);
-            self.gate(of, LimitName::ConcurrencyPerPublisher, running)
+            gate(
+                &*self.leases,
+                of,
+                (LimitName::ConcurrencyPerPublisher, running),
+                &self.limits,
+            )
         })
     }
 
@@ -268,12 +266,13 @@ impl Admission {
         lock(shard).get(principal, || {
             let running = self.limits.concurrency_per_principal;
             let of = PlacesOf::Principal(principal);
-            self.gate(of, LimitName::ConcurrencyPerPrincipal, running)
+            gate(
+                &*self.leases,
+                of,
+                (LimitName::ConcurrencyPerPrincipal, running),
+                &self.limits,
+            )
         })
-    }
-
-    fn gate(&self, of: PlacesOf<'_>, name: LimitName, running: u32) -> Arc<Gate> {
-        gate(&*self.leases, of, (name, running), &self.limits)
     }
 }
 

@@ -25,7 +25,6 @@ pub use toolward_policy::UserGrant as Answerable;
 /// What a driver asks for. Its form was checked; its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Ask {
     /// A form for a person.
     Form {
@@ -89,7 +88,6 @@ pub struct Spent {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Asked {
     /// The invocation's id, which it keeps.
     pub invocation: String,
@@ -122,7 +120,6 @@ pub struct Asked {
 
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Answer {
     /// An answer: the object of a form, MCP's `CreateMessageResult`, or MCP's
     /// `ListRootsResult`.

@@ -23,7 +23,7 @@ use toolward_sandbox::limits::CallLimits;
 use toolward_sandbox::turns::Turns;
 use toolward_support::report::{Code, codes};
 
-use self::component::{ComponentExecutor, Preparer};
+use self::component::{ComponentExecutor, LoadedComponent, Preparer};
 use self::form::FormExecutor;
 use self::http::HttpExecutor;
 pub(crate) use self::limits::{AttemptMemory, Clock};
@@ -107,13 +107,6 @@ pub trait Executor: Send + Sync {
 
 /// An attempt that runs.
 pub type Attempt<'a> = BoxFuture<'a, AttemptReport>;
-
-/// A verified driver, for which an executor is made.
-pub(crate) struct DriverSource {
-    pub(crate) driver: Arc<Driver>,
-    pub(crate) publisher: Arc<str>,
-    pub(crate) component: Option<Component>,
-}
 
 /// What the stages before an executor have to know of it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -242,27 +235,34 @@ pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + S
 
 impl Executors {
     /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
-    pub(crate) fn executor(&self, source: DriverSource) -> Option<Arc<dyn Executor>> {
+    pub(crate) fn executor(
+        &self,
+        driver: &Arc<Driver>,
+        publisher: &Arc<str>,
+        component: Option<Component>,
+    ) -> Option<Arc<dyn Executor>> {
         if let Some(tape) = &self.tape {
             return Some(Arc::new(ReplayExecutor { tape: tape.clone() }));
         }
-        Some(match source.driver.kind {
-            DriverKind::Component => {
-                let (preparer, turns) = (self.preparer.clone(), self.turns.clone());
-                Arc::new(ComponentExecutor::new(source, preparer, turns))
-            }
+        Some(match driver.kind {
+            DriverKind::Component => Arc::new(ComponentExecutor {
+                component: Arc::new(LoadedComponent::new(driver.clone(), component)),
+                publisher: publisher.clone(),
+                preparer: self.preparer.clone(),
+                turns: self.turns.clone(),
+            }),
             DriverKind::Http => Arc::new(HttpExecutor {
-                driver: source.driver,
+                driver: driver.clone(),
             }),
             DriverKind::Form => Arc::new(FormExecutor {
-                driver: source.driver,
+                driver: driver.clone(),
                 forms: self.forms.clone(),
             }),
-            DriverKind::Exec => match self.others.get(source.driver.kind.as_str()) {
-                Some(make) => make(&source.driver),
+            DriverKind::Exec => match self.others.get(driver.kind.as_str()) {
+                Some(make) => make(driver),
                 None => Arc::new(NoPrograms),
             },
-            kind => self.others.get(kind.as_str())?(&source.driver),
+            kind => self.others.get(kind.as_str())?(driver),
         })
     }
 }

@@ -1,16 +1,13 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
+mod builder;
 mod stages;
 
-use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_bundle::content::Content;
-use toolward_sandbox::compile::CompileBackend;
-use toolward_sandbox::engine::EngineProfile;
 use toolward_sandbox::error::HostError;
 use toolward_sandbox::invocation::CallEnd;
 use tracing::Instrument;
@@ -24,11 +21,11 @@ use crate::catalogue::{Catalogue, ToolFacts, WithheldTool};
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
 use crate::executor::component::Preparer;
-use crate::executor::{Executors, MakeExecutor};
 use crate::imports::{BoxFuture, CallTools};
 use crate::pipeline::call_record::CallRecord;
 use crate::services::Services;
-use crate::shared_state::{HostEngine, SharedState};
+use crate::shared_state::SharedState;
+pub use builder::HostBuilder;
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -62,50 +59,6 @@ struct Inner {
 }
 
 impl Host {
-    pub(crate) fn build(
-        contents: Vec<Content>,
-        withheld: Vec<WithheldTool>,
-        services: Services,
-        backend: CompileBackend,
-        others: HashMap<String, MakeExecutor>,
-        shared_state: SharedState,
-    ) -> Result<Self, HostError> {
-        let admission = shared_state.admission(&services.limits);
-        let preparer = Arc::new(Preparer {
-            engine: HostEngine {
-                shared_state: shared_state.clone(),
-                admission: admission.clone(),
-                profile: EngineProfile::for_limits(&services.limits),
-                made: OnceLock::new(),
-            },
-            backend,
-            component_bytes: services.limits.component_bytes,
-        });
-        let executors = Executors {
-            preparer: preparer.clone(),
-            turns: shared_state.shared.turns.clone(),
-            forms: shared_state.shared.forms.clone(),
-            tape: services.tape.clone(),
-            others,
-        };
-        let catalogue = Catalogue::build(
-            contents,
-            withheld,
-            &services,
-            &shared_state,
-            (&*admission, &executors),
-        )?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                preparer,
-                services: Arc::new(services),
-                catalogue,
-                admission,
-                shared_state,
-            }),
-        })
-    }
-
     /// What this host shares with the hosts that replace it.
     pub fn shared_state(&self) -> &SharedState {
         &self.inner.shared_state

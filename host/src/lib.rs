@@ -40,7 +40,6 @@ mod api {
     /// The principal of calls that name none: the user who runs the host's process.
     pub const LOCAL: &str = "local";
 }
-mod builder;
 mod call_context;
 mod call_scope;
 mod catalogue;
@@ -98,7 +97,6 @@ pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, LogLevel,
     LogRecord, Origin, Output, Reply, ResourceBody, Role, WorldErrorCode,
 };
-pub use builder::HostBuilder;
 pub use call_context::CallContext;
 pub use call_scope::CallScope;
 pub use catalogue::{
@@ -112,7 +110,7 @@ pub use compile::{
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
 pub use executor::{Attempt, AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
-pub use host::Host;
+pub use host::{Host, HostBuilder};
 pub use imports::{
     BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
     HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
@@ -139,14 +137,13 @@ pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
 ];
 pub use toolward_state::{Denials, DenialsError};
 
-/// Types whose debug form is their name: they hold inputs, secrets or much state.
-macro_rules! opaque {
-    ($($type:ident),*) => {
-        $(impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(concat!(stringify!($type), "(..)"))
-            }
-        })*
-    };
-}
-opaque!(Request, HostBuilder, Host, SharedState, Tape);
+toolward_support::opaque!(
+    Request,
+    HostBuilder,
+    Host,
+    SharedState,
+    Tape,
+    ToolFacts,
+    DriverFacts,
+    Icon
+);

@@ -41,7 +41,7 @@ const BUCKETS: [(u128, &str); 8] = [
 /// use toolward_host::metrics::CallMetrics;
 ///
 /// # fn main() -> Result<(), toolward_host::HostError> {
-/// let metrics = CallMetrics::new();
+/// let metrics = CallMetrics::default();
 /// let counting = metrics.listener();
 /// let host = Host::builder().listener(counting.clone()).build()?;
 /// counting.serves(&host);
@@ -134,11 +134,6 @@ pub struct HostMetrics {
 }
 
 impl CallMetrics {
-    /// No counts yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A listener for one host, for [`HostBuilder::listener`](crate::HostBuilder::listener).
     pub fn listener(&self) -> Arc<HostMetrics> {
         Arc::new(HostMetrics {

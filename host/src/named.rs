@@ -122,7 +122,7 @@ impl NamedCalls {
 /// The first call of an id.
 pub(crate) struct RunningCall {
     calls: Arc<dyn Calls>,
-    name: Arc<CallName>,
+    pub(crate) name: Arc<CallName>,
     /// Whether a driver that was picked for it may change something.
     pub(crate) changes: bool,
     /// Whether a driver was started.
@@ -132,10 +132,6 @@ pub(crate) struct RunningCall {
 }
 
 impl RunningCall {
-    pub(crate) fn name(&self) -> &Arc<CallName> {
-        &self.name
-    }
-
     /// Ends it. `recorded` specifies whether a ledger has the id. Without a `reply` there is none to repeat.
     pub(crate) fn end(mut self, recorded: bool, reply: Option<StoredReply>) {
         let counts = recorded || self.dispatched;

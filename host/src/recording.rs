@@ -35,39 +35,19 @@ pub(crate) struct Recording {
     pub(crate) policy: Option<Hash>,
 }
 
-/// What happens to an approval. Its row has no word of the question or of the input.
-#[derive(Clone, Copy)]
-pub(crate) enum ApprovalStep<'a> {
-    /// A person is asked.
-    Asked,
-    /// They approved the call, or what is kept of it covers more.
-    Approved(Option<&'a Remembered>),
-    /// They denied it.
-    Denied,
-    /// What they approved is kept.
-    Remembered(&'a Remembered),
-    /// Another answer of theirs ended the question.
-    Revoked,
-    /// What was kept has run out; without it, the time for an answer has.
-    Expired(Option<&'a Remembered>),
-}
+/// What happens to an approval: the event, a person's answer, and what is kept of it. Without the latter, the time for
+/// an answer has `Expired`. Its row has no word of the question or of the input.
+pub(crate) type ApprovalStep<'a> = (ApprovalEvent, Option<Answer>, Option<&'a Remembered>);
 
 impl CallRows<'_> {
     /// Records it. Returns what to wait for while the queue is full.
-    pub(crate) fn approval(&mut self, call: &Parties, said: ApprovalStep<'_>) -> Pending {
-        let (event, answer, kept) = match said {
-            ApprovalStep::Asked => (ApprovalEvent::Asked, None, None),
-            ApprovalStep::Approved(kept) => {
-                let answer = Some(Answer::Approved);
-                (ApprovalEvent::Answered, answer, kept)
-            }
-            ApprovalStep::Denied => (ApprovalEvent::Answered, Some(Answer::Denied), None),
-            ApprovalStep::Remembered(kept) => (ApprovalEvent::Remembered, None, Some(kept)),
-            ApprovalStep::Revoked => (ApprovalEvent::Revoked, None, None),
-            ApprovalStep::Expired(kept) => (ApprovalEvent::Expired, None, kept),
-        };
+    pub(crate) fn approval(
+        &mut self,
+        call: &Parties,
+        (event, answer, kept): ApprovalStep<'_>,
+    ) -> Pending {
         // An approval that ran out was about another call.
-        self.asked |= !matches!(said, ApprovalStep::Expired(Some(_)));
+        self.asked |= event != ApprovalEvent::Expired || kept.is_none();
         let covers = match (kept, answer) {
             (Some(kept), _) => Some(kept.scope),
             (None, Some(Answer::Approved)) => Some(ApprovalScope::Call),

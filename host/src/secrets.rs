@@ -2,8 +2,6 @@
 
 mod sources;
 
-use std::fmt;
-
 pub use sources::{Sources, read_file};
 
 use zeroize::Zeroizing;
@@ -24,11 +22,7 @@ impl SecretValue {
     }
 }
 
-impl fmt::Debug for SecretValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretValue(..)")
-    }
-}
+toolward_support::opaque!(SecretValue);
 
 /// Why a secret could not be read or stored. Must not contain the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

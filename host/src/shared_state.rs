@@ -237,11 +237,6 @@ pub(crate) struct HostEngine {
 }
 
 impl HostEngine {
-    /// The engine, if it has been made.
-    pub(crate) fn made(&self) -> Option<&Arc<Ready>> {
-        self.made.get()
-    }
-
     /// The engine. The first time takes some milliseconds.
     pub(crate) fn get(&self) -> Result<&Arc<Ready>, HostError> {
         if let Some(ready) = self.made.get() {

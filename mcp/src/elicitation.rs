@@ -60,7 +60,6 @@ pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest
             request.extensions.insert(meta(asked));
             Some(InputRequest::ListRoots(request))
         }
-        _ => None,
     }
 }
 

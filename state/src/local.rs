@@ -29,12 +29,6 @@ pub struct Local {
     served: Mutex<leases::Withdrawals>,
 }
 
-impl Default for Local {
-    fn default() -> Self {
-        Self::new(None, None)
-    }
-}
-
 impl Local {
     /// With the installation's secret for [ids](Keys::id_hash), which all processes of an installation should share; by
     /// default it is random. Denials are remembered as long as the process runs, and in `denials` beyond it.
@@ -42,7 +36,7 @@ impl Local {
     pub fn new(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self {
             calls: Mutex::default(),
-            keys: id_secret.map_or_else(LocalKeys::default, LocalKeys::with_ids),
+            keys: LocalKeys::new(id_secret),
             backoff: DenialBackoff::new(denials),
             pending: PendingApprovals::default(),
             remembered: RememberedApprovals::default(),

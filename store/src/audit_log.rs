@@ -1,7 +1,5 @@
 //! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest are removed first.
 
-use std::fmt;
-
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
@@ -15,36 +13,15 @@ pub const MAX_DECISIONS: i64 = 10_000;
 /// How many characters of a text are stored: it may come from a hostile bundle.
 const MAX_TEXT_CHARS: usize = 2_000;
 
-/// The result of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrustVerdict {
-    /// It was done, or is valid.
-    Accepted,
-    /// It waits for a person.
-    Held,
-    /// It was not done, or is not valid.
-    Refused,
-}
-
-impl TrustVerdict {
-    /// The name in the state and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Held => "held",
-            Self::Refused => "refused",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Accepted, Self::Held, Self::Refused];
-        all.into_iter().find(|one| one.as_str() == text)
-    }
-}
-
-impl fmt::Display for TrustVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+toolward_support::words! {
+    /// The result of a decision.
+    TrustVerdict {
+        /// It was done, or is valid.
+        Accepted = "accepted",
+        /// It waits for a person.
+        Held = "held",
+        /// It was not done, or is not valid.
+        Refused = "refused",
     }
 }
 
@@ -163,7 +140,6 @@ pub(crate) fn list(
         limit
     ];
     let rows = statement.query_map(parameters, |row| {
-        let verdict: String = row.get("verdict")?;
         let digest: Option<String> = row.get("digest")?;
         let number: i64 = row.get("number")?;
         Ok(RecordedDecision {
@@ -177,7 +153,7 @@ pub(crate) fn list(
                     .map(|digest| digest.parse())
                     .transpose()
                     .map_err(|_| model::wrong("digest"))?,
-                verdict: TrustVerdict::parse(&verdict).ok_or_else(|| model::wrong("verdict"))?,
+                verdict: model::word(row, "verdict", TrustVerdict::ALL, TrustVerdict::as_str)?,
                 code: row.get("code")?,
                 reason: row.get("reason")?,
             },

@@ -89,30 +89,15 @@ impl Deref for HeldUpdate {
     }
 }
 
-/// Why a bundle was installed and not held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acceptance {
-    /// Nothing with its id was installed: installing it was the consent.
-    First,
-    /// The replaced bundle had the same surface.
-    SameSurface,
-    /// Its surface was accepted by digest.
-    Accepted,
-}
-
-impl Acceptance {
-    /// The name in the state and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::SameSurface => "same-surface",
-            Self::Accepted => "accepted",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let all = [Self::First, Self::SameSurface, Self::Accepted];
-        all.into_iter().find(|one| one.as_str() == text)
+toolward_support::words! {
+    /// Why a bundle was installed and not held.
+    Acceptance {
+        /// Nothing with its id was installed: installing it was the consent.
+        First = "first",
+        /// The replaced bundle had the same surface.
+        SameSurface = "same-surface",
+        /// Its surface was accepted by digest.
+        Accepted = "accepted",
     }
 }
 
@@ -161,10 +146,9 @@ impl StoredRow for InstalledBundle {
     const TABLE: &'static str = "installed";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let acceptance: String = row.get("acceptance")?;
         Ok(Self {
             release: release(row)?,
-            acceptance: Acceptance::parse(&acceptance).ok_or_else(|| wrong("acceptance"))?,
+            acceptance: word(row, "acceptance", Acceptance::ALL, Acceptance::as_str)?,
         })
     }
 }
@@ -187,6 +171,18 @@ pub(crate) fn sequence(row: &Row<'_>) -> rusqlite::Result<u64> {
 pub(crate) fn text<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| wrong(column))
+}
+
+/// A value by its word.
+pub(crate) fn word<T: Copy>(
+    row: &Row<'_>,
+    column: &str,
+    all: &[T],
+    word: fn(T) -> &'static str,
+) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    let found = all.iter().copied().find(|one| word(*one) == text);
+    found.ok_or_else(|| wrong(column))
 }
 
 pub(crate) fn signers(row: &Row<'_>) -> rusqlite::Result<Vec<KeyId>> {

@@ -19,15 +19,11 @@ const ENDING: &str = ".toolbundle";
 
 /// The directories of the objects.
 pub(crate) struct Objects {
-    objects: OwnedFd,
-    temporary: OwnedFd,
+    pub(crate) objects: OwnedFd,
+    pub(crate) temporary: OwnedFd,
 }
 
 impl Objects {
-    pub(crate) fn new(objects: OwnedFd, temporary: OwnedFd) -> Self {
-        Self { objects, temporary }
-    }
-
     /// Writes a file, in place of an existing one. It is on disk when this returns.
     pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);

@@ -38,25 +38,15 @@ pub struct NextDocument<'a> {
     pub resets: &'a [Reset],
 }
 
-/// Which kind of document a version belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionedDocument {
-    /// A publisher's document.
-    Publisher,
-    /// A publisher's revocations.
-    Revocations,
-    /// A channel's index.
-    Channel,
-}
-
-impl VersionedDocument {
-    /// The name in the state.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Publisher => "publisher",
-            Self::Revocations => "revocations",
-            Self::Channel => "channel",
-        }
+toolward_support::words! {
+    /// Which kind of document a version belongs to.
+    VersionedDocument {
+        /// A publisher's document.
+        Publisher = "publisher",
+        /// A publisher's revocations.
+        Revocations = "revocations",
+        /// A channel's index.
+        Channel = "channel",
     }
 }
 

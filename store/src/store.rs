@@ -1,6 +1,5 @@
 //! The store: its directories, its state, and the operations on them.
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -28,9 +27,9 @@ fn folders(
     open: fn(&Path, Protection) -> Result<Folder, files::Error>,
 ) -> Result<(Folder, Objects), files::Error> {
     let opened = open(directory, Protection::Private)?;
-    let objects = open(&directory.join("objects"), Protection::Private)?;
-    let temporary = open(&directory.join("tmp"), Protection::Private)?;
-    Ok((opened, Objects::new(objects.into(), temporary.into())))
+    let objects = open(&directory.join("objects"), Protection::Private)?.into();
+    let temporary = open(&directory.join("tmp"), Protection::Private)?.into();
+    Ok((opened, Objects { objects, temporary }))
 }
 
 /// Installed bundles and the state of trust. Several processes may have one open; it must be on a local file system.
@@ -363,8 +362,4 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Store);

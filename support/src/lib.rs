@@ -43,3 +43,15 @@ macro_rules! words {
         }
     };
 }
+
+/// Types whose debug form is their name: they hold inputs, secrets or much state.
+#[macro_export]
+macro_rules! opaque {
+    ($($type:ident),*) => {
+        $(impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($type), "(..)"))
+            }
+        })*
+    };
+}

@@ -107,8 +107,9 @@ impl CallMemory {
         end: Box<dyn Fn() + Send + Sync>,
     ) -> Option<Arc<MemoryLease>> {
         progress.advance();
-        let reader = Reader::new(progress.clone(), end);
-        let lease = MemoryLease::new(self, principal, None, Some(reader));
+        let progress = progress.clone();
+        let reader = Some(Reader { progress, end });
+        let lease = MemoryLease::new(self, principal, None, reader);
         lease.grows();
         if let Err((full, of_readers)) = lease.take_unread(bytes, 0) {
             let others = self.growing(full.share, &lease);
@@ -176,7 +177,7 @@ impl Growing {
     /// Of the principal that holds most, the result whose client has taken nothing for longest.
     fn stalled(&self) -> Option<&Arc<MemoryLease>> {
         let stalled = self.going.iter().filter_map(|one| {
-            let idle = one.reader.as_ref()?.idle();
+            let idle = one.reader.as_ref()?.progress.idle();
             (idle >= STALLED_AFTER).then_some((one, idle))
         });
         let first = stalled.max_by_key(|(one, idle)| (one.principal.memory.now(), *idle));
@@ -290,7 +291,7 @@ impl MemoryLease {
         self.ended.store(true, Ordering::Release);
         self.waker.wake();
         if let Some(reader) = &self.reader {
-            reader.end();
+            (reader.end)();
         }
     }
 }

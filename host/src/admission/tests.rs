@@ -2,7 +2,7 @@ use super::*;
 use crate::api::result::ErrorCode;
 
 fn admission(limits: &Limits) -> (Admission, Arc<Gate>, Arc<Gate>) {
-    let admission = Admission::new(limits, Arc::new(toolward_state::Local::default()));
+    let admission = Admission::new(limits, Arc::new(toolward_state::Local::new(None, None)));
     let tool = admission.tool("acme", "text.stats@1");
     let publisher = admission.publisher("acme");
     (admission, tool, publisher)
@@ -149,7 +149,7 @@ fn one_principal_leaves_files_for_others_and_all_come_back() {
         concurrency_per_publisher: 4,
         ..Limits::default()
     };
-    let admission = Admission::new(&limits, Arc::new(toolward_state::Local::default()));
+    let admission = Admission::new(&limits, Arc::new(toolward_state::Local::new(None, None)));
     let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
     let path = |principal| admission.path(&tool, &publisher, principal);
     let (greedy, modest) = (path("greedy"), path("modest"));

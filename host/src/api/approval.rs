@@ -82,18 +82,18 @@ impl ApprovalRequest {
     /// Says that a person sees the request from now on, so that events and the ledger have the moment. For an
     /// approver that does not say it, they have the moment of the verdict.
     pub fn mark_asked(&self) {
-        self.marks.mark_asked();
+        self.marks.asked.send_replace(true);
     }
 
     /// Says that an earlier approval would have covered the call, and has run out.
     pub fn mark_expired(&self, earlier: Remembered) {
-        self.marks.mark_expired(earlier);
+        // The first one counts.
+        let _ = self.marks.expired.set(earlier);
     }
 }
 
 /// The request of a driver of `kind: http`, as it will be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ShownRequest {
     /// The method, in upper case.
     pub method: String,
@@ -139,7 +139,6 @@ impl NamedDriver {
 
 /// A tool that is covered by the approval of a call of another tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Chained {
     /// The tool as `id@major`.
     pub tool: String,

@@ -146,7 +146,6 @@ pub struct Tried {
 toolward_support::words! {
     /// The stages of a call, in order.
     #[derive(Default, PartialOrd, Ord, Hash)]
-    #[non_exhaustive]
     CallStage {
         /// The tool was looked up.
         #[default]
@@ -171,7 +170,6 @@ toolward_support::words! {
 toolward_support::words! {
     /// Who or what cancelled a call.
     #[derive(Hash)]
-    #[non_exhaustive]
     Cancellation {
         /// Its caller: a client by a notification, an embedder by dropping the call's future.
         Caller = "caller",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolward_contract::json;
 use toolward_contract::tool::CONTEXT_PIN;
-use toolward_ledger::record::{Invocation, Native};
+use toolward_ledger::record::Native;
 
 use crate::api::approval::Approver;
 use crate::api::event::Observer;
@@ -50,8 +50,6 @@ pub struct Request {
     pub(crate) resume: Option<Box<Resume>>,
     /// The id that the caller gave it.
     pub(crate) named: Option<Box<Named>>,
-    /// The recorded call that this one repeats.
-    pub(crate) rerun_of: Option<Invocation>,
     /// Whether a null may stand for an absent property of the input.
     pub(crate) null_is_absent: bool,
 }
@@ -86,7 +84,6 @@ impl Request {
             timeout: None,
             resume: None,
             named: None,
-            rerun_of: None,
             null_is_absent: false,
         }
     }
@@ -196,13 +193,6 @@ impl Request {
     /// Default: the instance is dropped first.
     pub fn answer_first(mut self) -> Self {
         self.scope_mut().answers_first = true;
-        self
-    }
-
-    /// Names the recorded call that this one makes once more, for the new one's record.
-    pub fn rerun_of(mut self, recorded: Invocation) -> Self {
-        self.null_is_absent = true;
-        self.rerun_of = Some(recorded);
         self
     }
 

@@ -2,7 +2,6 @@
 //! nothing but pixels, and decodes nothing.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
@@ -19,15 +18,6 @@ pub struct Icon {
     pub mime_type: &'static str,
     /// The file, at most 16 KiB.
     pub bytes: Arc<[u8]>,
-}
-
-impl fmt::Debug for Icon {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Icon")
-            .field("mime_type", &self.mime_type)
-            .field("bytes", &self.bytes.len())
-            .finish()
-    }
 }
 
 /// The icons of one bundle: `icons/ID.png` (or `.jpg`, `.jpeg`, `.webp`) for the

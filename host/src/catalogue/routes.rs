@@ -1,6 +1,5 @@
 //! The drivers that may carry out a contract, best first, each with what was decided about it.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use toolward_state::Withdrawal;
 
 use crate::access::Access;
 use crate::api::approval::{ApprovalQuestion, Chain};
-use crate::executor::{DriverSource, Executor, Executors, Features};
+use crate::executor::{Executor, Executors, Features};
 use crate::health::Health;
 use crate::recording::RecordedRoute;
 use crate::services::Services;
@@ -182,15 +181,6 @@ impl Deref for DriverFacts {
     }
 }
 
-impl fmt::Debug for DriverFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverFacts")
-            .field("id", &self.id)
-            .field("decision", &self.decision)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The driver of a bundle, for all the tools that it may serve.
 pub struct LoadedDriver {
     /// Its id.
@@ -215,18 +205,13 @@ impl LoadedDriver {
         withdrawal: &Arc<Withdrawal>,
         executors: &Executors,
     ) -> Self {
-        let source = DriverSource {
-            driver: entry.driver.clone(),
-            publisher: publisher.clone(),
-            component: entry.component,
-        };
         Self {
             id: entry.driver.id.as_str().into(),
-            declaration: entry.driver,
             bundle: bundle.clone(),
             publisher: publisher.clone(),
             withdrawal: withdrawal.clone(),
-            executor: executors.executor(source),
+            executor: executors.executor(&entry.driver, publisher, entry.component),
+            declaration: entry.driver,
             reported: Reported::default(),
             health: Health::default(),
         }

@@ -178,16 +178,6 @@ impl ToolFacts {
     }
 }
 
-impl fmt::Debug for ToolFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolFacts")
-            .field("tool", &self.full_id)
-            .field("publisher", &self.publisher)
-            .field("drivers", &self.drivers)
-            .finish_non_exhaustive()
-    }
-}
-
 /// How many drivers an error names. Each of them may hold [`MAX_TEXT_BYTES`] for each reason.
 const MAX_NAMED: usize = 32;
 

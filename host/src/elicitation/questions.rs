@@ -45,22 +45,14 @@ pub(crate) struct CheckedQuestions {
 }
 
 impl Asker {
-    /// The first kind of question that the driver was not granted.
-    fn beyond(&self, request: &InputRequest) -> Option<&'static str> {
-        request
-            .questions
-            .iter()
-            .map(|question| kind(&question.ask))
-            .find(|kind| !covers(self.granted, kind))
-    }
-
     /// The questions, if they were granted and the caller may see them.
     pub(crate) fn take(
         &self,
         request: InputRequest,
         violations: &Violations,
     ) -> Result<CheckedQuestions> {
-        if let Some(kind) = self.beyond(&request) {
+        let mut kinds = request.questions.iter().map(|question| kind(&question.ask));
+        if let Some(kind) = kinds.find(|kind| !covers(self.granted, kind)) {
             return Err(match violations.record(ViolationKind::User, kind) {
                 Err(EndsCall(violation)) => CallError::violated(&violation),
                 Ok(()) => not_granted(kind),

@@ -13,10 +13,10 @@ use toolward_sandbox::limits::{AttemptLimits, MemoryBudget};
 use toolward_sandbox::run::{self, AttemptOutcome, Usage};
 use toolward_sandbox::turns::{Spender, Turns};
 
-pub(crate) use self::preparer::Preparer;
-use self::preparer::{LoadedComponent, refused};
+use self::preparer::refused;
+pub(crate) use self::preparer::{LoadedComponent, Preparer};
 use super::limits::over;
-use super::{Attempt, AttemptReport, DriverSource, Executor, Features, Job};
+use super::{Attempt, AttemptReport, Executor, Features, Job};
 use crate::api::result::{CallError, ErrorCode, LogLevel, LogRecord, Result};
 use crate::call_context::CallContext;
 use crate::call_scope::CallScope;
@@ -27,21 +27,10 @@ const SHORT_OUTPUT_BYTES: usize = 16 << 10;
 
 /// The executor of one component.
 pub(crate) struct ComponentExecutor {
-    component: Arc<LoadedComponent>,
-    publisher: Arc<str>,
-    preparer: Arc<Preparer>,
-    turns: Arc<Turns>,
-}
-
-impl ComponentExecutor {
-    pub(crate) fn new(source: DriverSource, preparer: Arc<Preparer>, turns: Arc<Turns>) -> Self {
-        Self {
-            component: Arc::new(LoadedComponent::new(source.driver, source.component)),
-            publisher: source.publisher,
-            preparer,
-            turns,
-        }
-    }
+    pub(super) component: Arc<LoadedComponent>,
+    pub(super) publisher: Arc<str>,
+    pub(super) preparer: Arc<Preparer>,
+    pub(super) turns: Arc<Turns>,
 }
 
 impl Executor for ComponentExecutor {
@@ -54,7 +43,7 @@ impl Executor for ComponentExecutor {
     }
 
     fn is_ready(&self) -> bool {
-        self.component.preparation.is_ready()
+        self.component.preparation.done.get().is_some()
     }
 
     fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {

@@ -78,12 +78,12 @@ impl Host {
     /// The call, once a person has approved it.
     async fn approved(
         &self,
-        granted: Granted<Box<RoutedCall>>,
+        granted: Granted,
         record: &mut CallRecord<'_>,
     ) -> Result<Approved<Box<RoutedCall>>, CallError> {
         let needed = approve::needed(granted, &record.facts.invocation)?;
         let verdict = match needed.approver(self.inner.services.approver.as_ref()) {
-            Some(approver) => record.asks(&*approver, needed.request()).await,
+            Some(approver) => record.asks(&*approver, &needed.request).await,
             None => Verdict::Unavailable,
         };
         needed.decided(verdict)
@@ -128,7 +128,7 @@ impl Host {
         &self,
         resolved: Resolved,
         request: Box<Request>,
-    ) -> Result<Validated<Box<RoutedCall>>, CallError> {
+    ) -> Result<Validated, CallError> {
         let inner = &self.inner;
         if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
             return validate::validate(resolved, request, &inner.services);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use toolward_egress::Meter;
 use toolward_policy::LimitName;
 use toolward_sandbox::exceeded::Exceeded;
-use toolward_sandbox::files::{FileCounters, FileLimits, OpenFile, OpenFiles as _};
+use toolward_sandbox::files::{FileCounters, FileLimits};
 use toolward_sandbox::limits::CallLimits;
 
 use super::{BucketCounters, StoredSecrets};
@@ -23,7 +23,7 @@ pub(crate) struct CallBudget {
     /// Made for the first of the calls that is granted files.
     files: OnceLock<Arc<FileCounters>>,
     /// The gates that the first call passed.
-    gates: Path,
+    pub(crate) gates: Path,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<BucketCounters>,
@@ -59,11 +59,6 @@ impl CallBudget {
             .files
             .get_or_init(|| Arc::new(FileCounters::within(Arc::new(self.gates.clone()))));
         files.clone()
-    }
-
-    /// Counts a connection among the open files of all calls, until what is returned is dropped.
-    pub(crate) fn connection(&self) -> Result<OpenFile, Exceeded> {
-        self.gates.open()
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).

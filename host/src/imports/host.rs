@@ -9,6 +9,7 @@ use http_body_util::BodyExt as _;
 use toolward_egress::{Call, Denied, Error as EgressError};
 use toolward_policy::LimitName;
 use toolward_sandbox::exceeded::{self, Exceeded};
+use toolward_sandbox::files::OpenFiles as _;
 use toolward_sandbox::imports::PROGRESS_REPORT_BYTES;
 use toolward_sandbox::invocation::ToolCall;
 use toolward_sandbox::limits::CallLimits;
@@ -73,7 +74,7 @@ impl Imports for HostImports {
             let _ = violations.record(ViolationKind::Network, host);
             return Box::pin(ready(Err(HttpError::NoNetwork)));
         };
-        let open = match self.budget.connection() {
+        let open = match self.budget.gates.open() {
             Ok(open) => open,
             Err(exceeded) => {
                 return Box::pin(ready(Err(HttpError::Exceeded(exceeded))));

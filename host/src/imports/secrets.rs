@@ -1,7 +1,6 @@
 //! Secrets for a driver: placeholders, and values if policy allows it. Values that were
 //! used are redacted in everything that the call shows.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -27,21 +26,6 @@ pub(crate) struct StoredSecrets {
     bytes: AtomicU64,
 }
 
-impl StoredSecrets {
-    fn count(&self) -> Result<(), Exceeded> {
-        exceeded::take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
-    }
-
-    fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
-        exceeded::take(
-            &self.bytes,
-            LimitName::SecretStoreBytes,
-            bytes as u64,
-            own::SECRET_STORE_BYTES,
-        )
-    }
-}
-
 /// The secrets of one call.
 pub(crate) struct CallSecrets {
     granted: Vec<SecretGrant>,
@@ -52,11 +36,7 @@ pub(crate) struct CallSecrets {
     used: Mutex<Option<Arc<Redactor>>>,
 }
 
-impl fmt::Debug for CallSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallSecrets").finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(CallSecrets);
 
 impl CallSecrets {
     pub(crate) fn new(
@@ -118,14 +98,17 @@ impl CallSecrets {
         let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {
             return Err(SecretError::Denied);
         };
-        self.stores.count().map_err(ended)?;
+        let count = &self.stores.count;
+        exceeded::take(count, LimitName::SecretStores, 1, own::SECRET_STORES).map_err(ended)?;
         let Some(store) = self.store.clone() else {
             return Err(SecretError::Failed);
         };
         if value.bytes().len() > MAX_VALUE_BYTES {
             return Err(SecretError::Failed);
         }
-        self.stores.grow(value.bytes().len()).map_err(ended)?;
+        let (stored, bytes) = (&self.stores.bytes, value.bytes().len() as u64);
+        let most = own::SECRET_STORE_BYTES;
+        exceeded::take(stored, LimitName::SecretStoreBytes, bytes, most).map_err(ended)?;
         self.remember([(slug, value.clone())]);
         let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
         let own = slug.to_owned();

@@ -39,7 +39,7 @@ impl SlotCell {
     /// The memory of the call, while it has its slot.
     pub(crate) fn memory(&self) -> Option<Arc<MemoryLease>> {
         let slot = lock(&self.0);
-        slot.as_ref().map(|slot| slot.memory().clone())
+        slot.as_ref().map(|slot| slot.memory.clone())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -43,12 +43,12 @@ impl<T> Approved<T> {
 /// The approval that a call needs.
 pub(crate) struct NeededApproval {
     call: Box<RoutedCall>,
-    request: ApprovalRequest,
+    pub(crate) request: ApprovalRequest,
 }
 
 /// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
 /// record.
-pub(crate) fn unasked(granted: Granted<Box<RoutedCall>>) -> Approved<Box<RoutedCall>> {
+pub(crate) fn unasked(granted: Granted) -> Approved<Box<RoutedCall>> {
     let (call, _) = granted.into_parts();
     let covered = call.scope.chain.covered().to_vec();
     Approved { call, covered }
@@ -63,10 +63,7 @@ pub(crate) fn log_cost(call: &RoutedCall) {
 }
 
 /// The approval that a call needs. `invocation` is the call's id.
-pub(crate) fn needed(
-    granted: Granted<Box<RoutedCall>>,
-    invocation: &str,
-) -> Result<NeededApproval, CallError> {
+pub(crate) fn needed(granted: Granted, invocation: &str) -> Result<NeededApproval, CallError> {
     let (call, question) = granted.into_parts();
     let question = question.ok_or_else(|| CallError::internal("a call without a question"))?;
     let shown = shown_request(&call)?;
@@ -75,11 +72,6 @@ pub(crate) fn needed(
 }
 
 impl NeededApproval {
-    /// What a person is asked.
-    pub(crate) fn request(&self) -> &ApprovalRequest {
-        &self.request
-    }
-
     /// Who asks them: the call's own approver, or else the host's.
     pub(crate) fn approver(&self, hosts: Option<&Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
         self.call.scope.approver.as_ref().or(hosts).cloned()

@@ -14,26 +14,24 @@ use crate::pipeline::candidates::{asks, context_missing};
 use crate::pipeline::validate::{RoutedCall, Validated};
 
 /// A call with its grant; the next stage takes nothing else.
-pub(crate) struct Granted<T> {
-    call: T,
+pub(crate) struct Granted {
+    call: Box<RoutedCall>,
     question: Option<Arc<ApprovalQuestion>>,
 }
 
-impl<T> Granted<T> {
+impl Granted {
     /// Whether a person has to approve the call.
     pub(crate) fn asks(&self) -> bool {
         self.question.is_some()
     }
 
-    pub(crate) fn into_parts(self) -> (T, Option<Arc<ApprovalQuestion>>) {
+    pub(crate) fn into_parts(self) -> (Box<RoutedCall>, Option<Arc<ApprovalQuestion>>) {
         (self.call, self.question)
     }
 }
 
 /// Applies the route's decision to a validated call.
-pub(crate) fn apply(
-    call: Validated<Box<RoutedCall>>,
-) -> Result<Granted<Box<RoutedCall>>, CallError> {
+pub(crate) fn apply(call: Validated) -> Result<Granted, CallError> {
     let granted = decide(call)?;
     // Don't ask a person about a call that can't run.
     if let Some(access) = &granted.call.route.access
@@ -45,9 +43,7 @@ pub(crate) fn apply(
 }
 
 /// The decision alone, for a call that uses nothing of its grant.
-pub(crate) fn decide(
-    call: Validated<Box<RoutedCall>>,
-) -> Result<Granted<Box<RoutedCall>>, CallError> {
+pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {
         let is_attachment = call.route.declaration.is_attachment;

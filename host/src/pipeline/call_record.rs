@@ -90,7 +90,7 @@ impl<'a> CallRecord<'a> {
                 );
                 let tape = services.tape.as_ref();
                 let ledger = tape.map(|tape| tape.ledger);
-                Box::new(CallRows::new(recording, id, request.rerun_of, ledger))
+                Box::new(CallRows::new(recording, id, ledger))
             }),
             named: None,
             started: Instant::now(),
@@ -125,7 +125,7 @@ impl<'a> CallRecord<'a> {
     /// The call is valid, and has a driver.
     pub(crate) fn validated(&mut self, call: &mut RoutedCall) {
         if let Some(rows) = &mut self.rows {
-            rows.validated(call.extensions.take());
+            rows.kept = call.extensions.take();
         }
         self.picked(&call.route);
         self.happens(|| CallEventKind::ArgumentsReady);
@@ -140,7 +140,7 @@ impl<'a> CallRecord<'a> {
     /// Whether the id of a call that may change something ran in another process, as far as that is known.
     pub(crate) async fn may_run(&self) -> Result<(), CallError> {
         match (&self.rows, &self.named) {
-            (Some(rows), Some(named)) if named.changes => rows.may_run(named.name()).await,
+            (Some(rows), Some(named)) if named.changes => rows.may_run(&named.name).await,
             _ => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl<'a> CallRecord<'a> {
         let Some(rows) = &mut self.rows else {
             return Ok(());
         };
-        let name = self.named.as_ref().map(|named| &**named.name());
+        let name = self.named.as_ref().map(|named| &*named.name);
         rows.start(&self.parties, name).await
     }
 

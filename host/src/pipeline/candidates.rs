@@ -41,19 +41,13 @@ pub(crate) struct Considered<'a> {
 /// Why drivers before the one that is picked do not take a call.
 #[derive(Default)]
 struct Skipped<'a> {
-    unsupported: Option<Unsupported<'a>>,
+    /// The driver, the input that it can't be given, and the transform of the driver's entry file, which is not run. The
+    /// error is made if no other driver takes the call.
+    unsupported: Option<(&'a str, &'a str, Option<&'a str>)>,
     denied: Option<&'a Arc<DriverFacts>>,
     without_secret: Option<CallError>,
     lacking: Option<CallError>,
     rejected: Vec<Rejected>,
-}
-
-/// The input that a driver can't be given. Its error is made if no other driver takes the call.
-struct Unsupported<'a> {
-    driver: &'a str,
-    input: &'a str,
-    /// The one of the driver's entry file, which is not run.
-    transform: Option<&'a str>,
 }
 
 impl Skipped<'_> {
@@ -130,11 +124,7 @@ fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Sk
     let lacking = || lacking().map(|(input, transform)| (input, Some(transform)));
     if let Some((input, transform)) = dropped.or_else(lacking) {
         skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
-        skipped.unsupported = Some(Unsupported {
-            driver,
-            input,
-            transform,
-        });
+        skipped.unsupported = Some((driver, input, transform));
         return false;
     }
     let principal = &call.scope.principal;
@@ -210,12 +200,7 @@ fn hosts(route: &DriverFacts) -> Vec<String> {
     declared.map(Capability::scope).collect()
 }
 
-fn unsupported(one: Unsupported<'_>) -> CallError {
-    let Unsupported {
-        driver,
-        input,
-        transform,
-    } = one;
+fn unsupported((driver, input, transform): (&str, &str, Option<&str>)) -> CallError {
     let message = match transform {
         None => format!("the driver `{driver}` does not support the input `{input}`"),
         Some(transform) => format!(

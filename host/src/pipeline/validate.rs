@@ -23,16 +23,14 @@ use crate::pipeline::resolve::Resolved;
 use crate::recording::Keeping;
 use crate::services::Services;
 
-/// A value that has passed validation. Made by [`validate`] only.
-pub(crate) struct Validated<T>(T);
+/// A call that has passed validation. Made by [`validate`] only.
+pub(crate) struct Validated(Box<RoutedCall>);
 
-impl<T> Validated<T> {
-    pub(crate) fn into_inner(self) -> T {
+impl Validated {
+    pub(crate) fn into_inner(self) -> Box<RoutedCall> {
         self.0
     }
-}
 
-impl Validated<Box<RoutedCall>> {
     /// The call.
     pub(crate) fn call_mut(&mut self) -> &mut RoutedCall {
         &mut self.0
@@ -73,7 +71,7 @@ pub(crate) fn validate(
     resolved: Resolved,
     request: Box<Request>,
     services: &Services,
-) -> Result<Validated<Box<RoutedCall>>, CallError> {
+) -> Result<Validated, CallError> {
     let limits = &services.limits;
     let json_limits = json::Limits {
         bytes: limits.input_bytes,

@@ -40,17 +40,15 @@ impl Parties {
 pub(crate) struct CallRows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) id: Invocation,
-    kept: Option<RecordedPayloads>,
+    pub(crate) kept: Option<RecordedPayloads>,
     /// Whether its `started` row is on the disk, or may get there.
-    started: bool,
+    pub(crate) started: bool,
     /// The id that this row has, if its caller gave one.
     given: Option<Given>,
     /// Whether a person was asked about this call.
     pub(super) asked: bool,
     /// The ledger that replayed results are from.
     replayed: Option<Hex<16>>,
-    /// The recorded call that this one repeats.
-    rerun_of: Option<Invocation>,
     /// Whether a driver was started.
     dispatched: bool,
     /// When the attempt started that runs.
@@ -69,12 +67,7 @@ pub(crate) struct RecordedEnd {
 }
 
 impl<'a> CallRows<'a> {
-    pub(crate) fn new(
-        recording: &'a Recording,
-        id: Invocation,
-        rerun_of: Option<Invocation>,
-        replayed: Option<Hex<16>>,
-    ) -> Self {
+    pub(crate) fn new(recording: &'a Recording, id: Invocation, replayed: Option<Hex<16>>) -> Self {
         Self {
             recording,
             id,
@@ -83,16 +76,11 @@ impl<'a> CallRows<'a> {
             given: None,
             asked: false,
             replayed,
-            rerun_of,
             dispatched: false,
             begun: None,
             // Most calls have one.
             attempts: Vec::with_capacity(1),
         }
-    }
-
-    pub(crate) fn validated(&mut self, kept: Option<RecordedPayloads>) {
-        self.kept = kept;
     }
 
     pub(crate) fn starts(&mut self) {
@@ -256,11 +244,6 @@ impl<'a> CallRows<'a> {
         })
     }
 
-    /// Whether the end belongs to a row of the call's start.
-    pub(crate) fn is_started(&self) -> bool {
-        self.started
-    }
-
     /// Whether the call started, and a row states it.
     pub(crate) fn has_run(&self) -> bool {
         self.started && self.dispatched
@@ -299,7 +282,7 @@ impl<'a> CallRows<'a> {
             person: None,
             policy: self.recording.policy,
             rejected: skipped.chain(unserved).cloned().collect(),
-            rerun_of: self.rerun_of,
+            rerun_of: None,
             root: caller.map(|caller| recorded_id(&caller.root)),
             rules: route.map(|route| route.rules.clone()).unwrap_or_default(),
             surface: tool.and_then(|tool| tool.surface),

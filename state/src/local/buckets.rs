@@ -5,7 +5,6 @@ mod bucket;
 mod connection;
 mod write;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,11 +115,7 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Store);
 
 impl Buckets for Store {
     fn operate(

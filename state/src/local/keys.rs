@@ -33,18 +33,15 @@ pub(super) struct LocalKeys {
     open: Mutex<HashMap<Arc<str>, Open>>,
 }
 
-impl Default for LocalKeys {
-    /// With a random secret for ids: processes give drivers different keys for the same id.
-    fn default() -> Self {
-        let mut ids = [0; 32];
-        // Without randomness keys still differ between ids, but can be guessed.
-        let _ = getrandom::fill(&mut ids);
-        Self::with_ids(ids)
-    }
-}
-
 impl LocalKeys {
-    pub(super) fn with_ids(ids: [u8; 32]) -> Self {
+    /// Without a secret for ids, with a random one: processes give drivers different keys for the same id.
+    pub(super) fn new(ids: Option<[u8; 32]>) -> Self {
+        let ids = ids.unwrap_or_else(|| {
+            let mut ids = [0; 32];
+            // Without randomness keys still differ between ids, but can be guessed.
+            let _ = getrandom::fill(&mut ids);
+            ids
+        });
         Self {
             sealing: SealingKey::random(),
             ids: Zeroizing::new(ids),

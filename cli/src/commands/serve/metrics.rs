@@ -84,7 +84,7 @@ impl MetricsFlags {
         let settings = settings(self.tokens().map_err(failure::http)?);
         let files = self.metrics_token_file.iter().chain(&self.metrics_tokens);
         let counted = Metrics {
-            calls: CallMetrics::new(),
+            calls: CallMetrics::default(),
             token_files: files.cloned().collect(),
         };
         let server = MetricsServer {

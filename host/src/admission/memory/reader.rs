@@ -1,6 +1,5 @@
 //! The clients of results that are not read: whether they read, and what ends them.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ impl ReadProgress {
         *lock(&self.0) = at;
     }
 
-    fn idle(&self) -> Duration {
+    pub(super) fn idle(&self) -> Duration {
         let at = lock(&self.0);
         at.elapsed()
     }
@@ -35,30 +34,8 @@ impl Default for ReadProgress {
 
 /// The client of one result.
 pub(super) struct Reader {
-    progress: ReadProgress,
-    end: Box<dyn Fn() + Send + Sync>,
+    pub(super) progress: ReadProgress,
+    pub(super) end: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Reader {
-    pub(super) fn new(progress: ReadProgress, end: Box<dyn Fn() + Send + Sync>) -> Self {
-        Self { progress, end }
-    }
-
-    /// How long it has taken nothing.
-    pub(super) fn idle(&self) -> Duration {
-        self.progress.idle()
-    }
-
-    /// Ends its connection.
-    pub(super) fn end(&self) {
-        (self.end)();
-    }
-}
-
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
-            .field("progress", &self.progress)
-            .finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Reader);

@@ -12,7 +12,6 @@ use super::ApprovalRequest;
 /// The answer to an [`ApprovalRequest`](super::ApprovalRequest), and how it was obtained: events and the ledger say
 /// whether a person was asked about this call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Verdict {
     /// A person was asked now, and approved this call.
     Approved,
@@ -67,7 +66,6 @@ pub struct Remembered {
 toolward_support::words! {
     /// What a person's approval covers.
     #[derive(Hash)]
-    #[non_exhaustive]
     ApprovalScope {
         /// One call, also when it resumes after its driver's questions.
         Call = "call",
@@ -79,20 +77,11 @@ toolward_support::words! {
 /// What an approver reports of a request before its verdict. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
-    asked: Arc<watch::Sender<bool>>,
-    expired: Arc<OnceLock<Remembered>>,
+    pub(super) asked: Arc<watch::Sender<bool>>,
+    pub(super) expired: Arc<OnceLock<Remembered>>,
 }
 
 impl Marks {
-    pub(super) fn mark_asked(&self) {
-        self.asked.send_replace(true);
-    }
-
-    pub(super) fn mark_expired(&self, earlier: Remembered) {
-        // The first one counts.
-        let _ = self.expired.set(earlier);
-    }
-
     /// Waits until a person is asked.
     pub(crate) async fn asked(&self) {
         // The wait can't fail: `self` holds the sender.

@@ -34,7 +34,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 
 /// The component of a driver: its bytes until they are compiled.
-pub(super) struct LoadedComponent {
+pub(crate) struct LoadedComponent {
     driver: Arc<Driver>,
     /// The verified component, until it is compiled.
     component: Mutex<Option<Arc<Source>>>,
@@ -42,7 +42,7 @@ pub(super) struct LoadedComponent {
 }
 
 impl LoadedComponent {
-    pub(super) fn new(driver: Arc<Driver>, component: Option<Source>) -> Self {
+    pub(crate) fn new(driver: Arc<Driver>, component: Option<Source>) -> Self {
         Self {
             driver,
             component: Mutex::new(component.map(Arc::new)),
@@ -69,11 +69,6 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
-    /// Whether a call can use it without waiting.
-    pub(super) fn is_ready(&self) -> bool {
-        self.done.get().is_some()
-    }
-
     pub(super) fn finish(&self, result: Result<Prepared, CompileError>) {
         *lock(&self.stage) = None;
         match result {
@@ -185,7 +180,7 @@ impl Preparer {
         self: &Arc<Self>,
         driver: &LoadedComponent,
     ) -> Option<Result<Prepared, CompileError>> {
-        let job = Job::on(self, self.engine.made()?);
+        let job = Job::on(self, self.engine.made.get()?);
         let source = driver.source()?;
         // Too large a component is refused where it is compiled.
         if source.bytes.len() > self.component_bytes {

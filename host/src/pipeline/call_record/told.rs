@@ -4,6 +4,7 @@
 
 use serde_json::json;
 use toolward_ledger::Pending;
+use toolward_ledger::record::{Answer, ApprovalEvent};
 use toolward_state::StoredReply;
 use tracing::Level;
 
@@ -119,12 +120,13 @@ impl CallRecord<'_> {
             verdict = &mut asking => Some(verdict),
         };
         if let Some(earlier) = marks.expired() {
-            self.says(ApprovalStep::Expired(Some(&earlier))).await;
+            let expired = (ApprovalEvent::Expired, None, Some(&earlier));
+            self.says(expired).await;
         }
         if marks.is_asked() || at_once.as_ref().is_some_and(Verdict::is_asked_now) {
             self.answer_unused().await;
             self.happens(|| CallEventKind::PermissionRequested);
-            self.says(ApprovalStep::Asked).await;
+            self.says((ApprovalEvent::Asked, None, None)).await;
         }
         let verdict = match at_once {
             Some(verdict) => verdict,
@@ -141,13 +143,17 @@ impl CallRecord<'_> {
             Verdict::Answered { remembered, .. } => remembered.as_ref(),
             _ => None,
         };
-        let (approval, step) = match verdict {
+        let (event, answer) = match verdict {
             Verdict::Approved
             | Verdict::ApprovedFor(_)
-            | Verdict::Answered { approved: true, .. } => (true, ApprovalStep::Approved(kept)),
-            Verdict::Denied(_) | Verdict::Answered { .. } => (false, ApprovalStep::Denied),
-            Verdict::Unanswered => (false, ApprovalStep::Expired(None)),
-            Verdict::Withdrawn => (false, ApprovalStep::Revoked),
+            | Verdict::Answered { approved: true, .. } => {
+                (ApprovalEvent::Answered, Some(Answer::Approved))
+            }
+            Verdict::Denied(_) | Verdict::Answered { .. } => {
+                (ApprovalEvent::Answered, Some(Answer::Denied))
+            }
+            Verdict::Unanswered => (ApprovalEvent::Expired, None),
+            Verdict::Withdrawn => (ApprovalEvent::Revoked, None),
             Verdict::Remembered(_) | Verdict::Unavailable | Verdict::Later => {
                 self.facts.approval = None;
                 if let Some(rows) = &mut self.rows {
@@ -156,10 +162,12 @@ impl CallRecord<'_> {
                 return;
             }
         };
-        self.facts.approval = Some(approval);
-        self.says(step).await;
-        if let (true, Some(kept)) = (approval, kept) {
-            self.says(ApprovalStep::Remembered(kept)).await;
+        let approved = answer == Some(Answer::Approved);
+        self.facts.approval = Some(approved);
+        let kept = kept.filter(|_| approved);
+        self.says((event, answer, kept)).await;
+        if kept.is_some() {
+            self.says((ApprovalEvent::Remembered, None, kept)).await;
         }
     }
 
@@ -180,13 +188,13 @@ impl CallRecord<'_> {
         {
             return None;
         }
-        let said = match self.parties.scope.approver.as_ref()?.unused_answer()? {
-            Verdict::Answered { approved: true, .. } => ApprovalStep::Approved(None),
-            Verdict::Answered { .. } => ApprovalStep::Denied,
+        let answer = match self.parties.scope.approver.as_ref()?.unused_answer()? {
+            Verdict::Answered { approved: true, .. } => Answer::Approved,
+            Verdict::Answered { .. } => Answer::Denied,
             _ => return None,
         };
         self.answer_recorded = true;
-        Some(said)
+        Some((ApprovalEvent::Answered, Some(answer), None))
     }
 
     /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
@@ -316,7 +324,7 @@ impl CallRecord<'_> {
         }
         // No one waits here. If the queue is full, the end of a call whose start is recorded waits on: there
         // are no more of them than started rows that got through the same queue.
-        let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        let started = self.rows.as_ref().is_some_and(|rows| rows.started);
         if let Some(end) = self.record(Err(&error))
             && started
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

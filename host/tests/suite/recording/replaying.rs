@@ -225,19 +225,3 @@ async fn failures_come_back_with_code_and_message_and_sensitive_inputs_match_as_
     let reply = call(&host, "hostile.run", input("two")).await;
     assert_eq!(value(&reply), value(&recorded));
 }
-
-#[tokio::test]
-async fn a_call_that_is_made_once_more_names_the_recorded_one() {
-    let world = World::new(Keep::All);
-    let host = world.host();
-    let first = call(&host, "hostile.run", json!({"do": "echo"})).await;
-    let of = toolward_ledger::record::Invocation::parse(&first.metadata.invocation).unwrap();
-    for tool in ["hostile.run", "hostile.changes"] {
-        let request = Request::with_value(tool, json!({"do": "echo"}));
-        let reply = host.call(request.principal("ada").rerun_of(of)).await;
-        assert!(reply.result.is_ok());
-    }
-    let named = |event: &Event| event.call().map(|call| call.rerun_of);
-    let named: Vec<_> = world.events().iter().map(named).collect();
-    assert_eq!(named, [Some(None), Some(Some(of)), Some(Some(of)), None]);
-}

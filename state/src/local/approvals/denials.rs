@@ -1,7 +1,7 @@
 //! Denials on disk. Clients restart a server on standard input and output as they like, and the backoff would restart
 //! with it. The file holds keyed hashes and times; it does not reveal who was asked about what.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -248,14 +248,7 @@ impl Denials {
     }
 }
 
-impl fmt::Debug for Denials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the key.
-        f.debug_struct("Denials")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Denials);
 
 fn parse(bytes: &[u8]) -> Option<Vec<DenialRow>> {
     let text = std::str::from_utf8(bytes).ok()?;

@@ -36,7 +36,7 @@ const ALICE: [&str; 3] = ["alice", "call", "notes.append"];
 
 #[test]
 fn a_token_opens_once() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let token = sealed(&keys, "alice");
     assert_eq!(text(&keys, ALICE, &token), Ok(b"the text".to_vec()));
     assert_eq!(text(&keys, ALICE, &token), Err(Unsealed::Spent));
@@ -44,7 +44,7 @@ fn a_token_opens_once() {
 
 #[test]
 fn a_token_opens_for_the_same_principal_subject_and_input_only() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let token = sealed(&keys, "alice");
     for other in [
         ["bob", "call", "notes.append"],
@@ -65,7 +65,7 @@ fn a_token_opens_for_the_same_principal_subject_and_input_only() {
 
 #[test]
 fn a_token_that_was_edited_or_made_elsewhere_does_not_open() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let token = sealed(&keys, "alice");
     let foreign = |token: &str| {
         assert_eq!(text(&keys, ALICE, token), Err(Unsealed::Foreign), "{token}");
@@ -83,7 +83,7 @@ fn a_token_that_was_edited_or_made_elsewhere_does_not_open() {
         &format!("{token}-TAMPERED"),
         token.split_at(1).1,
         &"A".repeat(MAX_TOKEN_BYTES + 1),
-        &sealed(&LocalKeys::default(), "alice"),
+        &sealed(&LocalKeys::new(None), "alice"),
     ] {
         foreign(edited);
     }
@@ -92,7 +92,7 @@ fn a_token_that_was_edited_or_made_elsewhere_does_not_open() {
 
 #[test]
 fn a_token_gets_too_old() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let past = Instant::now();
     let token = keys.sealed(binding(ALICE), Vec::new(), past).unwrap();
     assert_eq!(text(&keys, ALICE, &token), Err(Unsealed::Spent));
@@ -101,7 +101,7 @@ fn a_token_gets_too_old() {
 
 #[test]
 fn a_token_tells_until_when_it_was_good_and_one_sealed_after_it_may_end_before_it() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let until = later();
     let long = keys
         .sealed(binding(ALICE), b"long".to_vec(), until)
@@ -117,7 +117,7 @@ fn a_token_tells_until_when_it_was_good_and_one_sealed_after_it_may_end_before_i
 
 #[test]
 fn a_principal_that_leaves_many_open_loses_its_own_oldest_only() {
-    let keys = LocalKeys::default();
+    let keys = LocalKeys::new(None);
     let bobs = sealed(&keys, "bob");
     let first = sealed(&keys, "alice");
     let rest: Vec<String> = (0..MAX_OPEN).map(|_| sealed(&keys, "alice")).collect();
@@ -130,7 +130,7 @@ fn a_principal_that_leaves_many_open_loses_its_own_oldest_only() {
 
 #[test]
 fn what_is_sealed_can_not_be_read() {
-    let token = sealed(&LocalKeys::default(), "alice");
+    let token = sealed(&LocalKeys::new(None), "alice");
     let bytes = URL_SAFE_NO_PAD.decode(token).unwrap();
     let text = String::from_utf8_lossy(&bytes);
     assert!(!text.contains("text") && !text.contains("alice"));

@@ -10,7 +10,7 @@ use toolward_state::{
 use super::{Remote, over_both};
 
 over_both! {
-    Local::default(), Remote::new();
+    Local::new(None, None), Remote::new();
     a_question_that_is_opened_again_is_open_once,
     about_one_tool_few_questions_are_open,
     a_principal_has_so_many_questions_open,

@@ -9,7 +9,7 @@ use toolward_state::{Begun, CallEnding, CallId, Calls, Local, StoredReply, Withd
 use super::{Remote, over_both};
 
 over_both! {
-    Local::default(), Remote::new();
+    Local::new(None, None), Remote::new();
     the_first_call_of_an_id_runs_and_others_get_its_reply,
     a_call_that_is_started_again_runs_once,
     of_many_at_once_one_runs,

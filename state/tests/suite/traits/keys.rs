@@ -7,7 +7,7 @@ use toolward_state::{Binding, Keys, Local, StateError, Unsealed, settled};
 use super::{Remote, over_both};
 
 over_both! {
-    Local::default(), Remote::new();
+    Local::new(None, None), Remote::new();
     a_token_opens_once_for_its_binding,
     of_many_who_open_a_token_at_once_one_gets_the_text,
     a_token_expires,

@@ -11,7 +11,7 @@ use toolward_state::{
 use super::{Remote, over_both};
 
 over_both! {
-    Local::default(), Remote::new();
+    Local::new(None, None), Remote::new();
     so_many_run_and_a_place_that_is_given_back_is_given_again,
     beyond_the_queue_a_call_is_refused,
     whoever_waits_decides_how_long_and_holds_nothing_then,

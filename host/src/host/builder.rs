@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toolward_bundle::content::Content;
 use toolward_contract::driver::Driver;
@@ -12,19 +12,21 @@ use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Limits, Machine, Policy};
 use toolward_sandbox::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
+use toolward_sandbox::engine::EngineProfile;
 use toolward_sandbox::error::HostError;
 use toolward_sandbox::files::workspaces::{self, Mapping, Workspaces};
 use toolward_state::Buckets;
 
+use super::{Host, Inner};
 use crate::api::approval::Approver;
 use crate::api::facts::CallListener;
-use crate::catalogue::WithheldTool;
-use crate::executor::{Executor, MakeExecutor};
-use crate::host::Host;
+use crate::catalogue::{Catalogue, WithheldTool};
+use crate::executor::component::Preparer;
+use crate::executor::{Executor, Executors, MakeExecutor};
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::services::Services;
-use crate::shared_state::SharedState;
+use crate::shared_state::{HostEngine, SharedState};
 use crate::tape::Tape;
 
 impl Host {
@@ -240,14 +242,41 @@ impl HostBuilder {
             transport: self.services.transport.or_else(Transport::system),
             ..self.services
         };
-        let host = Host::build(
+        let shared_state = self.shared_state;
+        let admission = shared_state.admission(&services.limits);
+        let preparer = Arc::new(Preparer {
+            engine: HostEngine {
+                shared_state: shared_state.clone(),
+                admission: admission.clone(),
+                profile: EngineProfile::for_limits(&services.limits),
+                made: OnceLock::new(),
+            },
+            backend,
+            component_bytes: services.limits.component_bytes,
+        });
+        let executors = Executors {
+            preparer: preparer.clone(),
+            turns: shared_state.shared.turns.clone(),
+            forms: shared_state.shared.forms.clone(),
+            tape: services.tape.clone(),
+            others: self.executors,
+        };
+        let catalogue = Catalogue::build(
             self.contents,
             self.withheld,
-            services,
-            backend,
-            self.executors,
-            self.shared_state,
+            &services,
+            &shared_state,
+            (&*admission, &executors),
         )?;
+        let host = Host {
+            inner: Arc::new(Inner {
+                preparer,
+                services: Arc::new(services),
+                catalogue,
+                admission,
+                shared_state,
+            }),
+        };
         if !self.defer_engine {
             host.make_engine()?;
         }
