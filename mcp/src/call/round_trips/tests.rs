@@ -159,12 +159,21 @@ async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
 }
 
 /// Keys that know when what they sealed since they were last asked expires.
-#[derive(Default)]
 struct WatchedKeys {
     keys: toolward_state::Local,
     /// Whether it expires at once.
     hasty: bool,
     sealed: std::sync::Mutex<Vec<Instant>>,
+}
+
+impl Default for WatchedKeys {
+    fn default() -> Self {
+        Self {
+            keys: toolward_state::Local::new(None, None),
+            hasty: false,
+            sealed: std::sync::Mutex::default(),
+        }
+    }
 }
 
 impl WatchedKeys {

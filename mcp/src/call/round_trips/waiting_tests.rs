@@ -28,7 +28,6 @@ enum Fails {
 }
 
 /// A state whose next operation of a kind fails.
-#[derive(Default)]
 struct Unreliable {
     local: Local,
     opening: Mutex<Option<Fails>>,
@@ -38,6 +37,20 @@ struct Unreliable {
     waits: Notify,
     /// Until when questions are open after the deadline of their opening.
     open_for: Mutex<Vec<std::time::Duration>>,
+}
+
+impl Default for Unreliable {
+    fn default() -> Self {
+        Self {
+            local: Local::new(None, None),
+            opening: Mutex::default(),
+            answering: Mutex::default(),
+            keys: Mutex::default(),
+            forgot: AtomicBool::default(),
+            waits: Notify::default(),
+            open_for: Mutex::default(),
+        }
+    }
 }
 
 impl Unreliable {
