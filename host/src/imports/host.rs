@@ -2,7 +2,7 @@
 //! recorded if it was not granted.
 
 use std::future::ready;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http_body_util::BodyExt as _;
@@ -276,6 +276,9 @@ impl Reports {
 
     /// Counts a log record of `size` bytes before anything is made of it.
     fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
+        // The number is looked at first and counted last: a record that is refused counts for nothing.
+        let records = AtomicU64::new(self.records.load(Ordering::Relaxed));
+        exceeded::take(&records, LimitName::LogRecords, 1, self.max_records)?;
         exceeded::take(&self.bytes, LimitName::LogBytes, size, self.max_bytes)?;
         exceeded::take(&self.records, LimitName::LogRecords, 1, self.max_records)
     }
@@ -316,6 +319,8 @@ mod tests {
         assert_eq!(refused(41), Err(LimitName::LogBytes));
         assert_eq!(refused(40), Ok(()));
         assert_eq!(refused(0), Err(LimitName::LogRecords));
+        // Of both limits, the number is named.
+        assert_eq!(refused(1), Err(LimitName::LogRecords));
     }
 
     #[test]

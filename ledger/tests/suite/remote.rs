@@ -718,3 +718,33 @@ fn no_byte_of_a_payload_comes_back() {
     assert_eq!(answers, all);
     assert_eq!(place.count("started"), 1);
 }
+
+#[test]
+fn a_last_answer_has_at_most_64_rows() {
+    let is_read = |count: u64| {
+        let closed = AnswerFrame::Closed {
+            outcome: Ok(()),
+            written: WrittenRows {
+                origin: "a ledger".to_owned(),
+                rows: (0..count).map(|row| (invocation(1), row)).collect(),
+            },
+        };
+        let mut bytes = Vec::new();
+        closed.write(&mut bytes).unwrap();
+        AnswerFrame::read(&mut bytes.as_slice()).is_ok()
+    };
+    assert!(is_read(64));
+    assert!(!is_read(65));
+}
+
+#[test]
+fn options_of_a_recorder_that_are_not_known_are_refused() {
+    let read = serde_json::from_value::<LedgerOptions>;
+    let options = serde_json::to_value(Place::new().options()).unwrap();
+    assert!(read(options.clone()).is_ok());
+    for place in ["", "/payloads"] {
+        let mut more = options.clone();
+        more.pointer_mut(place).unwrap()["max_byte"] = 1.into();
+        assert!(read(more).is_err(), "{place}");
+    }
+}
