@@ -142,7 +142,6 @@ mod tests {
             ));
         };
         exports("amplifier:modules/hook-handler@1.0.0");
-        // A tool has functions, too.
         exports("amplifier:modules/tool@1.0.0");
     }
 }

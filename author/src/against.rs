@@ -1,6 +1,6 @@
 //! Compares contracts with earlier ones: within a major version, what callers may send and what they
 //! get back stays (AIP-14, "Stable identity").
-//! What was added to its changes and needs, and what a driver drops, is reported too.
+//! Added `mutates` and `requires` of a contract are reported, too, as are inputs that a driver drops.
 
 mod subset;
 

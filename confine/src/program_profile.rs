@@ -1,5 +1,5 @@
 //! The confinement of a program that an operator lets run outside the sandbox: its own file, the libraries of the
-//! system, and the workspaces of its line; no sockets and no processes unless the line allows them.
+//! system, and the workspaces of its line in the policy; no sockets and no processes unless that line allows them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -40,7 +40,7 @@ pub struct Profile {
 ///
 /// The parts that are missing, for people.
 pub fn holds(isolated: bool) -> Result<(), String> {
-    // Without a namespace of processes Landlock has to keep it from signalling others.
+    // Without a namespace of processes, only Landlock keeps the program from sending signals to others.
     let (needed, words) = match isolated {
         true => (ABI::V3, "Landlock of Linux 6.2"),
         false => (ABI::V6, "Landlock of Linux 6.12"),
@@ -58,7 +58,7 @@ pub fn holds(isolated: bool) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// If the kernel supports a part of this and fails to make it.
+/// If the kernel supports a part of this profile, and an attempt to set that part up fails.
 pub fn prepare<'a>(
     kept: &'a ProgramRights<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
 ) -> Result<Profile, ConfineError> {

@@ -49,8 +49,8 @@ pub struct Action {
     pub category: Option<String>,
     /// The bare verb as written.
     pub verb: Option<String>,
-    /// The kind of resource as written; inherited. [`Action::effective_target_kind`] takes it from the id
-    /// where it is not.
+    /// The kind of resource as written; inherited. If it is missing,
+    /// [`Action::effective_target_kind`] takes it from the id.
     pub target_kind: Option<String>,
     /// Events that every implementing tool fires at least.
     pub fires_events: Vec<String>,
@@ -133,8 +133,8 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// The id by which others may speak of the action, and who publishes it: `own`, the contract's publisher, or
-    /// that of the library. An inline action, and one at a path, is the contract's alone: `None`.
+    /// The id by which other documents may name the action, and its publisher: `own`, which is the contract's, or the
+    /// library's. An inline action, and one at a path, is the contract's alone: `None`.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -191,7 +191,7 @@ fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
 
 /// Whether a text is an id: lower-case letters, digits, dashes and dots, with one colon at most (AIP-39,
-/// conformance rule 1). Stricter than it in one point: a part ends with a letter or digit, too, so that
+/// conformance rule 1). Stricter than that rule in one point: a part ends with a letter or digit, too, so that
 /// an id within a sentence has one end only.
 fn is_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len())
@@ -199,7 +199,7 @@ fn is_valid_id(text: &str) -> bool {
         && text.split(':').all(|part| is_id_part(part, false))
 }
 
-/// Whether hosts took it for an id before they read `schema`: underscores and any number of colons, too.
+/// Whether a host that does not read `schema` yet takes it for an id: underscores and any number of colons pass, too.
 fn was_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len()) && text.split(':').all(|part| is_id_part(part, true))
 }

@@ -86,7 +86,7 @@ impl Call {
         self.state.placeholders.find(text).map(|(_, slug)| slug)
     }
 
-    /// Bytes of memory that looking for secrets in responses takes, at most.
+    /// The most bytes of memory that the search for secrets in responses takes.
     pub fn memory(&self) -> u64 {
         self.state.secrets.memory()
     }
@@ -104,9 +104,8 @@ impl Call {
     /// Sends a request, if the rules allow it, and waits for the response's
     /// head. The URI is absolute; `host` is not among the headers.
     ///
-    /// A body is read before anything is sent where the method takes none, and
-    /// up to its first 64 KiB where the call has placeholders; after that, it is
-    /// sent as it comes.
+    /// If the method takes no body, all of a body is read before anything is sent. If the call
+    /// has placeholders, its first 64 KiB are. The rest is sent as it comes.
     ///
     /// Dropping the future, or the response's body, closes the connection.
     ///

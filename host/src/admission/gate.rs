@@ -71,7 +71,7 @@ impl Gate {
         }
     }
 
-    /// A place in the queue, for a call that is going to enter: refused where the call would be.
+    /// A place in the queue, for a call that is going to enter. Refused if the call itself would be refused.
     pub(super) fn reserve(&self) -> Result<CallPlace> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
@@ -164,8 +164,8 @@ impl Held {
 }
 
 impl Sum {
-    /// A share is at least `call`, which one call may need: with very many slots, the part of one principal would
-    /// be too small for any.
+    /// A share is at least `call`, the most that one call may need: otherwise, with very many slots, the share of one
+    /// principal would be too small for a call.
     pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {
@@ -218,7 +218,7 @@ impl Sum {
         }
     }
 
-    /// The error of what had to make room.
+    /// The error of the call that had to make room.
     pub(super) fn exceeded(&self) -> Exceeded {
         Exceeded::new(self.name, self.used().max(self.allowed), self.allowed)
     }

@@ -1,4 +1,4 @@
-//! Whether a function can implement a contract: its parameters are inputs, and the types of both have JSON in common.
+//! Whether a function can implement a contract: its parameters are inputs, and some JSON value fits the types of both.
 //! The call checks the values.
 
 use std::collections::{BTreeMap, BTreeSet};
