@@ -29,7 +29,6 @@ struct Attachment {
 
 impl Attachments {
     /// The attachments of these bundles.
-    #[must_use]
     pub fn of(contents: &[Content]) -> Self {
         let mut found = HashMap::new();
         for content in contents {

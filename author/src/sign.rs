@@ -33,7 +33,6 @@ pub struct Sealed {
 
 impl Sealed {
     /// A packed bundle, without signatures yet.
-    #[must_use]
     pub fn new(packed: &PackedBundle) -> Self {
         Self {
             place: Path::new(manifest::FILE).to_owned(),

@@ -49,7 +49,6 @@ pub struct Verifier {
 
 impl Verifier {
     /// The ledger of this key.
-    #[must_use]
     pub fn new(key: PublicKey) -> Self {
         let id: String = key.key_id().to_string().chars().take(32).collect();
         let origin = format!("{ORIGIN}{id}");
@@ -57,7 +56,6 @@ impl Verifier {
     }
 
     /// Reads a verifier key of signed-note (`vkey`): origin, key hash and key.
-    #[must_use]
     pub fn from_vkey(text: &str) -> Option<Self> {
         // The base64 behind the second plus may have some itself.
         let mut parts = text.splitn(3, '+');

@@ -87,7 +87,6 @@ impl Keep {
     }
 
     /// The setting that keeps the least, and such a payload with it.
-    #[must_use]
     pub fn least(kind: PayloadKind, matters: bool) -> Self {
         let all = [Self::Asked, Self::Inputs];
         let keeps = all.into_iter().find(|keep| keep.keeps(kind, matters));

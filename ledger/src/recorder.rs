@@ -57,7 +57,6 @@ enum Inner {
 
 impl Pending {
     /// A present answer.
-    #[must_use]
     pub fn ready(answer: Result<(), Error>) -> Self {
         Self(Inner::Ready(Some(answer)))
     }
@@ -175,7 +174,6 @@ pub struct Entry {
 
 impl Entry {
     /// An event that happens now.
-    #[must_use]
     pub fn new(event: Event) -> Self {
         Self {
             at: now(),

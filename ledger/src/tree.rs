@@ -37,14 +37,12 @@ pub struct Edge {
 
 impl Edge {
     /// The edge of a tree without leaves.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The edge of a tree of `size` leaves from the bytes that [`Edge::to_bytes`] gave; `None` for another number
     /// of bytes.
-    #[must_use]
     pub fn from_bytes(size: u64, bytes: &[u8]) -> Option<Self> {
         let (roots, rest) = bytes.as_chunks::<32>();
         let good = rest.is_empty() && roots.len() == size.count_ones() as usize;

@@ -53,7 +53,6 @@ pub struct LedgerOptions {
 impl LedgerOptions {
     /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, payloads as [`Keep`] and
     /// [`PayloadLimits`] have them by default.
-    #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),

@@ -8,16 +8,17 @@ mod asking;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
-    ClientOptions, DocumentArtifact, Helpers, Proxy, PullOptions, RegistryClient,
+    ClientOptions, DocumentArtifact, Helpers, ProgressFn, Proxy, PullOptions, RegistryClient,
     RegistryCredentials, Source, TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
+use toolward_support::helper::lock;
 
 use crate::file;
 use crate::registries::Registries;
@@ -30,6 +31,8 @@ pub use asking::{AskHost, DownloadHost, RealmChange};
 
 /// How long a credential helper may take.
 const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often progress is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
@@ -218,9 +221,10 @@ impl Fetcher {
             Source::Registry(reference) => {
                 let downloads = downloads(&self.environment)?;
                 let archive = self.with_client(source, |client| {
-                    let track = track(begin());
-                    let pull = PullOptions::new(&downloads).progress(&track);
-                    let pulled = runtime()?.block_on(client.pull(reference, &pull, announced))?;
+                    let pulled = run(&*begin(), async |track| {
+                        let pull = PullOptions::new(&downloads).progress(track);
+                        client.pull(reference, &pull, announced).await
+                    })??;
                     if let Some(missing) = &pulled.missing_signatures {
                         report.warning(&format!(
                             "co-signatures of {source} could not be looked up: {missing}"
@@ -233,9 +237,11 @@ impl Fetcher {
             Source::Web(url) => {
                 let downloads = downloads(&self.environment)?;
                 let client = self.client(source)?;
-                let track = track(begin());
-                let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
-                let mut archive = runtime()?.block_on(work)?.archive;
+                let fetched = run(&*begin(), async |track| {
+                    let fetched = client.fetch_bundle(url, &downloads, Some(track), announced);
+                    fetched.await
+                });
+                let mut archive = fetched??.archive;
                 let mut bytes = Vec::new();
                 let read = archive.read_to_end(&mut bytes);
                 read.map_err(|error| Error::unreadable(&downloads, error))?;
@@ -294,9 +300,28 @@ pub fn recorded(source: &Source, text: &str) -> Result<String> {
     }
 }
 
-/// Sets the progress of a transfer.
-pub fn track(bar: Box<dyn Progress>) -> impl Fn(TransferProgress) + Send + Sync {
-    move |now| bar.set(now.done, now.total.unwrap_or_default())
+/// Runs a transfer on this thread. Its progress is reported again and again: a bar appears after a while, and nothing more
+/// may have come by then.
+///
+/// # Errors
+/// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the result.
+pub fn run<T>(bar: &dyn Progress, transfer: impl AsyncFnOnce(&ProgressFn) -> T) -> Result<T> {
+    let latest = Arc::new(Mutex::new(None));
+    let recorded = latest.clone();
+    let track = move |now| *lock(&recorded) = Some(now);
+    runtime().map(|runtime| {
+        runtime.block_on(async {
+            let mut transfer = std::pin::pin!(transfer(&track));
+            loop {
+                if let Ok(done) = tokio::time::timeout(PROGRESS_INTERVAL, &mut transfer).await {
+                    return done;
+                }
+                if let Some(TransferProgress { done, total, .. }) = *lock(&latest) {
+                    bar.set(done, total.unwrap_or_default());
+                }
+            }
+        })
+    })
 }
 
 /// The user's directory of partial downloads, which a later run resumes.

@@ -33,7 +33,6 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A finding with the code's own severity.
-    #[must_use]
     pub fn new(code: &Code, file: &str, at: Position, message: impl Into<String>) -> Self {
         Diagnostic {
             code: code.code,

@@ -126,14 +126,12 @@ pub struct QuestionWatch(watch::Receiver<bool>);
 
 impl QuestionWatch {
     /// A watch, and what withdraws its question by sending true.
-    #[must_use]
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
     }
 
     /// Another watch of a question.
-    #[must_use]
     pub fn of(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }

@@ -132,7 +132,6 @@ pub struct Withdrawal {
 
 impl Withdrawal {
     /// A bundle that is served, by the digest of its manifest.
-    #[must_use]
     pub fn new(bundle: &str) -> Self {
         Self {
             bundle: bundle.to_owned(),

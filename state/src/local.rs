@@ -32,7 +32,6 @@ pub struct Local {
 impl Local {
     /// With the installation's secret for [ids](Keys::id_hash), which all processes of an installation should share; by
     /// default it is random. Denials are remembered as long as the process runs, and in `denials` beyond it.
-    #[must_use]
     pub fn new(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self {
             calls: Mutex::default(),

@@ -70,7 +70,6 @@ pub struct DecisionFilter {
 
 impl NewDecision {
     /// A decision without publisher and digest.
-    #[must_use]
     pub fn new(action: &str, subject: &str, verdict: TrustVerdict, reason: String) -> Self {
         Self {
             action: action.to_owned(),

@@ -167,7 +167,6 @@ pub enum Status {
 
 impl Status {
     /// That of a call with this reply.
-    #[must_use]
     pub fn of(reply: &Reply) -> Self {
         match &reply.result {
             Ok(_) => Self::Succeeded,

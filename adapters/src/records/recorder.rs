@@ -64,7 +64,6 @@ impl Default for Recorder {
 
 impl Recorder {
     /// A record from now on.
-    #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Shared {
             started: Instant::now(),

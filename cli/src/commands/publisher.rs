@@ -5,7 +5,7 @@ mod documents;
 pub(super) mod keys;
 mod signing;
 
-use toolward_operator::network::track;
+use toolward_operator::network::run;
 use toolward_registry::{Details, DocumentArtifact, OutgoingBundle, Reference, Source};
 
 use crate::prelude::*;
@@ -119,10 +119,10 @@ impl Push {
         let outgoing = OutgoingBundle::new(&bundle.contents(), &details)?;
         let client = client()?;
         let bar = Bar::new(format!("pushing {reference}"), context.tells());
-        let track = track(Box::new(bar));
-        let work = client.push(&outgoing, &reference, Some(&track));
-        let pushed = runtime()?.block_on(work)?;
-        drop(track);
+        let pushed = run(&bar, async |track| {
+            client.push(&outgoing, &reference, Some(track)).await
+        })??;
+        drop(bar);
         let value = json!({
             "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
             "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),

@@ -358,7 +358,6 @@ fn is_false(value: &bool) -> bool {
 
 impl Opened {
     /// Of the digests of the bundles' manifests, in any order.
-    #[must_use]
     pub fn of(
         build: Version,
         mut bundles: Vec<Hash>,

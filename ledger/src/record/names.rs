@@ -153,7 +153,6 @@ impl<const N: usize> Hex<N> {
     }
 
     /// Reads exactly `2 N` lower-case hexadecimal digits.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         if pairs.len() != N || !rest.is_empty() {
@@ -233,7 +232,6 @@ pub struct Invocation(pub(crate) uuid::Uuid);
 
 impl Invocation {
     /// From the 16 bytes of a UUID.
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Uuid::from_bytes(bytes))
     }
