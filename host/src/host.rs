@@ -139,7 +139,7 @@ impl Host {
         self.inner.shared_state.events(filter)
     }
 
-    /// Calls a tool. Always gives a reply: what goes wrong is in it.
+    /// Calls a tool by a request, or a box of one. Always gives a reply: what goes wrong is in it.
     ///
     /// Dropping the future cancels the call and ends the guest.
     pub fn call<R: Into<Box<Request>>>(
