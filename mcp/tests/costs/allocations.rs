@@ -13,8 +13,8 @@ use crate::server::{self, Server};
 /// The most allocations of a call, and the most bytes that they ask for: what a
 /// development build was measured to take, and some 2 % more.
 const MOST: Allocated = Allocated {
-    count: 156,
-    bytes: 54_800,
+    count: 159,
+    bytes: 51_300,
 };
 
 /// Calls before the first that counts: pools and caches are full then.
