@@ -1,8 +1,8 @@
-//! How fast a 10 MB bundle is verified, against the least work that could be done: reading and BLAKE3 for a
-//! directory, zstd and BLAKE3 for an archive, each on one thread. Goal: at least half the speed.
+//! Compares the verification of a 10 MB bundle with the least possible work on one thread: reading and
+//! BLAKE3 for a directory, zstd and BLAKE3 for an archive. Goal: at least half the speed of that.
 //!
-//! Besides Criterion's figures it prints ratios from interleaved runs, which other load on the machine
-//! changes little.
+//! Besides Criterion's figures, it prints ratios from interleaved runs, which depend little on other
+//! load on the machine.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ fn plain_archive(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// zstd in one go into a buffer of the right size: the fastest there is.
+/// Decompresses with zstd in one call into a buffer of the right size, the fastest way.
 fn plain_archive_at_once(path: &Path) -> std::io::Result<()> {
     let compressed = std::fs::read(path)?;
     let bytes = zstd::bulk::decompress(&compressed, SIZE + 1024 * 1024)?;
@@ -164,7 +164,7 @@ fn plain_archive_at_once(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The median of each of two tasks, run in turns.
+/// The median time of each of two tasks that run alternately.
 fn in_turns(
     mut one: impl FnMut() -> bool,
     mut other: impl FnMut() -> bool,

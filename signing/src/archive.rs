@@ -1,5 +1,5 @@
-//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives. [`crate::verify`]
-//! reads them, since reading one is verifying it.
+//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives;
+//! [`crate::verify`] reads and verifies them in one step.
 
 mod detached;
 pub(crate) mod tar;
@@ -22,15 +22,15 @@ use tar::{BLOCK, ZEROS, canonical};
 pub use crate::bundle::Contents;
 pub use detached::{Effort, attach, content_bytes, first_envelope};
 
-/// How many times its own size an archive may expand to, once it is beyond [`RATIO_FLOOR`].
+/// How many times its own size an archive may expand to, if its content is larger than [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
-/// Up to this many bytes an archive may expand without regard to the ratio: small bundles of text compress
-/// well, and this much exhausts no machine.
+/// Up to this many decompressed bytes [`MAX_RATIO`] does not apply: small bundles of text compress
+/// well, and so few bytes exhaust no machine.
 pub const RATIO_FLOOR: u64 = 8 * 1024 * 1024;
-/// The largest zstd window, as a power of two: what RFC 8878 recommends that decoders support. A larger one
-/// would make the reader allocate much for an unverified file.
+/// The base-2 logarithm of the largest zstd window, the size that RFC 8878 recommends decoders to
+/// support. A larger window would make the reader allocate much for an unverified file.
 pub(crate) const WINDOW_LOG: u32 = 23;
-/// How the archive ends, in bytes: two blocks of zeros.
+/// The size of the archive's end, in bytes: two blocks of zeros.
 pub(crate) const END_BYTES: usize = 2 * BLOCK;
 
 /// How many bytes a tar archive has with files of these sizes.
@@ -49,7 +49,8 @@ pub(crate) fn entry_size(size: u64) -> u64 {
 const MAX_REUSED_BYTES: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// A thread reuses its decoder's memory: most of it is the window, which the kernel would have to clear each time.
+    /// This thread's decoder, kept for its memory. Most of that is the window, which the kernel would clear
+    /// for each new decoder.
     static REUSED: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn check_ratio(tar: u64, archive: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Why an archive can't be decoded.
+/// Converts an error of the decoder to a refusal.
 pub(crate) fn decoding(error: io::Error) -> Refusal {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         Refusal::new(ErrorKind::ArchiveTruncated)
@@ -94,7 +95,8 @@ pub(crate) fn decoding(error: io::Error) -> Refusal {
     }
 }
 
-/// zstd's level: small files matter more than the publisher's seconds, and the reader's speed is the same.
+/// zstd's level: high, since small archives matter more than the publisher's seconds, and decompression
+/// is as fast.
 const COMPRESSION_LEVEL: i32 = 19;
 
 /// The archive with these contents. The bytes depend only on the contents and the version of zstd. Neither signatures
@@ -130,7 +132,7 @@ fn write_entry(out: &mut impl Write, path: &str, bytes: &[u8]) -> io::Result<()>
     out.write_all(ZEROS.get(..padding).unwrap_or_default())
 }
 
-/// The one way in which archives are compressed, but for the level. `total` is the size of the tar archive.
+/// The encoder of all archives; only the level differs. `total` is the size of the tar archive.
 fn encoder<W: Write>(out: W, level: i32, total: u64) -> io::Result<Encoder<'static, W>> {
     let mut encoder = Encoder::new(out, level)?;
     encoder.include_checksum(true)?;
@@ -162,14 +164,15 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a
-/// window and a size in 8 bytes and no checksum (each file has a digest), and a window of 128 KiB.
+/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a descriptor,
+/// and a window of 128 KiB. The descriptor announces the window and a size in 8 bytes, and no checksum,
+/// since each file has a digest.
 const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The largest block of a frame.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The archive with these contents, uncompressed, for a host's own disk, whose readers need it fast: the same contents
-/// give the same bytes. It is not checked whether a reader would accept them.
+/// The archive with these contents, uncompressed, for fast reading from a host's disk. The same
+/// contents give the same bytes. Whether a reader would accept them is not checked.
 #[must_use]
 pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
     let entries = contents.entries();
@@ -197,7 +200,8 @@ struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Section 3.1.1.2: whether it is the last, type 0 (raw), and the size, in three bytes.
+    /// Writes the collected bytes as one block. Its header has three bytes (RFC 8878, section 3.1.1.2):
+    /// whether it is the last, type 0 (raw), and the size.
     fn end_block(&mut self, last: bool) {
         let size = u32::try_from(self.piece.len()).unwrap_or(0);
         let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();
@@ -274,7 +278,7 @@ mod tests {
         assert_eq!(decoded(other, u64::MAX), second);
     }
 
-    /// Has a window of this size for contents of any size.
+    /// Compresses with a window of this size, independent of the size of the contents.
     fn with_window(bytes: &[u8], window_log: u32) -> Vec<u8> {
         let mut archive = zstd::Encoder::new(Vec::new(), 1).unwrap();
         archive.window_log(window_log).unwrap();

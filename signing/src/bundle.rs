@@ -1,4 +1,4 @@
-//! A verified bundle, and what an archive has of one.
+//! A verified bundle, and the contents of its archive.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct Bundle {
     pub provenance: Option<Provenance>,
     /// The bytes of `provenance.dsse.json`, if the bundle has one.
     pub provenance_bytes: Option<Arc<[u8]>>,
-    /// What a person should know, one sentence each.
+    /// Warnings for people, one sentence each.
     pub warnings: Vec<String>,
     pub(crate) trust: TrustStore,
 }
@@ -49,27 +49,27 @@ impl Bundle {
         self.files.get(path)
     }
 
-    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this; the bundle's id was
-    /// checked already.
+    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this check; the
+    /// bundle's own id already has.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)
     }
 
-    /// Whether the bundle's publisher may publish an action of this id: besides the ids of [`Bundle::may_publish`], the
-    /// operator's `actions` count.
+    /// Whether the bundle's publisher may publish an action of this id: the operator's `actions` prefixes
+    /// count in addition to the prefixes of [`Bundle::may_publish`].
     #[must_use]
     pub fn may_publish_action(&self, id: &str) -> bool {
         self.trust.covers_action(&self.publisher, id)
     }
 
-    /// The refusal of an id in the bundle's content that the publisher may not publish, or `None`.
+    /// The refusal of an id in the bundle's content, or `None` if the publisher may publish it.
     #[must_use]
     pub fn refuse_id(&self, id: &str) -> Option<Refusal> {
         (!self.may_publish(id)).then(|| self.trust.refuse_id(&self.publisher, id))
     }
 
-    /// The bundle as an archive has it, to be written or unpacked.
+    /// The contents of the bundle's archive, to be written or unpacked.
     #[must_use]
     pub fn contents(&self) -> Contents<'_> {
         Contents {

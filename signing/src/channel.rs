@@ -1,5 +1,5 @@
-//! The signed index of a channel: which release of each bundle is the current one. It expires soon, which exposes a
-//! source that holds releases back or mixes old and new ones.
+//! The signed index of a channel: which release of each bundle is the current one. It expires soon, so
+//! a source can't hold releases back for long or mix old and new releases.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -48,7 +48,7 @@ const KIND: DocumentKind = DocumentKind {
 /// An index that the keys of its channel have signed.
 pub type VerifiedIndex = Verified<SignedDocument<ChannelIndex>>;
 
-/// A channel, as the operator pins it: where its index is, and who may sign it.
+/// A channel that the operator pinned: the address of its index, and the keys that may sign it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Channel {
@@ -63,8 +63,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The key under which the last version of the index is stored: when the operator pins other keys, versions
-    /// that a thief of the earlier ones used up no longer count.
+    /// The key under which the last version of the index is stored. When the operator pins other keys, the
+    /// fingerprint changes, so version numbers that a thief of the earlier keys used up no longer count.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
@@ -90,7 +90,7 @@ pub struct ChannelIndex {
     pub bundles: Vec<ListedRelease>,
 }
 
-/// The current release of a bundle, and what a person may look for.
+/// The current release of a bundle, with texts for people to search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedRelease {
@@ -108,10 +108,10 @@ pub struct ListedRelease {
     /// The name of the publisher.
     #[serde(deserialize_with = "name")]
     pub publisher: String,
-    /// What people call it.
+    /// Its name for people.
     #[serde(default, deserialize_with = "optional_line::<MAX_TITLE, _>")]
     pub name: Option<String>,
-    /// What it is for.
+    /// Its description.
     #[serde(default, deserialize_with = "optional_line::<MAX_DESCRIPTION, _>")]
     pub description: Option<String>,
     /// Words to find it by.
@@ -122,17 +122,17 @@ pub struct ListedRelease {
     pub tools: Vec<ListedTool>,
 }
 
-/// A tool in a bundle: to be searched, not to be trusted.
+/// A tool in a bundle, for searches only: it is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
-    /// The contract's id. Contracts have another grammar for ids; an index is only searched for them.
+    /// The contract's id. It is only searched, so it is not checked against the grammar of contract ids.
     #[serde(deserialize_with = "line::<MAX_TITLE, _>")]
     pub id: String,
-    /// What people call it.
+    /// Its name for people.
     #[serde(default, deserialize_with = "optional_line::<MAX_TITLE, _>")]
     pub title: Option<String>,
-    /// What it does.
+    /// Its description.
     #[serde(deserialize_with = "line::<MAX_DESCRIPTION, _>")]
     pub description: String,
     /// Words to find it by.
@@ -147,7 +147,7 @@ impl ChannelIndex {
         self.bundles.iter().find(|listed| listed.id == id)
     }
 
-    /// Checks that a bundle, of which this is the manifest and its digest, is the release that is listed.
+    /// Checks that the bundle with this manifest and digest is the listed release.
     ///
     /// # Errors
     /// [`ErrorKind::ChannelUnlisted`], [`ErrorKind::ChannelMismatch`].
@@ -179,13 +179,14 @@ impl ChannelIndex {
     }
 }
 
-/// Accepts the index of a channel: the keys that the operator pinned have signed it, and it is valid now.
-/// The caller checks with [`crate::sequence::check`] that it is the newest so far, by the version and digest that
-/// are stored under the channel's [`fingerprint`](Channel::fingerprint).
+/// Accepts the index of a channel if the keys that the operator pinned have signed it and it is valid
+/// now. The caller checks with [`crate::sequence::check`] that the index is the newest so far, against
+/// the version and digest stored under the channel's [`fingerprint`](Channel::fingerprint).
 ///
 /// # Errors
-/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's
-/// index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
+/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for
+/// another channel's index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and the
+/// errors of [`ChannelIndex::parse`].
 pub fn accept(
     bytes: &[u8],
     channel: &Channel,
@@ -194,7 +195,7 @@ pub fn accept(
     let envelope = KIND.open(bytes)?;
     let whose = format!("channel {}", channel.name);
     let signers = Quorum(&whose, &channel.keys, channel.threshold)
-        // A channel has no publisher: only what the operator denies affects its keys.
+        // A channel has no publisher, so only the operator can deny its keys.
         .check(&envelope, &|key| terms.revocations.is_denied(key))
         .map_err(|refusal| refusal.at(KIND.name))?;
     let index = ChannelIndex::parse(envelope.payload())?;
@@ -213,7 +214,7 @@ impl ChannelIndex {
     /// Reads an index. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid value.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let index: Self = format.read(bytes, &[("bundles", MAX_BUNDLES, "bundles")])?;
@@ -242,10 +243,11 @@ impl ChannelIndex {
         }
     }
 
-    /// Writes the index, bundles sorted by id: the same bytes each time. The bytes have been read back.
+    /// Writes the index with bundles sorted by id, the same bytes each time. The bytes are read back as a
+    /// check.
     ///
     /// # Errors
-    /// Those of [`ChannelIndex::parse`], for an index that breaks a rule.
+    /// The errors of [`ChannelIndex::parse`], for an index that breaks a rule.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut sorted = self.clone();
         sorted.bundles.sort_by(|a, b| a.id.cmp(&b.id));
@@ -255,7 +257,7 @@ impl ChannelIndex {
     /// The index in an envelope without signatures, see [`Envelope::sign`].
     ///
     /// # Errors
-    /// Those of [`ChannelIndex::to_bytes`].
+    /// The errors of [`ChannelIndex::to_bytes`].
     pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
         Ok(Envelope::new(KIND.payload_type, self.to_bytes()?))
     }

@@ -1,8 +1,9 @@
-//! BLAKE3 digests, the only kind that bundles use. Without digest agility: no prefix, no choice.
+//! BLAKE3 digests, the only kind that bundles use. They have no prefix that names an algorithm.
 
 use std::fmt;
 
-/// The text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits. There is one spelling.
+/// Implements the text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits, the only
+/// spelling.
 macro_rules! impl_hex_text {
     ($name:ident) => {
         impl fmt::Display for $name {

@@ -1,7 +1,8 @@
-//! What publisher documents, revocation lists and channel indexes have in common: one envelope, TOML 1.0
+//! The common parts of publisher documents, revocation lists and channel indexes: an envelope, TOML 1.0
 //! inside, a version and a time. Each kind has a module for its contents.
 //!
-//! Reading applies the rules of text first, then TOML 1.0, then turns every value into its type, which checks it.
+//! A reader first checks the rules of text, then parses TOML 1.0, then converts every value to its
+//! type, which checks the value.
 
 use std::cell::Cell;
 use std::ops::{Deref, Range};
@@ -49,7 +50,8 @@ impl<T> Deref for Verified<T> {
     }
 }
 
-/// What the acceptance of a document depends on, besides its bytes and the keys: fixed once per operation.
+/// The terms for accepting a document, besides its bytes and the keys. They are fixed once per
+/// operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// The time against which `created` and `expires` are checked.
@@ -60,7 +62,7 @@ pub struct Terms<'a> {
     pub revocations: &'a Revocations,
 }
 
-/// A document with what is known of its signatures. Only this crate makes one.
+/// A document with the keys that signed it. Only this crate makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignedDocument<T> {
@@ -72,7 +74,7 @@ pub struct SignedDocument<T> {
     pub envelope_bytes: Arc<[u8]>,
     /// The keys whose signatures counted: sorted, distinct.
     pub signers: Vec<KeyId>,
-    /// What a person should know, one sentence each.
+    /// Warnings for people, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -108,7 +110,7 @@ impl<T> Deref for SignedDocument<T> {
 pub(crate) struct DocumentKind {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    /// Its payload type: one for each kind, so that none can pass for another.
+    /// Its payload type: different for each kind, so that no kind can pass for another.
     pub(crate) payload_type: &'static str,
     /// How large it may be, in bytes.
     pub(crate) max_bytes: usize,
@@ -143,7 +145,7 @@ impl DocumentKind {
             .hinted(format!("name the file of a {}", self.name)))
     }
 
-    /// Checks the time of a document: what [`Mode::Audit`] relaxes comes back as warnings.
+    /// Checks the time of a document. Under [`Mode::Audit`], it returns refusals as warnings.
     pub(crate) fn check_age(
         &self,
         created: Timestamp,
@@ -171,7 +173,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Writes a document and reads it back, which applies every rule of the format to what was built in memory.
+    /// Writes a document and reads it back, so that every rule of the format is checked.
     pub(crate) fn write<T: Serialize + PartialEq>(
         &self,
         document: &T,
@@ -190,7 +192,8 @@ impl Format {
             .expected("values that read back as they were written"))
     }
 
-    /// Reads a document. `limits`: how many tables a key may have, with their name in messages.
+    /// Reads a document. `limits` has keys of lists of tables, each with the maximum number of tables and
+    /// their name in messages.
     pub(crate) fn read<T: DeserializeOwned>(
         &self,
         bytes: &[u8],
@@ -219,7 +222,7 @@ impl Format {
                 &error,
             )
         })?;
-        // First, to tell a document of a later schema from a broken one.
+        // The schema comes first, to distinguish a document of a later schema from an invalid one.
         let Some(schema) = table.get_mut().remove("schema") else {
             let refusal = Refusal::new(self.field).found("missing field `schema`");
             return Err(at(refusal, Some(table.span())));
@@ -283,7 +286,8 @@ impl Format {
 }
 
 thread_local! {
-    /// The code for wrong values of the document that this thread reads: serde gives the readers of values no state.
+    /// The code for wrong values in the document that this thread reads. It is a thread-local because serde
+    /// passes no state to the functions that read values.
     static FIELD: Cell<ErrorKind> = const { Cell::new(ErrorKind::DocumentInvalid) };
 }
 
@@ -330,8 +334,8 @@ pub(crate) fn optional_version<'de, D: Deserializer<'de>>(
     Ok(Option::<Release>::deserialize(from)?.map(|release| release.0))
 }
 
-/// A number from `LEAST`, which is 0 or 1, to 2^63 - 1: TOML promises 64-bit signed integers only, and other readers
-/// may refuse larger ones, which the `toml` crate reads.
+/// A number from `LEAST`, which is 0 or 1, to 2^63 - 1. TOML promises only 64-bit signed integers; the
+/// `toml` crate reads larger ones, but other readers may refuse them.
 pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     from: D,
 ) -> Result<u64, D::Error> {
@@ -349,8 +353,8 @@ pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     ))
 }
 
-/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape could bring in what
-/// the rules of text keep out.
+/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape could
+/// otherwise bring in characters that signed text may not have.
 struct Line<const MAX: usize>(String);
 
 impl<'de, const MAX: usize> Deserialize<'de> for Line<MAX> {
@@ -386,8 +390,9 @@ pub(crate) fn lines<'de, const MAX: usize, D: Deserializer<'de>>(
     Ok(lines.into_iter().map(|line| line.0).collect())
 }
 
-/// Writes the values of a table, then the tables in it. No values, `false` and empty lists are left out. Characters that
-/// signed text may not have become escapes, which are refused when the document is read back.
+/// Writes the values of a table, then the tables in it. Missing values, `false` and empty lists are
+/// left out. Characters that signed text may not have become escapes, which are refused when the
+/// document is read back.
 fn write_table(out: &mut String, path: &str, table: &Map<String, Value>) {
     for (key, value) in table {
         let written = match value {

@@ -17,7 +17,7 @@ use crate::error::{ErrorKind, REFUSED, Refusal, refuse, too_large};
 use crate::key::SigningKey;
 use crate::text::{bytes as count_bytes, quoted, visible};
 
-/// How large an envelope may be, in bytes: the largest manifest in base64, and as much again.
+/// How large an envelope may be, in bytes: about twice the size of the largest manifest in base64.
 pub const MAX_BYTES: usize = 768 * 1024;
 /// How many signatures an envelope may have: each costs a verification per trusted key.
 pub const MAX_SIGNATURES: usize = 16;
@@ -25,13 +25,13 @@ pub const MAX_SIGNATURES: usize = 16;
 /// longer, and are ignored.
 const MAX_FIELD: usize = 1024;
 
-/// Padding may be left out, as base64url mostly does; stray bits in the last character may not be set.
+/// Padding may be left out, as is usual for base64url. Unused bits in the last character must be zero.
 const LENIENT_PADDING: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT_PADDING);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT_PADDING);
 
-/// What is signed: DSSE's pre-authentication encoding of a type and a payload.
+/// The bytes to sign: DSSE's pre-authentication encoding of a type and a payload.
 ///
 /// ```
 /// let pae = toolward_signing::envelope::pae("http://example.com/HelloWorld", b"hello world");
@@ -131,8 +131,8 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are sorted by their key ids,
-    /// so that the order of signing does not show.
+    /// Adds a signature by `key`, or replaces an earlier one by the same key. Signatures are sorted by key
+    /// id, so the bytes do not depend on the order of signing.
     pub fn sign(&mut self, key: &SigningKey) {
         let keyid = key.public().key_id().to_string();
         let sig = key.sign(&self.to_be_signed()).to_vec();
@@ -145,8 +145,8 @@ impl Envelope {
         self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
     }
 
-    /// Adds the signatures of `other`, an envelope over the same document with other signers, and returns how many were
-    /// new. No signature is verified: the keys may be unknown here.
+    /// Adds the signatures of `other`, an envelope over the same document with other signers, and returns
+    /// how many were new. Signatures are not verified, since the keys may be unknown here.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
@@ -239,7 +239,7 @@ fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::new(ErrorKind::EnvelopeInvalid).expected(expected)
 }
 
-/// A `T` that JSON must give as an object: serde also reads a struct from an array of its fields.
+/// A `T` that must be a JSON object. By default, serde also reads a struct from an array of its fields.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn both_alphabets_are_read_with_padding_or_without() {
-        // "hello?>" has both characters in which the alphabets differ.
+        // "hello?>" encodes to both characters in which the two alphabets differ.
         for payload in ["aGVsbG8/Pg==", "aGVsbG8/Pg", "aGVsbG8_Pg==", "aGVsbG8_Pg"] {
             let json = format!(
                 r#"{{"payloadType":"text/plain","payload":"{payload}","signatures":[{{"sig":"AA=="}}]}}"#

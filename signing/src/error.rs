@@ -1,5 +1,5 @@
-//! Why something was refused: a stable code, and what was expected, found, where, and what to do.
-//! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
+//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. One
+//! type for the whole crate; the table of kinds defines all wording.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 use toolward_support::{codes, report::Report};
 
-/// A refusal: nothing was changed, nothing half-written stays behind.
+/// A refusal: nothing was changed, and nothing half-written is left.
 pub type Refusal = Report<ErrorKind>;
 
 /// The operating system reported an error at `place`.
@@ -16,29 +16,29 @@ pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Refu
     unplaced_io(error).at(place)
 }
 
-/// As [`io_failed`], where a caller knows the place.
+/// As [`io_failed`], for functions whose caller adds the place.
 pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
     Refusal::new(ErrorKind::Io).caused_by(error)
 }
 
-/// Something has more than so many bytes.
+/// The refusal of more than `most` bytes.
 pub(crate) fn too_large(most: impl Display) -> Refusal {
     Refusal::new(ErrorKind::TooLarge).expected(format!("at most {most} bytes"))
 }
 
 thread_local! {
-    /// The refusal behind the last error of serde on this thread, whose errors are texts.
+    /// The refusal behind this thread's last serde error. serde's errors only contain text.
     pub(crate) static REFUSED: Cell<Option<Refusal>> = const { Cell::new(None) };
 }
 
-/// An error of serde for a refusal, which [`REFUSED`] has.
+/// Stores a refusal in [`REFUSED`] and returns a serde error for it.
 pub(crate) fn refuse<E: de::Error>(refusal: Refusal) -> E {
     let error = E::custom(&refusal);
     REFUSED.set(Some(refusal));
     error
 }
 
-/// Deserializes a text that its type reads.
+/// Deserializes a string with the type's `FromStr`.
 pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err = Refusal>,
@@ -48,7 +48,7 @@ where
     text.parse().map_err(refuse)
 }
 
-/// The serde form of types that have one as text.
+/// Implements serde for types that are written as text.
 macro_rules! impl_serde_text {
     ($($name:ty),+) => { $(
         impl serde::Serialize for $name {

@@ -1,4 +1,5 @@
-//! Whether the release that a source offers is current. Pure functions; the caller gives the time.
+//! Checks whether the release that a source offers is current. The functions have no side effects; the
+//! caller gives the time.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,16 +16,16 @@ const SECONDS_PER_DAY: u64 = 86_400;
 pub enum ReleaseSource {
     /// A file or directory of this machine.
     Local,
-    /// A registry or a web server: it chooses which release it shows to whom.
+    /// A registry or a web server, which can show different releases to different clients.
     Remote,
 }
 
-/// What shows that a release is current, and what the operator demands.
+/// The evidence that a release is current, and the operator's limits.
 #[derive(Clone, Debug)]
 pub struct Freshness<'a> {
-    /// Where the bundle comes from.
+    /// The kind of source of the bundle.
     pub origin: ReleaseSource,
-    /// The index of the channel that the bundle comes from, accepted before.
+    /// The accepted index of the channel that the bundle comes from.
     pub index: Option<&'a VerifiedIndex>,
     /// How old a bundle may be.
     pub max_age: Option<Duration>,
@@ -35,13 +36,14 @@ pub struct Freshness<'a> {
 }
 
 impl Freshness<'_> {
-    /// Checks that a bundle, of which this is the manifest and its digest, is current:
+    /// Checks that the bundle with this manifest and digest is current:
     ///
-    /// * it is not older than the maximum age, if there is one;
-    /// * the index, if there is one, is still valid and lists the bundle as the release;
-    /// * without both, it comes from this machine. A remote source could show an old release forever.
+    /// * it is not older than the maximum age, if one is set;
+    /// * the index, if one is given, is still valid and lists the bundle as the release;
+    /// * if neither is given, it comes from this machine. A remote source could show an old release
+    ///   forever.
     ///
-    /// Returns age and expiry, which [`Mode::Audit`] relaxes, as warnings.
+    /// Under [`Mode::Audit`], age and expiry are returned as warnings.
     ///
     /// # Errors
     /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`],
@@ -69,19 +71,19 @@ impl Freshness<'_> {
     }
 }
 
-/// The maximum age that applies if two may be set.
+/// Returns the shorter of two maximum ages that may each be set.
 #[must_use]
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     [one, other].into_iter().flatten().min()
 }
 
-/// Refuses what was made longer than `max_age` before `now`.
+/// Refuses a creation time more than `max_age` before `now`.
 ///
 /// # Errors
 /// [`ErrorKind::TooOld`].
 pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Result<(), Refusal> {
     let oldest = now.checked_sub(max_age);
-    // A time after the oldest allowed time, or equal to it, is ahead of it.
+    // `ahead_of` also returns `Some` if the two times are equal.
     if oldest.is_none_or(|oldest| created.ahead_of(oldest).is_some()) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and driver ids have
-//! other grammars; a [`Prefix`] compares them all.
+//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and
+//! driver ids have other grammars, but a [`Prefix`] applies to all ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,14 +74,14 @@ impl fmt::Display for Id {
     }
 }
 
-/// Ids that a publisher may publish: one id and all below it, in whole segments. The segments of an id
-/// end at `.`, `:` or `/`; `acme` covers `acme`, `acme.crm` and `acme:commit`, but not `acme-crm`. `*`
-/// covers every id.
+/// Ids that a publisher may publish: one id and all ids below it, in whole segments. The segments of an
+/// id end at `.`, `:` or `/`. So `acme` covers `acme`, `acme.crm` and `acme:commit`, but not
+/// `acme-crm`. `*` covers every id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// Checks a prefix: `*`, or lower-case ASCII segments as an id has them.
+    /// Checks a prefix: `*`, or lower-case ASCII segments like an id's.
     ///
     /// # Errors
     /// [`ErrorKind::IdInvalid`].
@@ -111,8 +111,7 @@ impl Prefix {
         Self("*".to_owned())
     }
 
-    /// Whether `id` is at or below this prefix. Comparison is exact: an id in upper case is covered by
-    /// nothing but `*`.
+    /// Whether `id` is at or below this prefix. Comparison is exact: only `*` covers an id in upper case.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         if self.0 == "*" {
@@ -128,8 +127,8 @@ impl Prefix {
         self.covers(&other.0) || other.covers(&self.0)
     }
 
-    /// How closely a covering prefix names an id: 0 for `*`, else its length in bytes. Among prefixes
-    /// that cover one id, the longer has more segments.
+    /// How specific a prefix is: 0 for `*`, otherwise its length in bytes. Of two prefixes that cover the
+    /// same id, the longer has more segments.
     #[must_use]
     pub fn closeness(&self) -> usize {
         if self.0 == "*" { 0 } else { self.0.len() }

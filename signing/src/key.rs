@@ -18,8 +18,8 @@ pub use signing::{SigningKey, is_encrypted, is_encrypted_pem};
 /// How long the text of a key file may be, in bytes; a key needs about 400.
 pub const MAX_PEM_BYTES: usize = 16 * 1024;
 
-/// The ids of the example keys in `examples/keys/`. Their private halves are public, so a trust store refuses
-/// them, and `--trust-key` takes them with a warning.
+/// The ids of the example keys in `examples/keys/`. Their private halves are public, so a trust store
+/// refuses them. `--trust-key` accepts them with a warning.
 pub const EXAMPLE_KEY_IDS: &[&str] =
     &["cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5"];
 
@@ -28,7 +28,7 @@ const SPKI_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
 
-/// An Ed25519 public key that is canonically encoded and lies in the prime-order group.
+/// An Ed25519 public key with a canonical encoding, in the prime-order group.
 ///
 /// ```
 /// use toolward_signing::Refusal;
@@ -52,7 +52,8 @@ impl PublicKey {
     /// Reads an SPKI PEM file (`-----BEGIN PUBLIC KEY-----`), as `openssl pkey -pubout` writes it.
     ///
     /// # Errors
-    /// [`ErrorKind::KeyInvalid`] if it is anything else, [`ErrorKind::KeyWeak`] as for [`PublicKey::from_bytes`].
+    /// [`ErrorKind::KeyInvalid`] if the text is anything else, [`ErrorKind::KeyWeak`] as for
+    /// [`PublicKey::from_bytes`].
     pub fn from_pem(pem: &str) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
             return Err(Refusal::new(ErrorKind::KeyInvalid)
@@ -85,7 +86,7 @@ impl PublicKey {
     /// `openssl pkey -pubout -outform DER` writes it.
     ///
     /// # Errors
-    /// Those of [`PublicKey::from_pem`].
+    /// The errors of [`PublicKey::from_pem`].
     pub fn import(bytes: &[u8]) -> Result<Self, Refusal> {
         if let Some(key) = bytes.strip_prefix(&SPKI_PREFIX)
             && let Ok(key) = key.try_into()
@@ -103,9 +104,9 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::KeyInvalid`] if the bytes are not a point of the curve, or not its canonical encoding (RFC 8032,
-    /// section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the prime-order group: a key of small order
-    /// verifies signatures that its owner never made.
+    /// [`ErrorKind::KeyInvalid`] if the bytes are not a point of the curve, or not its canonical encoding
+    /// (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the prime-order group. (A
+    /// key of small order verifies signatures that its owner never made.)
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Refusal> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| {
             Refusal::new(ErrorKind::KeyInvalid)
@@ -126,7 +127,7 @@ impl PublicKey {
         Ok(Self::new(key))
     }
 
-    /// For keys that need no checking: the public half of a signing key.
+    /// Wraps a key without checks: for the public half of a signing key, which needs none.
     fn new(key: VerifyingKey) -> Self {
         let spki = Sha256::new_with_prefix(SPKI_PREFIX).chain_update(key.as_bytes());
         Self {
@@ -145,7 +146,7 @@ impl PublicKey {
             .map_err(|error| Refusal::new(ErrorKind::KeyInvalid).found(error.to_string()))
     }
 
-    /// The key as SPKI DER: what its id is the SHA-256 of.
+    /// The key as SPKI DER. The key id is the SHA-256 of these bytes.
     #[must_use]
     pub fn to_der(&self) -> Vec<u8> {
         [SPKI_PREFIX.as_slice(), self.as_bytes()].concat()
@@ -163,15 +164,15 @@ impl PublicKey {
         self.id
     }
 
-    /// Whether this is the example key, whose private half is public, in the repository.
+    /// Whether this is the example key, whose private half is published in the repository.
     #[must_use]
     pub fn is_example(&self) -> bool {
         let id = self.id.to_string();
         EXAMPLE_KEY_IDS.contains(&id.as_str())
     }
 
-    /// Verifies a signature strictly: beyond RFC 8032 it refuses an `R` of small order, so that no two
-    /// keys and no two messages share a signature.
+    /// Verifies a signature strictly: in addition to the rules of RFC 8032, an `R` of small order is
+    /// refused. So no two keys and no two messages share a signature.
     ///
     /// # Errors
     /// [`ErrorKind::SignatureInvalid`], for signatures of another length than 64 bytes, too.

@@ -17,13 +17,14 @@ use crate::timestamp::Timestamp;
 
 /// The payload type under which a manifest is signed.
 pub const MANIFEST_TYPE: &str = "application/vnd.toolward.bundle.manifest.v1+toml";
-/// How large a manifest may be, in bytes: all of it is in memory before any key is trusted.
+/// How large a manifest may be, in bytes: the whole manifest is in memory before a signature is
+/// verified.
 pub const MAX_BYTES: usize = 256 * 1024;
 /// The manifest's name in a bundle.
 pub const FILE: &str = "manifest.toml";
 /// The envelope's name in a bundle.
 pub const ENVELOPE_FILE: &str = "manifest.dsse.json";
-/// The provenance's name in a bundle: no manifest lists it either.
+/// The provenance's name in a bundle. No manifest lists it.
 pub const PROVENANCE_FILE: &str = "provenance.dsse.json";
 /// The machine index's name in a bundle: the only `path` that `[artifacts.tools]` may have.
 pub const TOOLS_FILE: &str = "tools.json";
@@ -86,7 +87,7 @@ impl_serde_text!(FileRole);
 pub struct Artifacts {
     /// `tools.json`.
     pub tools: ToolsEntry,
-    /// All other files, but the manifest, its envelope and the provenance.
+    /// All other files, except the manifest, its envelope and the provenance.
     #[serde(default)]
     pub files: Vec<FileEntry>,
 }
@@ -134,7 +135,8 @@ pub struct Manifest {
     /// The bundle's version.
     #[serde(deserialize_with = "version")]
     pub version: Version,
-    /// Rises with every release of this id, so that going back is noticed. At most 2^63 − 1, as TOML has it.
+    /// Rises with every release of this id, so that an older release is noticed. At most 2^63 − 1, TOML's
+    /// limit.
     #[serde(deserialize_with = "number::<0, _>")]
     pub sequence: u64,
     /// The publisher's name. The operator's trust store must know it.
@@ -147,8 +149,8 @@ pub struct Manifest {
     /// The oldest host that can run the bundle.
     #[serde(default, deserialize_with = "optional_version")]
     pub min_host: Option<Version>,
-    /// Whether `provenance.dsse.json` belongs to the bundle: without the file the bundle is refused, so that nothing on
-    /// the way can remove it unnoticed.
+    /// Whether `provenance.dsse.json` belongs to the bundle. If so, the bundle is refused without the file:
+    /// no one can remove it unnoticed.
     #[serde(default, deserialize_with = "only_true")]
     pub provenance: bool,
     /// The listed files.
@@ -190,7 +192,7 @@ impl Manifest {
         self.entries().collect()
     }
 
-    /// The size of all listed files together, in bytes; [`u64::MAX`] if it is beyond that.
+    /// The size of all listed files together, in bytes, at most [`u64::MAX`].
     #[must_use]
     pub fn total_size(&self) -> u64 {
         let sizes = self.entries().map(|(_, expected)| expected.size);
@@ -212,8 +214,8 @@ impl Manifest {
     ///
     /// # Errors
     /// [`ErrorKind::ManifestText`], [`ErrorKind::ManifestSyntax`], [`ErrorKind::ManifestSchema`],
-    /// [`ErrorKind::ManifestField`], or the reason of the value that is wrong, such as
-    /// [`ErrorKind::PathInvalid`]; at `manifest.toml:LINE:COLUMN` if that is known.
+    /// [`ErrorKind::ManifestField`], or the error of an invalid value, such as [`ErrorKind::PathInvalid`].
+    /// The place is `manifest.toml:LINE:COLUMN` if that is known.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let manifest: Self = FORMAT.read(bytes, &[])?;
         path::check_set(manifest.entries().map(|(path, _)| path))
@@ -229,10 +231,11 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest: files sorted by path, the same bytes each time. The bytes have been read back.
+    /// Writes the manifest with files sorted by path, the same bytes each time. The bytes are read back as
+    /// a check.
     ///
     /// # Errors
-    /// Those of [`Manifest::parse`], for a manifest that can't be written so that it reads back equal.
+    /// The errors of [`Manifest::parse`], for a manifest that does not read back equal.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut sorted = self.clone();
         sorted.artifacts.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -240,7 +243,7 @@ impl Manifest {
     }
 }
 
-/// A key that is written only if it is true: there is one way to write each manifest.
+/// Reads a key that may only be `true`, so that each manifest has only one spelling.
 fn only_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     match bool::deserialize(from)? {
         true => Ok(true),
@@ -252,7 +255,8 @@ fn only_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     }
 }
 
-/// Hosts read the index by its name; a reader that follows the manifest must find the same file.
+/// Reads the path of the index, which must be `tools.json`. Hosts read the index by that name, and a
+/// reader that follows the manifest must find the same file.
 fn tools_path<'de, D: Deserializer<'de>>(from: D) -> Result<BundlePath, D::Error> {
     let text = String::deserialize(from)?;
     if text == TOOLS_FILE {
@@ -265,7 +269,7 @@ fn tools_path<'de, D: Deserializer<'de>>(from: D) -> Result<BundlePath, D::Error
     ))
 }
 
-/// Whether a name, in any case, is that of a document which no manifest lists.
+/// Whether this is the name, in any case, of a document that no manifest lists.
 pub(crate) fn is_document(name: &str) -> bool {
     let documents = [FILE, ENVELOPE_FILE, PROVENANCE_FILE];
     documents.iter().any(|one| one.eq_ignore_ascii_case(name))

@@ -11,15 +11,15 @@ use serde::Serialize;
 use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
 
-/// How many segments a path may have. Deeper trees serve only to exhaust those who walk them.
+/// How many segments a path may have. Deeper trees would only exhaust programs that walk them.
 pub const MAX_DEPTH: usize = 8;
-/// How long a segment may be, in bytes: what the name field of a ustar header holds.
+/// How long a segment may be, in bytes: the length of the name field in a ustar header.
 pub const MAX_SEGMENT: usize = 100;
-/// How long a path may be, in bytes: with [`MAX_SEGMENT`], every such path fits a ustar header.
+/// How long a path may be, in bytes. A path within this limit and [`MAX_SEGMENT`] fits a ustar header.
 pub const MAX_LENGTH: usize = 155;
 
-/// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`] deep,
-/// no segment with a leading or trailing dot, none that Windows takes for a device.
+/// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`] deep.
+/// No segment has a leading or trailing dot or is the name of a Windows device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BundlePath(String);
@@ -107,13 +107,13 @@ fn is_device_name(segment: &str) -> bool {
         && matches!(number.as_bytes(), [b'0'..=b'9'])
 }
 
-/// Checks that paths can exist together on every system: no two that differ in case only, folders
-/// included, and none that is a file and a folder at once.
+/// Checks that paths can exist together on every system: no two differ only in case, folders included,
+/// and none is both a file and a folder.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for the rest.
 pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<(), Refusal> {
-    // By lower-case name: the exact spelling, and whether it is a folder.
+    // Maps each lower-case name to its exact spelling and whether it is a folder.
     let mut names: BTreeMap<String, (String, bool)> = BTreeMap::new();
     for path in paths {
         let parts = path

@@ -1,5 +1,6 @@
-//! `provenance.dsse.json`: from what, and with what, a bundle was built. An in-toto Statement v1 about the manifest
-//! with an SLSA v1 predicate. It is a claim of the publisher; only its author and its subject are checked.
+//! `provenance.dsse.json`: the sources and the compiler of a bundle. It is an in-toto Statement v1
+//! about the manifest with an SLSA v1 predicate. Its content is a claim of the publisher; only its
+//! author and its subject are checked.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::manifest;
 use crate::text::{quoted, visible};
 
-/// The document's name in a bundle. No manifest lists it.
+/// The document's name in a bundle.
 pub use crate::manifest::PROVENANCE_FILE as FILE;
 /// The payload type under which a statement is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -126,7 +127,7 @@ impl Provenance {
     }
 
     /// Reads a statement that must be about `manifest_bytes`. Fields that in-toto and SLSA may add are
-    /// passed over.
+    /// ignored.
     ///
     /// # Errors
     /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement, [`ErrorKind::ProvenanceMismatch`] if it is
@@ -214,9 +215,10 @@ fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).into())
 }
 
-/// The digest of a set of files, such as the sources of a component: names and bytes count, order does not. It is
-/// BLAKE3 over, for each file in the order of the paths' bytes: the length of the path and the length of the content
-/// (each 8 bytes, little-endian), the path, the content. A path given twice counts twice.
+/// The digest of a set of files, such as the sources of a component. It depends on names and bytes, not
+/// on the order of `files`. The files are sorted by the bytes of their paths. For each, BLAKE3 hashes
+/// the length of the path, the length of the content (each 8 bytes, little-endian), the path and the
+/// content. A path given twice counts twice.
 pub fn source_digest<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Digest {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();

@@ -1,8 +1,8 @@
 //! Publisher documents: which keys a publisher signs with, how many of them must, and which it has revoked. The
 //! operator, not a document, grants the ids that a publisher may publish.
 //!
-//! A document contains its keys, so it is read before it is verified; nothing of it is used until enough of the
-//! right keys have signed it.
+//! A document contains its keys, so it is read before it is verified. None of its contents are used
+//! until enough of the right keys have signed it.
 
 use std::collections::HashSet;
 
@@ -76,8 +76,8 @@ pub struct PublisherDocument {
 pub struct RevokedKey {
     /// The revoked key.
     pub key_id: KeyId,
-    /// Since when someone else may have had it: for people. A signature has no trustworthy time, so earlier
-    /// signatures do not count either.
+    /// Since when someone else may have had the key, for people to read. A signature has no trustworthy
+    /// time, so signatures from before `since` do not count either.
     pub since: Option<Timestamp>,
     /// Why, in the publisher's words.
     #[serde(deserialize_with = "line::<MAX_REASON, _>")]
@@ -85,7 +85,7 @@ pub struct RevokedKey {
 }
 
 impl PublisherDocument {
-    /// What people compare before they trust this publisher.
+    /// The fingerprint that people compare before they trust this publisher.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
@@ -100,8 +100,9 @@ impl PublisherDocument {
     }
 }
 
-/// Accepts a publisher's document of any version without an earlier one: the threshold of the keys in it signed it.
-/// A person must confirm whose keys they are, by the [`fingerprint`](PublisherDocument::fingerprint).
+/// Accepts a publisher's document of any version, without an earlier one: enough of the keys in it must
+/// have signed it. A person must confirm whose keys they are, by the
+/// [`fingerprint`](PublisherDocument::fingerprint).
 ///
 /// # Errors
 /// The reason for which the document is refused.
@@ -122,19 +123,20 @@ pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
     candidate.accept(bytes, signers, None)
 }
 
-/// Rotates from `current`, version N, to version N + 1: the thresholds of both must have signed it. A document with
-/// the bytes of `current` is accepted, too, and changes nothing.
+/// Rotates from `current`, version N, to version N + 1, which the thresholds of both versions must have
+/// signed. A document with the bytes of `current` is accepted, too, and changes nothing.
 ///
-/// A revoked key counts for neither threshold, whether `terms` or either of the two documents revokes it. So a
-/// document that revokes a stolen key never depends on that key. (A publisher without another key first removes it,
-/// in a document that the key itself signs, and revokes it in the next one.)
+/// A key that `terms` or one of the two documents revokes counts for neither threshold. So a document
+/// that revokes a stolen key never depends on that key. (A publisher with no other key first replaces
+/// the stolen key, in a document that the stolen key signs, and revokes it in the next document.)
 ///
 /// # Errors
-/// [`ErrorKind::WrongPublisher`] for another publisher's document, [`ErrorKind::Rollback`] for an earlier version,
-/// [`ErrorKind::Equivocation`] for another document of the same version, [`ErrorKind::VersionSkipped`] for a later
-/// one than the next, [`ErrorKind::ThresholdNotMet`] or [`ErrorKind::KeyRevoked`] if too few keys signed that count,
-/// [`ErrorKind::RevocationDropped`] if a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if
-/// sequences are lowered though no key is newly revoked, and the reasons about time.
+/// [`ErrorKind::WrongPublisher`] for another publisher's document, [`ErrorKind::Rollback`] for an
+/// earlier version, [`ErrorKind::Equivocation`] for another document of the same version,
+/// [`ErrorKind::VersionSkipped`] for a version after N + 1, [`ErrorKind::ThresholdNotMet`] or
+/// [`ErrorKind::KeyRevoked`] if too few keys that count signed it, [`ErrorKind::RevocationDropped`] if
+/// a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if sequences are lowered though no
+/// key is newly revoked, and the errors about time.
 pub fn rotate(
     current: &VerifiedPublisher,
     next: &[u8],
@@ -143,11 +145,12 @@ pub fn rotate(
     step(current, next, terms, true)
 }
 
-/// [`rotate`] through all documents since `current`, in order; earlier ones are skipped. Only the last must be valid
-/// now. Returns each newly accepted document, so that the resets of each can be applied.
+/// Applies [`rotate`] to all documents since `current`, in order. Documents before `current` are
+/// skipped, and only the last must be valid now. Returns each newly accepted document, so that the
+/// resets of each can be applied.
 ///
 /// # Errors
-/// Those of [`rotate`], for the first document that is refused; then none of them is accepted.
+/// The errors of [`rotate`], for the first document that is refused. In that case none of them is accepted.
 pub fn rotate_through(
     current: &VerifiedPublisher,
     chain: &[&[u8]],
@@ -200,7 +203,8 @@ fn step(
         }
         Ok(_) => {}
         Err(refusal) => {
-            // Anyone can write another document of this version: it matters only if the publisher signed it.
+            // Anyone can write another document of this version; it is equivocation only if the publisher signed
+            // it.
             if refusal.kind() == ErrorKind::Equivocation {
                 candidate.signed_by(current, terms.revocations)?;
             }
@@ -296,8 +300,8 @@ impl PublisherDocument {
     /// Reads a document. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], [`ErrorKind::TrustExampleKey`], or the reason of
-    /// the value that is wrong, such as [`ErrorKind::KeyWeak`].
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], [`ErrorKind::TrustExampleKey`], or
+    /// the error of an invalid value, such as [`ErrorKind::KeyWeak`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let limits = [
@@ -320,10 +324,10 @@ impl PublisherDocument {
         Ok(document)
     }
 
-    /// Writes the document, the same bytes each time. The bytes have been read back.
+    /// Writes the document, the same bytes each time. The bytes are read back as a check.
     ///
     /// # Errors
-    /// Those of [`PublisherDocument::parse`], for a document that breaks a rule.
+    /// The errors of [`PublisherDocument::parse`], for a document that breaks a rule.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         KIND.format().write(self, Self::parse)
     }
@@ -331,12 +335,12 @@ impl PublisherDocument {
     /// The document in an envelope without signatures, see [`Envelope::sign`].
     ///
     /// # Errors
-    /// Those of [`PublisherDocument::to_bytes`].
+    /// The errors of [`PublisherDocument::to_bytes`].
     pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
         Ok(Envelope::new(KIND.payload_type, self.to_bytes()?))
     }
 
-    /// Nothing twice, and no key that is both in use and revoked.
+    /// Refuses duplicates, and a key that is both in use and revoked.
     fn check_sets(&self) -> Result<(), Refusal> {
         let mut seen = HashSet::new();
         let keys = self.keys.iter().map(PublicKey::key_id);
@@ -378,7 +382,7 @@ fn read_key<'de, D: Deserializer<'de>>(from: D) -> Result<PublicKey, D::Error> {
     Ok(key)
 }
 
-/// A key that can't be written is refused when the document is read back.
+/// Writes keys as PEM. A key that can't be written is refused when the document is read back.
 fn write_keys<S: Serializer>(keys: &[PublicKey], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(
         keys.iter()

@@ -1,5 +1,5 @@
-//! Revocation keys and bundles: lists in which publishers revoke their own, and what the operator denies. Checked when
-//! a bundle is verified, and again for as long as it is in use.
+//! Revocation of keys and bundles: publishers revoke their own in lists, and the operator denies any.
+//! Revocations are checked when a bundle is verified, and again for as long as it is in use.
 
 pub(crate) mod known;
 
@@ -36,7 +36,7 @@ const KIND: DocumentKind = DocumentKind {
     max_envelope_bytes: crate::envelope::MAX_BYTES,
 };
 
-/// A list with what is known of its signatures.
+/// A list with the keys that signed it.
 pub type SignedList = SignedDocument<RevocationList>;
 /// A list that its publisher's threshold of keys has signed.
 pub type VerifiedList = Verified<SignedList>;
@@ -53,7 +53,7 @@ pub struct RevocationList {
     pub version: u64,
     /// When the list was made.
     pub created: Timestamp,
-    /// When there will be a newer list. Revocations outlast it.
+    /// When a newer list is due. Revocations stay in force after it.
     pub expires: Option<Timestamp>,
     /// Keys whose signatures no longer count; `since` is for people.
     #[serde(default)]
@@ -93,7 +93,7 @@ impl RevocationList {
 }
 
 impl Revocations {
-    /// Adds what a publisher's list revokes, for that publisher.
+    /// Adds the keys and bundles that a publisher's list revokes, for that publisher.
     pub fn add_list(&mut self, list: &RevocationList) {
         let by = || Revoker::Publisher(list.publisher.clone());
         for key in &list.keys {
@@ -130,18 +130,18 @@ impl Revocations {
     }
 }
 
-/// Accepts the list of a publisher of the trust store: its threshold of keys signed it, and it follows
-/// `previous`, the list accepted last.
+/// Accepts the list of a publisher in the trust store. Its threshold of keys must have signed it, and
+/// it must follow `previous`, the list accepted last.
 ///
-/// A key that the list itself revokes counts for it, since a list only removes permissions; a key that was revoked
-/// before does not. If revocations since left `previous` with too few signers, it does not bind this list: a thief may
-/// have written it.
+/// A key that the list itself revokes counts for the list, since a list only removes permissions. A key
+/// that was revoked before does not count. If later revocations left `previous` with too few signers, a
+/// thief may have written it, so this list need not follow it.
 ///
 /// # Errors
 /// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`],
-/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust store knows as another
-/// publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`], [`ErrorKind::RevocationDropped`], and the reasons
-/// about time.
+/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust store
+/// knows as another publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`],
+/// [`ErrorKind::RevocationDropped`], and the errors about time.
 pub fn accept(
     bytes: &[u8],
     publisher: &Publisher,
@@ -181,7 +181,7 @@ pub fn accept(
         }
     }
     let digest = Digest::of(envelope.payload());
-    // Without a revoked key among its signers it binds, even if the publisher has other keys by now.
+    // A list with no revoked signer binds, even if the publisher has other keys by now.
     let previous = previous.filter(|previous| {
         let unrevoked = previous.signers.iter().filter(|key| !is_revoked(key));
         previous.publisher == list.publisher
@@ -206,11 +206,12 @@ pub fn accept(
     Ok(Verified::new(list))
 }
 
-/// Reads a list that was accepted earlier and stored, with its signers of that time, where no one else can write. It
-/// counts even if keys have changed since or it has expired: revocations are permanent.
+/// Reads a list that was accepted earlier and stored, with its signers at that time, in a place that
+/// only the host can write. The list counts even if keys have changed since or it has expired:
+/// revocations are permanent.
 ///
 /// # Errors
-/// Those of [`RevocationList::parse`].
+/// The errors of [`RevocationList::parse`].
 pub fn stored(bytes: &[u8], signers: Vec<KeyId>) -> Result<SignedList, Refusal> {
     let envelope = KIND.open(bytes)?;
     let list = RevocationList::parse(envelope.payload())?;
@@ -227,7 +228,7 @@ impl RevocationList {
     /// Reads a list. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the reason of the value that is wrong.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid value.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let limits = ["keys", "bundles"].map(|key| (key, MAX_ENTRIES, "entries of a kind"));
@@ -244,10 +245,10 @@ impl RevocationList {
         Ok(list)
     }
 
-    /// Writes the list, the same bytes each time. The bytes have been read back.
+    /// Writes the list, the same bytes each time. The bytes are read back as a check.
     ///
     /// # Errors
-    /// Those of [`RevocationList::parse`], for a list that breaks a rule.
+    /// The errors of [`RevocationList::parse`], for a list that breaks a rule.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         KIND.format().write(self, Self::parse)
     }
@@ -255,7 +256,7 @@ impl RevocationList {
     /// The list in an envelope without signatures, see [`Envelope::sign`].
     ///
     /// # Errors
-    /// Those of [`RevocationList::to_bytes`].
+    /// The errors of [`RevocationList::to_bytes`].
     pub fn to_envelope(&self) -> Result<Envelope, Refusal> {
         Ok(Envelope::new(KIND.payload_type, self.to_bytes()?))
     }

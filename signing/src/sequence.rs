@@ -1,5 +1,5 @@
-//! Numbers that only rise: the sequence of a bundle, the version of a document. Pure functions; the caller stores the
-//! last number for each publisher and id.
+//! Numbers that only rise: the sequence of a bundle, the version of a document. The functions have no
+//! side effects; the caller stores the last number for each publisher and id.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use crate::digest::Digest;
 use crate::document::{name, number};
 use crate::error::{ErrorKind, Refusal};
 
-/// The last genuine release of an id. If a thief released higher sequences, hosts that saw them go back to this one,
-/// once, when they accept the document.
+/// The last genuine release of an id. If a thief released higher sequences, hosts that saw them return
+/// to this release once, when they accept the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
@@ -60,8 +60,8 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
         .found(format!("digest {}", found.1)))
 }
 
-/// [`check`] under `--allow-rollback`: a lower number is [`Advance::Back`]; store `found` then, too, and record who
-/// allowed it. Two documents of one number are still refused.
+/// As [`check`], but under `--allow-rollback`: a lower number gives [`Advance::Back`]. Store `found` in
+/// that case, too, and record who allowed it. Two documents with the same number are still refused.
 ///
 /// # Errors
 /// [`ErrorKind::Equivocation`].
@@ -75,9 +75,10 @@ pub fn check_allowing_rollback(
     }
 }
 
-/// What to store for an id when a publisher document with this reset is accepted: the last genuine release in place of
-/// a higher or another one; a lower stored number stays, since it is genuine. Apply each document's resets once, when
-/// it is accepted by rotation: never again, and not on first use, when there is nothing to lower.
+/// Returns the pair to store for an id when a publisher document with this reset is accepted. The last
+/// genuine release replaces a stored number that is equal or higher; a lower stored number stays, since
+/// it is genuine. Apply the resets of each document exactly once, when it is accepted by rotation. On
+/// first use, there is nothing to lower.
 #[must_use]
 pub fn reset(previous: (u64, Digest), reset: &Reset) -> (u64, Digest) {
     if previous.0 < reset.sequence {

@@ -1,4 +1,5 @@
-//! Which of some keys signed an envelope, how many of them must, and the fingerprint of such a set of keys.
+//! Finds the keys that signed an envelope, compares them with a threshold, and computes the fingerprint
+//! of a set of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,16 +12,18 @@ use crate::key::{KeyId, PublicKey};
 
 /// How many keys a publisher or a channel may have: each may cost a verification per signature.
 pub(crate) const MAX_KEYS: usize = 16;
-/// How many bytes are hashed for signatures whose key id names no known key: anyone can add such signatures.
+/// How many bytes may be hashed for signatures whose key id names no known key. Anyone can add such
+/// signatures.
 const MAX_UNHINTED_BYTES: usize = 64 * 1024 * 1024;
-/// What an attempt with one key costs at least, in bytes hashed in the same time.
+/// The minimum cost of an attempt with one key, in bytes that could be hashed in the same time.
 const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
 
-/// The keys whose signatures verify, distinct.
+/// The distinct keys whose signatures verify.
 ///
-/// A key id is a hint: if it names no known key, other keys are tried, as many as [`MAX_UNHINTED_BYTES`] allows: 256
-/// for the largest manifest and 2048 for a usual one. A signature that claims one of the keys and verifies with none
-/// is refused even if others suffice: the envelope was changed.
+/// A key id is a hint. If it names no known key, other keys are tried, as many as
+/// [`MAX_UNHINTED_BYTES`] allows: 256 for the largest manifest and 2048 for a usual one. A signature
+/// that claims a known key but verifies with no key means that the envelope was changed; it is refused
+/// even if other signatures suffice.
 pub(crate) fn verified<'a>(
     envelope: &Envelope,
     keys: impl Iterator<Item = &'a PublicKey> + Clone,
@@ -61,7 +64,8 @@ pub(crate) fn verified<'a>(
     Ok(verified)
 }
 
-/// Who must have signed: whose keys, for messages; the keys; how many distinct ones.
+/// The keys that must have signed: the owner's name for messages, the keys, and how many distinct ones
+/// are required.
 #[derive(Clone, Copy)]
 pub(crate) struct Quorum<'a>(
     pub(crate) &'a str,
@@ -80,7 +84,7 @@ impl Quorum<'_> {
         self.count(signers, is_revoked)
     }
 
-    /// [`Quorum::check`] of keys whose signatures were verified.
+    /// As [`Quorum::check`], for keys whose signatures are already verified.
     pub(crate) fn count(
         &self,
         signers: impl IntoIterator<Item = KeyId>,
@@ -92,7 +96,7 @@ impl Quorum<'_> {
             return Ok(counting);
         }
         let expected = format!("{threshold} distinct keys of {whose}");
-        // Revocation is the reason only if the signatures would have sufficed without it.
+        // Revocation is reported only if the signatures would have sufficed without it.
         Err(if revoked.len() + counting.len() >= threshold {
             let revoked: Vec<_> = revoked.iter().map(KeyId::to_string).collect();
             Refusal::new(ErrorKind::KeyRevoked)
@@ -115,17 +119,17 @@ const DOMAIN: &str = "toolward fingerprint v1";
 /// How many digits form a group.
 const GROUP_LENGTH: usize = 4;
 
-/// The fingerprint of a name, a threshold and a set of keys: who may sign, and how many must. It stays the
-/// same while these do, and the order of the keys does not matter. Written as 16 groups of 4 hexadecimal
-/// digits.
+/// The fingerprint of a name, a threshold and a set of keys. The order of the keys does not matter. It
+/// is written as 16 groups of 4 hexadecimal digits.
 ///
-/// State about signatures is stored under it: with other keys, earlier numbers mean nothing.
+/// Sequence numbers and versions are stored under the fingerprint, because numbers from other keys mean
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(Digest);
 
 impl Fingerprint {
-    /// The fingerprint of `threshold` of the `keys` of `name`: BLAKE3 over lines that end in a line feed: `toolward
-    /// fingerprint v1`, the name, the threshold, and each key id, sorted.
+    /// Computes BLAKE3 over these lines, each with a line feed: `toolward fingerprint v1`, the name, the
+    /// threshold, and each key id, sorted.
     #[must_use]
     pub fn of(name: &str, threshold: usize, keys: &[PublicKey]) -> Self {
         let mut ids: Vec<_> = keys.iter().map(|key| key.key_id().to_string()).collect();
@@ -169,7 +173,7 @@ impl FromStr for Fingerprint {
     /// either case.
     ///
     /// # Errors
-    /// [`ErrorKind::DigestInvalid`]; a shortened fingerprint is none.
+    /// [`ErrorKind::DigestInvalid`], also for a shortened fingerprint.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let digits: String = text
             .chars()

@@ -8,8 +8,8 @@ use toolward_support::fields::Position;
 
 use crate::error::{ErrorKind, Refusal};
 
-/// The longest piece of hostile text that a message repeats, in characters: enough to recognise it, too
-/// little to flood a terminal.
+/// How much hostile text a message repeats, in characters: enough to recognise it, too little to flood
+/// a terminal.
 const MAX_QUOTED_CHARS: usize = 80;
 
 pub use toolward_support::text::is_hidden;
@@ -36,8 +36,8 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{count} bytes")
 }
 
-/// The rules of text that is signed: they ensure that a person sees what is signed. `name` is the name of
-/// the text in messages.
+/// Checks the rules of signed text, which ensure that a person sees exactly the signed content. `name`
+/// is the name of the text in messages.
 pub(crate) fn plain<'a>(
     bytes: &'a [u8],
     max_bytes: usize,
@@ -101,9 +101,9 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
-/// The first syntax in `text` that TOML 1.0 lacks, after its offset in bytes: a `\e` or `\x` escape, a line feed, comment
-/// or trailing comma in an inline table, a time without seconds. The `toml` crate, which parses it afterwards, reads 1.1 with
-/// the same lexer.
+/// Returns the offset in bytes and the name of the first syntax in `text` that TOML 1.0 lacks: a `\e`
+/// or `\x` escape, a line feed, comment or trailing comma in an inline table, a time without seconds.
+/// The `toml` crate, which parses the text afterwards with the same lexer, accepts TOML 1.1.
 pub(crate) fn first_newer(text: &str) -> Option<(usize, &'static str)> {
     let mut open = Vec::new();
     // Whether only white space followed the last comma.
@@ -155,8 +155,8 @@ fn newer_escape(string: &str) -> Option<usize> {
     None
 }
 
-/// The first colon of a time, if no seconds follow the minutes: TOML 1.0 requires `HH:MM:SS`. Outside strings, the only
-/// other colon is in the offset of a time, which follows the seconds.
+/// The position of the first colon of a time without seconds: TOML 1.0 requires `HH:MM:SS`. Outside
+/// strings, the only other colon is in a time's offset, which comes after the seconds.
 fn short_time(atom: &str) -> Option<usize> {
     let colon = atom.find(':')?;
     let (before, after) = atom.split_at(colon);

@@ -1,5 +1,5 @@
-//! Points in time as manifests write them: whole seconds, UTC, one spelling; and whether age refuses or warns. No
-//! clock is read here.
+//! Points in time in manifests: whole seconds, UTC, one spelling. [`Mode`] decides whether age refuses
+//! or warns. This module reads no clock.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,12 +20,12 @@ impl Timestamp {
     /// Reads the one spelling.
     ///
     /// # Errors
-    /// [`ErrorKind::TimeInvalid`], for offsets, fractions of seconds and times before 1970, too.
+    /// [`ErrorKind::TimeInvalid`], also for offsets, fractions of seconds and times before 1970.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let refusal = || Refusal::new(ErrorKind::TimeInvalid).found(quoted(text));
         let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refusal())?;
         let moment = Self(moment.to_offset(UtcOffset::UTC));
-        // Writing it again finds every other spelling, leap seconds included.
+        // Writing the time back detects every other spelling, leap seconds included.
         if moment.to_string() == text && moment.unix() >= 0 {
             Ok(moment)
         } else {
@@ -57,14 +57,14 @@ impl Timestamp {
         SystemTime::from(self.0).duration_since(now).ok()
     }
 
-    /// The refusal of something that claims to be created later than the clocks of two machines may differ.
+    /// The refusal of a creation time that is more than [`CLOCK_SKEW`] after `now`.
     pub(crate) fn not_yet(self, kind: ErrorKind, now: SystemTime) -> Option<Refusal> {
         self.ahead_of(now).filter(|ahead| *ahead > CLOCK_SKEW)?;
         let refusal = Refusal::new(kind).expected("`created` in the past");
         Some(refusal.found(self.to_string()))
     }
 
-    /// The refusal of something whose last moment this was.
+    /// The refusal of something that expires at this time, once the time has passed.
     pub(crate) fn expired(self, kind: ErrorKind, now: SystemTime) -> Option<Refusal> {
         if self.ahead_of(now).is_some_and(|ahead| !ahead.is_zero()) {
             return None;
@@ -112,15 +112,15 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// What is too old or from the future is refused.
+    /// Anything too old or from the future is refused.
     #[default]
     Enforce,
-    /// It is a warning. Nothing else is relaxed.
+    /// Age is a warning. Nothing else is relaxed.
     Audit,
 }
 
 impl Mode {
-    /// Refuses, or adds the refusal to the warnings.
+    /// Returns the refusal under [`Mode::Enforce`]; adds it to the warnings under [`Mode::Audit`].
     pub(crate) fn apply(self, refusal: Refusal, warnings: &mut Vec<String>) -> Result<(), Refusal> {
         match self {
             Self::Enforce => Err(refusal),

@@ -1,5 +1,5 @@
-//! The publishers that an operator trusts: their keys, how many must sign, and which ids they may publish. A publisher
-//! never changes it; no file is opened here.
+//! The publishers that an operator trusts: their keys, how many must sign, and which ids they may
+//! publish. A publisher can't change them. This module opens no file.
 
 mod config;
 mod publisher;
@@ -52,18 +52,19 @@ impl TrustStore {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], or the reason of a key or prefix that is wrong.
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], or the error of an invalid key or
+    /// prefix.
     pub fn from_toml(text: &str) -> Result<Self, Refusal> {
         Self::from_toml_with(text, &mut |_| {
             Err(std::io::Error::other("key files can't be read here"))
         })
     }
 
-    /// [`TrustStore::from_toml`], with `read_file` to read what `key_files` names. The caller decides
-    /// where such names may lead.
+    /// As [`TrustStore::from_toml`]; `read_file` reads the files that `key_files` names. The caller decides
+    /// which paths it allows.
     ///
     /// # Errors
-    /// Those of [`TrustStore::from_toml`], and [`ErrorKind::Io`] if `read_file` fails.
+    /// The errors of [`TrustStore::from_toml`], and [`ErrorKind::Io`] if `read_file` fails.
     pub fn from_toml_with(
         text: &str,
         read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
@@ -75,8 +76,8 @@ impl TrustStore {
         })
     }
 
-    /// Also trusts the publisher of a document, for the ids below `prefixes`, which the operator grants. The document's
-    /// time is checked with each bundle, so that an expired document affects its publisher only.
+    /// Also trusts the publisher of a document for the ids below `prefixes`, which the operator chose. The
+    /// document's time is checked with each bundle, so that an expired document affects its publisher only.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
@@ -98,8 +99,8 @@ impl TrustStore {
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
-    /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids. Its bundles
-    /// may be no older than `max_age`: nothing else limits a thief of the key.
+    /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids.
+    /// Its bundles may not be older than `max_age`, which is the only limit for a thief of the key.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
@@ -130,7 +131,7 @@ impl TrustStore {
         Arc::make_mut(&mut self.publishers).remove(publisher);
     }
 
-    /// The configured publishers of which a prefix, of all ids or of actions, overlaps with this one.
+    /// The configured publishers with a prefix, of all ids or of actions only, that overlaps with `prefix`.
     pub fn overlapping(&self, prefix: &Prefix) -> impl Iterator<Item = &Arc<Publisher>> {
         self.publishers.values().filter(|publisher| {
             let mut own = publisher.prefixes.iter().chain(&publisher.actions);
@@ -138,8 +139,8 @@ impl TrustStore {
         })
     }
 
-    /// Bounds how old the bundles of a configured publisher may be. The shorter of this and the operator's maximum for
-    /// all publishers applies. An unknown name changes nothing.
+    /// Limits the age of a configured publisher's bundles. The shorter of this and the operator's maximum
+    /// for all publishers applies. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             let publisher = Arc::make_mut(publisher);
@@ -147,7 +148,7 @@ impl TrustStore {
         }
     }
 
-    /// Also trusts a configured publisher for ids below these prefixes, of actions only. An unknown name changes
+    /// Also trusts a configured publisher for ids of actions below these prefixes. An unknown name changes
     /// nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
@@ -155,9 +156,9 @@ impl TrustStore {
         }
     }
 
-    /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
-    /// not matter to it; the publisher is called `key:` and the key id. It takes the example
-    /// key, and [`TrustStore::warnings`] warns of it.
+    /// A store that trusts one key for every id, as `--trust-key` does. The publisher's name in the
+    /// manifest does not matter; here the publisher is called `key:` followed by the key id. The example
+    /// key is accepted, and [`TrustStore::warnings`] warns about it.
     #[must_use]
     pub fn for_key(key: PublicKey) -> Self {
         let mut store = Self::empty();
@@ -189,16 +190,18 @@ impl TrustStore {
             .or_else(|| self.ad_hoc.iter().find(|publisher| publisher.name == name))
     }
 
-    /// Whether the publisher of this name may publish `id`. Of the prefixes of all configured publishers that cover
-    /// `id` only the longest counts: a publisher with a shorter one may not. Two publishers may hold the same prefix.
+    /// Whether the publisher of this name may publish `id`. Only the longest prefix that covers `id`
+    /// counts, among the prefixes of all configured publishers: a publisher with a shorter one may not
+    /// publish it. Two publishers may hold the same prefix.
     #[must_use]
     pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
         self.publisher(publisher)
             .is_some_and(|publisher| self.covers(publisher, id))
     }
 
-    /// The one publisher whose prefix decides over an action's id; `None` if no prefix does, or the prefixes of two
-    /// publishers do. A library must come from it for others to mean its action by the id alone.
+    /// The publisher with the longest prefix that covers an action's id; `None` if no prefix covers it, or
+    /// if two publishers hold the longest. Other bundles can refer to a library's action by id alone only
+    /// if the library comes from this publisher.
     #[must_use]
     pub fn action_holder(&self, id: &str) -> Option<&Arc<Publisher>> {
         let mut holders = self
@@ -207,7 +210,7 @@ impl TrustStore {
         holders.next().filter(|_| holders.next().is_none())
     }
 
-    /// What the user should know about this store, one sentence each.
+    /// Warnings about this store for the user, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.ad_hoc
@@ -229,8 +232,8 @@ impl TrustStore {
         self.decides(publisher, id, |publisher| &publisher.actions)
     }
 
-    /// Whether of all prefixes that cover `id` one of this publisher's is the longest. `further` prefixes count besides
-    /// the prefixes of all ids.
+    /// Whether this publisher holds the longest prefix that covers `id`. `further` prefixes count in
+    /// addition to the prefixes of all ids.
     fn decides(
         &self,
         publisher: &Publisher,
@@ -252,7 +255,7 @@ impl TrustStore {
         decisive.is_some() && closest(publisher) == decisive
     }
 
-    /// The refusal of an id that `publisher` may not publish. It names the publisher whose id it is.
+    /// The refusal of an id that `publisher` may not publish. It names the publisher that may, if any.
     pub(crate) fn refuse_id(&self, publisher: &Publisher, id: &str) -> Refusal {
         let prefixes: Vec<_> = publisher.prefixes.iter().map(Prefix::as_str).collect();
         let mut publishers = self.publishers.values();

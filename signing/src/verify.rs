@@ -1,5 +1,5 @@
-//! From a directory or an archive to a [`Verified`] [`Bundle`]: its signers are known and trusted, and every byte is
-//! the one that was signed. Other crates parse the files, from the verified bytes.
+//! Verifies a directory or an archive and returns a [`Verified`] [`Bundle`]: trusted signers signed it,
+//! and every byte is unchanged. Other crates parse the files from the verified bytes.
 //!
 //! ```no_run
 //! use toolward_signing::key::PublicKey;
@@ -48,7 +48,7 @@ pub use crate::document::Verified;
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
 
-/// How much of an archive is read at once: a whole block of a stored archive, with its head.
+/// The size of the read buffer: one whole block of a stored archive with its header.
 const READ_BUFFER_BYTES: usize = 128 * 1024 + 3;
 
 /// The progress of a verification, in bytes of listed files.
@@ -60,10 +60,10 @@ pub struct VerifyProgress {
     pub total: u64,
 }
 
-/// Called with the progress.
+/// A callback that receives the progress.
 pub type ProgressFn<'a> = dyn Fn(VerifyProgress) + 'a;
 
-/// What verification depends on besides the bundle and the trust store.
+/// The settings of a verification, besides the bundle and the trust store.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -103,8 +103,8 @@ pub struct VerifyOptions<'a> {
 }
 
 impl Default for VerifyOptions<'_> {
-    /// The current time, this crate's version, [`Mode::Enforce`]; no maximum age, no demand for provenance,
-    /// no revocations, no progress.
+    /// The current time, this crate's version and [`Mode::Enforce`], without a maximum age, a demand for
+    /// provenance, revocations or progress.
     fn default() -> Self {
         Self {
             now: Some(SystemTime::now()),
@@ -135,7 +135,8 @@ impl fmt::Debug for VerifyOptions<'_> {
 /// followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
-/// [`ErrorKind::NotABundle`] if `path` is neither, or the reason for which the bundle is refused.
+/// [`ErrorKind::NotABundle`] if `path` is neither a directory nor a file, or the reason for which the
+/// bundle is refused.
 pub fn open(
     path: &Path,
     trust: &TrustStore,
@@ -145,7 +146,8 @@ pub fn open(
     head.with_files(files)
 }
 
-/// Verifies an archive in an open file, from its start, while it is read: nothing is in memory twice.
+/// Verifies an archive in an open file from its start. It is verified while it is read, so no content
+/// is in memory twice.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -173,7 +175,7 @@ pub fn archive_bytes(
     head.with_files(files)
 }
 
-/// The bytes of a file from its first on, and how many there are.
+/// Rewinds a file and returns a reader of its bytes, and its size.
 fn from_start(file: &mut File) -> Result<(BufReader<Take<&File>>, u64), Refusal> {
     let io = |error: std::io::Error| io_failed("the archive", error);
     let size = file.metadata().map_err(io)?.len();
@@ -183,7 +185,7 @@ fn from_start(file: &mut File) -> Result<(BufReader<Take<&File>>, u64), Refusal>
             .found(text::bytes(size)));
     }
     file.rewind().map_err(io)?;
-    // Whoever appends to it makes it no longer.
+    // Bytes that are appended in the meantime are not read.
     let file = (&*file).take(size);
     Ok((BufReader::with_capacity(READ_BUFFER_BYTES, file), size))
 }
@@ -196,8 +198,8 @@ fn verified<'a>(
     move |envelope, manifest| VerifiedHead::new(envelope, manifest, trust, options)
 }
 
-/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance. The files still match
-/// the manifest, and are not compared again.
+/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance. The
+/// files were compared with the manifest before and are not compared again.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -252,7 +254,8 @@ pub struct UnsignedBundle {
     pub manifest_bytes: Arc<[u8]>,
     /// The digest of these bytes.
     pub manifest_digest: Digest,
-    /// `manifest.dsse.json`, of this manifest. A directory that was packed but not signed has none.
+    /// The parsed `manifest.dsse.json` over this manifest; `None` for a directory that was packed but not
+    /// signed.
     pub envelope: Option<Envelope>,
     /// The bytes of `provenance.dsse.json`, if the bundle has one, not parsed.
     pub provenance_bytes: Option<Arc<[u8]>>,
@@ -273,7 +276,7 @@ impl fmt::Debug for UnsignedBundle {
 /// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, except for signatures.
 ///
 /// # Errors
-/// Those of [`open`], except errors about keys, publishers and age.
+/// The errors of [`open`], except errors about keys, publishers and age.
 pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
     let (mut bundle, files) = read(path, UnsignedBundle::head)?;
     if bundle.manifest.provenance && bundle.provenance_bytes.is_none() {
@@ -284,7 +287,7 @@ pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
 }
 
 impl UnsignedBundle {
-    /// A manifest, signed or not, without the files.
+    /// A signed or unsigned manifest without the files.
     fn head(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
         let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
         let envelope = envelope.map(parse_envelope).transpose()?;

@@ -1,5 +1,5 @@
-//! An archive in two pieces: its envelope, and the rest as another archive. Registries store them separately, so that a
-//! further signature changes the small piece only.
+//! An archive in two pieces: its envelope, and the rest as another archive. Registries store them
+//! separately, so a further signature changes only the envelope.
 
 use std::io::{BufRead, Read, Write};
 
@@ -17,19 +17,20 @@ use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
 
-/// How large the tar archive may be: all files, and headers and padding for more of them than a manifest can
-/// list.
+/// How large the tar archive may be: the largest content, and headers and padding for more files than a
+/// manifest can list.
 const MAX_TAR_BYTES: u64 = MAX_BYTES + 16 * 1024 * 1024;
-/// How long the head of a zstd frame can be (RFC 8878, section 3.1.1.1).
+/// How long the header of a zstd frame can be (RFC 8878, section 3.1.1.1).
 const MAX_FRAME_HEADER_BYTES: u64 = 18;
 
-/// How hard to compress an archive from two pieces.
+/// The compression level of an archive that is joined from two pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As [`to_bytes`](super::to_bytes) does: the same contents give the same bytes. Some MB per second.
+    /// The level of [`to_bytes`](super::to_bytes), with the same bytes for the same contents. A few MB per
+    /// second.
     #[default]
     Exact,
-    /// Many times faster, with a larger archive: for one that is read once and deleted.
+    /// Many times faster, but the archive is larger: for an archive that is read once and deleted.
     Fast,
 }
 
@@ -37,14 +38,14 @@ pub enum Effort {
 /// give the same bytes for any signers.
 ///
 /// # Errors
-/// Those of [`to_bytes`](super::to_bytes).
+/// The errors of [`to_bytes`](super::to_bytes).
 pub fn content_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     super::check(contents)?;
     super::compress(contents.entries().get(1..).unwrap_or_default())
 }
 
-/// The envelope of an archive of which only the first bytes are known: `None` if more bytes are needed. Little more
-/// than [`envelope::MAX_BYTES`] is decompressed at most.
+/// Reads the envelope from the first bytes of an archive; `None` if more bytes are needed. At most a
+/// little more than [`envelope::MAX_BYTES`] is decompressed.
 ///
 /// # Errors
 /// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`].
@@ -57,8 +58,8 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     }
 }
 
-/// Joins an archive from its two pieces, and returns the writer. `size` is the content's, in bytes. The result must be
-/// verified like any archive.
+/// Joins an archive from its two pieces, and returns the writer. `size` is the size of `content` in
+/// bytes. The result must be verified like any archive.
 ///
 /// # Errors
 /// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`],
@@ -93,7 +94,7 @@ pub fn attach<W: Write>(
 /// One zstd frame that states its size, which is enforced.
 struct Frame<'a, R: BufRead> {
     decoder: std::io::Take<Decoder<'a, std::io::Chain<std::io::Cursor<Vec<u8>>, R>>>,
-    /// The size in the frame's head, in bytes: within the limits.
+    /// The size in the frame's header, in bytes, within the limits.
     size: u64,
 }
 
@@ -125,13 +126,13 @@ impl<R: BufRead> Frame<'_, R> {
             .single_frame();
         decoder.window_log_max(WINDOW_LOG).map_err(decoding)?;
         Ok(Self {
-            // The decoder enforces the size of a frame too; this doesn't depend on it.
+            // The decoder enforces the size of a frame, too; this limit does not depend on it.
             decoder: decoder.take(size),
             size,
         })
     }
 
-    /// After the content: the end of the frame, and of the file.
+    /// Checks that after the content the frame and the file end.
     fn end(self) -> Result<(), Refusal> {
         if self.decoder.limit() != 0 {
             return Err(Refusal::new(ErrorKind::ArchiveTruncated));

@@ -1,5 +1,5 @@
-//! ustar headers and entries. For a path and a size the format allows exactly one header, so reading is comparing: no
-//! field is left in which an archive could differ from its manifest.
+//! ustar headers and entries. A path and a size have exactly one valid header, so a reader compares
+//! every header with it: no field can differ from the manifest.
 
 use std::io::Read;
 
@@ -27,7 +27,7 @@ const TYPE: (usize, usize) = (156, 1);
 const MAGIC: (usize, usize) = (257, 8);
 const PREFIX: (usize, usize) = (345, 155);
 
-/// For "an entry's header": the fields in the order in which a difference is reported.
+/// The fields of an entry's header, in the order in which a difference is reported.
 const FIELDS: [(&str, (usize, usize)); 13] = [
     ("magic", MAGIC),
     ("mode", MODE),
@@ -64,8 +64,8 @@ pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     header
 }
 
-/// Splits a path for the prefix and name fields: the whole path is the name if it fits, else the prefix is as short as
-/// possible.
+/// Splits a path for the prefix and name fields. The whole path is the name if it fits; otherwise the
+/// prefix is as short as possible.
 fn split(path: &str) -> (&str, &str) {
     if path.len() <= NAME.1 {
         return ("", path);
@@ -87,10 +87,10 @@ fn field(header: &TarBlock, (start, length): (usize, usize)) -> &[u8] {
     header.get(start..start + length).unwrap_or_default()
 }
 
-/// A header of an entry. Of its fields only the kind is checked.
+/// A header of an entry. Only its kind is checked.
 pub(crate) struct EntryHeader<'a> {
     header: &'a TarBlock,
-    /// The claimed path, in any bytes.
+    /// The claimed path, which may contain any bytes.
     pub(crate) path: Vec<u8>,
 }
 
@@ -158,7 +158,8 @@ impl<'a> EntryHeader<'a> {
     /// Compares the header with the only valid header of this file.
     ///
     /// # Errors
-    /// [`ErrorKind::SizeMismatch`] if only the size is another, else [`ErrorKind::ArchiveHeader`] with the field.
+    /// [`ErrorKind::SizeMismatch`] if only the size differs, otherwise [`ErrorKind::ArchiveHeader`] with
+    /// the field.
     pub(crate) fn must_be(&self, path: &str, size: u64) -> Result<(), Refusal> {
         let claimed = self.size()?;
         if claimed != size {

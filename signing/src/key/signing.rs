@@ -16,31 +16,32 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::{MAX_PEM_BYTES, PublicKey};
 use crate::error::{ErrorKind, Refusal};
 
-/// scrypt's cost for encrypted keys, N = 2^14, r = 8, p = 5: the most that OpenSSL reads, whose memory limit refuses
-/// N = 2^15. p = 5 makes up for it in time.
+/// scrypt's cost for encrypted keys: N = 2^14, r = 8, p = 5. OpenSSL's memory limit refuses N = 2^15; p
+/// = 5 makes up for the lower N in time.
 const SCRYPT_LOG_N: u8 = 14;
 const SCRYPT_R: u32 = 8;
 const SCRYPT_P: u32 = 5;
-/// What decrypting an untrusted key file may cost: 256 MiB of memory, ten million rounds. More would stall or end this
-/// process.
+/// How much decrypting an untrusted key file may cost: 256 MiB of memory, ten million rounds. More
+/// would stall or end this process.
 const MAX_SCRYPT_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_SCRYPT_PARALLELIZATION: u16 = 64;
 const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
-/// The bytes before the 32 secret bytes in a PKCS#8 private key: the head of an inner octet string (RFC 8410,
-/// section 7).
+/// The bytes before the 32 secret bytes in a PKCS#8 private key: the header of an inner octet string
+/// (RFC 8410, section 7).
 const INNER_HEAD: [u8; 2] = [0x04, 0x20];
 
 /// An Ed25519 signing key.
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
-/// Whether a file that [`SigningKey::import`] takes is encrypted, so that a passphrase must be asked for.
+/// Whether a key file in any form that [`SigningKey::import`] accepts is encrypted, and so needs a
+/// passphrase.
 #[must_use]
 pub fn is_encrypted(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(is_encrypted_pem)
         || EncryptedPrivateKeyInfoRef::try_from(bytes).is_ok()
 }
 
-/// Whether a PEM text is an encrypted signing key, so that a passphrase must be asked for.
+/// Whether a PEM text is an encrypted signing key, and so needs a passphrase.
 #[must_use]
 pub fn is_encrypted_pem(pem: &str) -> bool {
     pem.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
@@ -67,9 +68,10 @@ impl SigningKey {
     /// The passphrase is used only if the file is encrypted.
     ///
     /// # Errors
-    /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without passphrase, [`ErrorKind::PassphraseWrong`]
-    /// for another one, [`ErrorKind::KeyInvalid`] for anything that is not an Ed25519 key, or whose public half
-    /// is another key's: signing with it would give the private half away.
+    /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase,
+    /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase, [`ErrorKind::KeyInvalid`] for a file that is
+    /// not an Ed25519 key, or whose public half belongs to another key. Signing with such a file would
+    /// reveal the private half.
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
@@ -85,11 +87,11 @@ impl SigningKey {
         decrypt(&document, passphrase)
     }
 
-    /// Reads a key from a file of any supported form: PKCS#8, version 1 or 2, plain or encrypted, as PEM or as DER. It
-    /// is written as PEM, version 1. Copies made here are wiped; the caller wipes `bytes`.
+    /// Reads a key from a file of any supported form: PKCS#8, version 1 or 2, plain or encrypted, as PEM or
+    /// as DER. Copies made here are wiped; the caller wipes `bytes`.
     ///
     /// # Errors
-    /// Those of [`SigningKey::from_pem`].
+    /// The errors of [`SigningKey::from_pem`].
     pub fn import(bytes: &[u8], passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if let Ok(text) = std::str::from_utf8(bytes)
             && text.contains("-----BEGIN ")
@@ -160,7 +162,7 @@ impl SigningKey {
         self.0.sign(message).to_bytes()
     }
 
-    /// PKCS#8 version 1: without the public key.
+    /// The key as PKCS#8 version 1, which has no public key.
     fn document(&self) -> Result<SecretDocument, Refusal> {
         let mut inner = Zeroizing::new(Vec::with_capacity(34));
         inner.extend_from_slice(&INNER_HEAD);
@@ -192,7 +194,7 @@ fn decrypt(
     let document = encrypted
         .decrypt(passphrase.expose_secret())
         .map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))?;
-    // One wrong passphrase in 256 leaves padding that looks right.
+    // About one wrong passphrase in 256 leaves padding that looks valid.
     read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 
@@ -218,7 +220,7 @@ fn read(document: &SecretDocument) -> Result<SigningKey, String> {
     }
 }
 
-/// Whether trying a passphrase stays within the limits of cost.
+/// Whether the cost of trying a passphrase is within the limits.
 fn is_affordable(scheme: &EncryptionScheme) -> bool {
     let EncryptionScheme::Pbes2(parameters) = scheme else {
         return false;

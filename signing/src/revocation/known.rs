@@ -11,11 +11,11 @@ use crate::key::KeyId;
 pub enum Revoker {
     /// The operator, in `[trust.deny]`.
     Operator,
-    /// The publisher whose it is.
+    /// The publisher of the key or bundle.
     Publisher(String),
 }
 
-/// Why a key or a bundle is revoked.
+/// The reason for which a key or a bundle is revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revocation {
     /// Who revoked it.
@@ -24,7 +24,7 @@ pub struct Revocation {
     pub reason: String,
 }
 
-/// The reason of what the operator denies.
+/// The reason shown for a key or bundle that the operator denies.
 const DENIED: &str = "it stands in `[trust.deny]`";
 
 /// The keys and bundles that the operator or one publisher has revoked.
@@ -34,13 +34,13 @@ struct RevokedSet {
     bundles: BTreeMap<Digest, Revocation>,
 }
 
-/// All known revocations. A publisher revokes only its own keys and bundles, the operator denies those of every
-/// publisher.
+/// All known revocations. A publisher revokes only its own keys and bundles; the operator denies keys
+/// and bundles of every publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations(BTreeMap<Revoker, RevokedSet>);
 
 impl Revocations {
-    /// Nothing is revoked.
+    /// Revocations without any entry.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -87,15 +87,15 @@ impl Revocations {
         }
     }
 
-    /// Applies the revocations of `publisher` to `other`, too: another name of the same publisher, such as the name of
-    /// an ad-hoc key.
+    /// Applies the revocations of `publisher` also to `other`, which is another name of the same publisher,
+    /// such as the name of an ad-hoc key.
     pub fn share(&mut self, publisher: &str, other: &str) {
         if let Some(revoked) = self.0.get(&Revoker::Publisher(publisher.to_owned())) {
             self.extend_set(Revoker::Publisher(other.to_owned()), revoked.clone());
         }
     }
 
-    /// What applies to a publisher.
+    /// The operator's and the publisher's own revocations.
     fn sets(&self, publisher: &str) -> impl Iterator<Item = &RevokedSet> {
         let revokers = [Revoker::Operator, Revoker::Publisher(publisher.to_owned())];
         revokers.into_iter().filter_map(|by| self.0.get(&by))

@@ -22,20 +22,20 @@ pub const TABLES: &[&str] = &["publisher", "trust", "channel"];
 /// How many channels there may be, and how many entries a deny list may have.
 const MAX_CHANNELS: usize = 256;
 const MAX_DENIED: usize = 65_536;
-/// The longest maximum age, in days: a hundred years limit nothing.
+/// The longest maximum age, in days: about a hundred years.
 const MAX_DAYS: u64 = 36_500;
 const SECONDS_PER_DAY: u64 = 86_400;
 const HINT: &str = "`[trust]` has `mode`, `max_age_days`, `require_provenance` and `[trust.deny]` with `keys` and `bundles`; \
     each `[[channel]]` has `name`, `source`, `keys` or `key_files`, and optionally `threshold`";
 
-/// Reads what `key_files` names.
+/// Reads a file that `key_files` names.
 pub(super) type ReadFile<'f> = dyn FnMut(&str) -> std::io::Result<String> + 'f;
 
 #[derive(Deserialize)]
 struct RawPublishers {
     #[serde(default)]
     publisher: Vec<RawPublisher>,
-    /// A typing error that would otherwise trust no publisher, silently.
+    /// Catches a misspelt `publisher` table, which would otherwise silently trust no publisher.
     publishers: Option<toml::Value>,
 }
 
@@ -114,7 +114,7 @@ fn read_keys(
     Ok(keys)
 }
 
-/// What is wrong with the text of the configuration, and where.
+/// The refusal of a configuration that is not valid TOML, with the place.
 fn syntax(text: &str, error: &toml::de::Error) -> Refusal {
     let refusal = Refusal::new(ErrorKind::TrustInvalid).found(visible(error.message()));
     match error.span() {
@@ -132,7 +132,7 @@ struct Raw {
     trust: RawTrust,
     #[serde(default)]
     channel: Vec<RawChannel>,
-    /// A typing error that would otherwise pin no key, silently.
+    /// Catches a misspelt `channel` table, which would otherwise silently pin no key.
     channels: Option<toml::Value>,
 }
 
@@ -165,7 +165,8 @@ struct RawChannel {
     threshold: usize,
 }
 
-/// How strict the operator is. The default refuses by age, demands nothing more, and denies nothing.
+/// How strict the operator is. By default, age and expiry refuse, and there are no further demands or
+/// denials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustSettings {
@@ -175,15 +176,16 @@ pub struct TrustSettings {
     pub max_age: Option<Duration>,
     /// Whether a bundle must have provenance.
     pub require_provenance: bool,
-    /// What the operator denies, to be extended with the revocations of publishers.
+    /// The keys and bundles that the operator denies. The caller adds the revocations of publishers.
     pub denied: Revocations,
     /// The channels, each name once.
     pub channels: Vec<Channel>,
 }
 
 impl TrustSettings {
-    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are ignored.
-    /// `read_file` reads what `key_files` names; the caller decides where such names may lead.
+    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are
+    /// ignored. `read_file` reads the files that `key_files` names; the caller decides which paths it
+    /// allows.
     ///
     /// ```toml
     /// [trust]
@@ -203,8 +205,8 @@ impl TrustSettings {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] if `read_file` fails, or the
-    /// reason of a key or digest that is wrong.
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] if `read_file` fails,
+    /// or the error of an invalid key or digest.
     pub fn from_toml_with(text: &str, read_file: &mut ReadFile<'_>) -> Result<Self, Refusal> {
         let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error).hinted(HINT))?;
         if raw.channels.is_some() {
@@ -242,7 +244,7 @@ impl TrustSettings {
         self.channels.iter().find(|channel| channel.name == name)
     }
 
-    /// What a person should know about these settings, one sentence each.
+    /// Warnings about these settings for people, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         match self.mode {

@@ -23,12 +23,12 @@ pub struct Publisher {
     pub prefixes: Vec<Prefix>,
     /// Prefixes for ids of actions only, besides `prefixes`.
     pub actions: Vec<Prefix>,
-    /// Whether this is a key that was named for one command, with `--trust-key`.
+    /// Whether this is a key that `--trust-key` names for one command.
     pub is_ad_hoc: bool,
-    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
-    /// its bundles.
+    /// Whether this is a bare key that the operator trusts permanently. It is never rotated, and no list
+    /// revokes it or its bundles.
     pub is_bare: bool,
-    /// When the publisher document that its keys come from stops being valid, if it does.
+    /// When the publisher document with its keys expires, if it does.
     pub expires: Option<Timestamp>,
     /// The keys that its publisher document revokes.
     pub(super) revoked: Vec<KeyId>,
@@ -87,7 +87,8 @@ impl Publisher {
         self.revoked.contains(key)
     }
 
-    /// People compare it before they trust this publisher; state about its signatures is stored under it.
+    /// The fingerprint that people compare before they trust this publisher. Sequence numbers and versions
+    /// are stored under it.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)

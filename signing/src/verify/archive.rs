@@ -1,5 +1,5 @@
-//! Reading an archive in one pass, each entry checked as it arrives. No library unpacks anything, and every header is
-//! compared with the only one that its file may have.
+//! Reads an archive in one pass and checks each entry as it arrives. No library unpacks files, and
+//! every header is compared with the only valid header of its file.
 
 use std::io::{self, BufRead, Read};
 
@@ -52,7 +52,7 @@ fn read_tar<H: BundleHead>(
         ErrorKind::ManifestMissing,
     )?;
     let mut head = open(Some(&envelope), Some(&manifest))?;
-    // The signed manifest gives the size of the whole before anything large is read.
+    // The signed manifest gives the total size before anything large is read.
     let sizes = head.manifest().entries().map(|(_, expected)| expected.size);
     check_ratio(tar_size(sizes), size)?;
 
@@ -99,7 +99,7 @@ fn read_tar<H: BundleHead>(
     Ok((head, files))
 }
 
-/// Why an entry is not the expected one.
+/// The refusal of an entry that is not the expected one.
 fn misplaced(
     header: &EntryHeader<'_>,
     wanted: Option<&BundlePath>,
@@ -169,7 +169,8 @@ fn read_document(
         .found(quoted_bytes(&header.path)))
 }
 
-/// After the first block of zeros: another, the end of the frame, the end of the file.
+/// Checks that after the first block of zeros come a second one, the end of the frame, and the end of
+/// the file.
 fn read_end(tar: &mut Decoder<'_, impl BufRead>) -> Result<(), Refusal> {
     let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
     if next_header(tar)?.is_some() {

@@ -1,5 +1,5 @@
-//! Reading a bundle directory: through `cap-std`, beneath one handle, never through a link. A file is read while its
-//! folder is walked, so that no name is looked up twice.
+//! Reads a bundle directory through `cap-std`, beneath one handle, without following links. Each file
+//! is read while its folder is walked, so that no name is looked up twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use crate::path::BundlePath;
 use crate::text::{bytes, quoted};
 use crate::{envelope, provenance};
 
-/// How much is read before it is hashed: small enough to stay in the cache.
+/// How much is read at once before it is hashed: small enough to stay in the cache.
 const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Reads a directory whose envelope and manifest, if they exist, `open` accepts.
@@ -108,8 +108,8 @@ struct FolderReader<'a, H> {
 }
 
 impl<H: BundleHead> FolderReader<'_, H> {
-    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. A name that the
-    /// manifest doesn't list is refused, which bounds the walk by the manifest.
+    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. A name
+    /// that the manifest doesn't list is refused, so the manifest bounds the walk.
     fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
         let at = if prefix.is_empty() { "." } else { prefix };
         let mut names = Vec::new();
@@ -124,7 +124,7 @@ impl<H: BundleHead> FolderReader<'_, H> {
             })?;
             names.push((name, kind));
         }
-        // The same refusal each time, regardless of the order of the file system.
+        // Sorted, so that the refusal does not depend on the order of the file system.
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (name, kind) in names {
             let path = format!("{prefix}{name}");
@@ -207,7 +207,7 @@ pub(super) fn read_hashed(
         .map_err(|_| Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size)))?;
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let mut hasher = blake3::Hasher::new();
-    // The buffer is not shared yet.
+    // The buffer is not shared yet, so `get_mut` returns it.
     for piece in Arc::get_mut(&mut content)
         .unwrap_or_default()
         .chunks_mut(CHUNK_BYTES)

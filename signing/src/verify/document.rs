@@ -1,5 +1,5 @@
-//! The documents around the files: envelope, manifest, provenance. A [`VerifiedHead`] is signed; its files must still
-//! be compared with it.
+//! The documents around the files: envelope, manifest, provenance. The signatures of a [`VerifiedHead`]
+//! are verified; its files must still be compared with its manifest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn parse_envelope_of(payload_type: &'static str, bytes: &[u8]) -> Result<Envelop
         .found(crate::text::quoted(envelope.payload_type())))
 }
 
-/// Refuses a `manifest.toml` that is not the envelope's.
+/// Refuses a `manifest.toml` that differs from the envelope's payload.
 pub(super) fn check_loose(envelope: &Envelope, loose: &[u8]) -> Result<(), Refusal> {
     if envelope.payload() == loose {
         return Ok(());
@@ -190,7 +190,7 @@ fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Re
     }
 }
 
-/// The hint for a bundle that is too old by its publisher's maximum.
+/// The hint for a bundle that is older than its publisher's maximum age.
 fn own_max_age_hint(publisher: &Publisher) -> String {
     let name = publisher.name();
     let change = match publisher.is_bare {
@@ -200,7 +200,8 @@ fn own_max_age_hint(publisher: &Publisher) -> String {
     format!("get the publisher's current release, or allow older ones of {name}: {change}")
 }
 
-/// Refuses by age and expiry; what [`Mode::Audit`](super::Mode::Audit) relaxes is added to the warnings.
+/// Refuses by age and expiry. Under [`Mode::Audit`](super::Mode::Audit), the refusals are added to the
+/// warnings.
 fn check_age(
     manifest: &Manifest,
     publisher: &Publisher,
@@ -243,15 +244,15 @@ pub struct SignedManifest {
     pub publisher: Arc<Publisher>,
     /// The publisher's keys that signed: sorted, distinct, at least the threshold.
     pub signers: Vec<KeyId>,
-    /// What a person should know, one sentence each.
+    /// Warnings for people, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Verifies `manifest.dsse.json` alone, for a download that verifies the whole bundle afterwards, as strictly as
-/// [`open`](super::open) does: signatures, threshold, prefix, age, revocation.
+/// Verifies `manifest.dsse.json` alone, as strictly as [`open`](super::open) does: signatures,
+/// threshold, prefix, age, revocation. For a download that verifies the whole bundle afterwards.
 ///
 /// # Errors
-/// Those of [`open`](super::open) about envelope and manifest.
+/// The errors of [`open`](super::open) about envelope and manifest.
 pub fn envelope(
     bytes: &[u8],
     trust: &TrustStore,

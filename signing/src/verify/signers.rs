@@ -1,4 +1,4 @@
-//! Which trusted keys signed an envelope, and for which publisher they count.
+//! Finds the trusted keys that signed an envelope, and the publisher for which they count.
 
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ fn claimed_revoked<'a>(
     })
 }
 
-/// The publisher that counts as the signer of the bundle, and its keys among `signers`: the publisher that the manifest
-/// names, else an ad-hoc key of this command.
+/// The publisher that counts as the signer of the bundle, and its keys among `signers`. This is the
+/// publisher that the manifest names, or otherwise an ad-hoc key of this command.
 pub(super) fn publisher(
     manifest: &Manifest,
     signers: &[KeyId],
@@ -75,7 +75,7 @@ pub(super) fn publisher(
     for publisher in trust.ad_hoc() {
         match counting(publisher, signers, revocations) {
             Ok(keys) => return Ok((Arc::clone(publisher), keys)),
-            // The key did sign: this is why it doesn't count.
+            // The ad-hoc key did sign; its revocation is why it doesn't count.
             Err(revoked)
                 if revoked.kind() == ErrorKind::KeyRevoked
                     && refusal.kind() == ErrorKind::WrongPublisher =>
@@ -106,7 +106,7 @@ fn named_publisher(
             ))
             .found(format!("publisher {}", manifest.publisher));
         match is_bare {
-            // The operator chose this name.
+            // The operator chose the name of a bare key.
             true => refusal.hinted(
                 "ask the publisher which key signs this bundle. If it is this bare key, trust it under the name that its \
                  bundles have: `toolward trust remove` the other name, then `toolward trust add KEY.pub.pem --name NAME`",

@@ -1,4 +1,4 @@
-//! A bundle that was verified, and is verified again as things stand later.
+//! Verifying a bundle again later, against the current state.
 
 use std::time::{Duration, SystemTime};
 

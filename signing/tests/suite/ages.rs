@@ -1,4 +1,4 @@
-//! Time and host version: checked against what the caller says.
+//! Time and host version, checked against the caller's values.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Whatever the bytes, the answer is a refusal: no panic, no endless work.
+//! Arbitrary bytes are refused without a panic or endless work.
 
 use proptest::prelude::*;
 use toolward_signing::channel::ChannelIndex;

@@ -1,4 +1,5 @@
-//! Attacks, a module for each: what was tried, the code it is refused with, and what stayed as it was.
+//! Attacks, a module for each: the attempt, the code of its refusal, and the state that stayed
+//! unchanged.
 
 mod algorithm_field_in_the_envelope;
 mod archive_tricks;

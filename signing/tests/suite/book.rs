@@ -1,4 +1,4 @@
-//! The examples in the book's page of formats are what the readers take.
+//! The readers accept the examples in the book's page of formats.
 
 use toolward_signing::channel::ChannelIndex;
 use toolward_signing::publisher::PublisherDocument;
@@ -7,7 +7,7 @@ use toolward_signing::trust::TrustSettings;
 
 use crate::support::key;
 
-/// The TOML blocks of a page, with what is shortened in them written out.
+/// The TOML blocks of a page, with shortened values replaced by whole ones.
 fn blocks() -> Vec<String> {
     let page = concat!(
         env!("CARGO_MANIFEST_DIR"),

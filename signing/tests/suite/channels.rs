@@ -1,4 +1,4 @@
-//! The index of a channel: as text, and who may sign it.
+//! The index of a channel: its text, and the keys that may sign it.
 
 use toolward_signing::channel::{
     Channel, ChannelIndex, ListedRelease, ListedTool, VerifiedIndex, accept,
@@ -24,7 +24,7 @@ pub(crate) fn pinned(keys: &[u8], threshold: usize) -> Channel {
     settings.channel("stable").unwrap().clone()
 }
 
-/// An index that lists the sample as it is.
+/// An index that lists the unchanged sample.
 pub(crate) fn index(version: u64) -> ChannelIndex {
     ChannelIndex {
         name: "stable".to_owned(),

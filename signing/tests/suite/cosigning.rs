@@ -1,4 +1,4 @@
-//! Several people sign one envelope, one after the other or each on their own.
+//! Several people sign one envelope, one after the other or independently.
 
 use toolward_signing::envelope::{Envelope, MAX_SIGNATURES};
 

@@ -1,4 +1,4 @@
-//! An archive in two pieces and together again.
+//! Splitting an archive into two pieces and joining them.
 
 use toolward_signing::archive::{
     Contents, Effort, attach, content_bytes, first_envelope, to_bytes,
@@ -10,7 +10,7 @@ use crate::support::{Sample, Signed, acme, assert_same, key, options};
 
 fn large() -> Signed {
     let mut sample = Sample::new();
-    // Several zstd blocks, and one that repeats far back.
+    // Content for several zstd blocks, one of which refers far back.
     let noise: Vec<u8> = (0..300_000_u32)
         .flat_map(|n| {
             n.wrapping_mul(2_654_435_761)

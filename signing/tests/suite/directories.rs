@@ -1,4 +1,4 @@
-//! Bundle directories: the set of files is exact, and only files are files.
+//! Bundle directories: the set of files must be exact, and only regular files are accepted.
 
 use std::cell::Cell;
 use std::fs;
@@ -98,7 +98,7 @@ fn swapped_files_of_one_size_are_refused() {
 fn a_file_of_another_size_is_refused_before_it_is_read() {
     let code = refused(|at| {
         let file = fs::File::create(at.join("README.md")).unwrap();
-        // Sparse: reading it all would take long and much memory.
+        // The file is sparse; reading all of it would take long and much memory.
         file.set_len(1 << 40).unwrap();
     });
     assert_eq!(code, "size-mismatch");

@@ -1,4 +1,4 @@
-//! Publisher documents and revocation lists as text: what is read, what is written, what is refused.
+//! Reading, writing and refusing the text of publisher documents and revocation lists.
 
 use toolward_signing::Refusal;
 use toolward_signing::publisher::{PAYLOAD_TYPE, PublisherDocument, Reset, first_use, stored};

@@ -1,6 +1,6 @@
-//! Other people's tools agree: OpenSSL, GNU tar and zstd, Python's `tomllib`, `cryptography` and
-//! `securesystemslib`, and a BLAKE3 in JavaScript. Packages are installed once, below the target directory. Where
-//! a tool or its registry is absent the test says so and passes.
+//! Independent tools agree: OpenSSL, GNU tar and zstd, Python's `tomllib`, `cryptography` and
+//! `securesystemslib`, and a BLAKE3 in JavaScript. Packages are installed once, below the target
+//! directory. If a tool or its registry is missing, the test reports that and passes.
 
 mod documents;
 mod toml;
@@ -291,7 +291,7 @@ fn noble_hashes_gives_the_same_digests() {
     }) else {
         return;
     };
-    // Around the sizes at which BLAKE3 changes its ways: blocks of 64, chunks of 1024, trees of chunks.
+    // Sizes around BLAKE3's boundaries: blocks of 64 bytes, chunks of 1024, trees of chunks.
     let sizes = [
         0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 5000, 131_072, 131_073, 400_000,
     ];

@@ -48,7 +48,7 @@ fn signing_keys_of_all_forms_are_imported() {
         assert!(!is_encrypted(form));
         let imported = SigningKey::import(form, None).unwrap();
         assert_eq!(imported.public(), key(1).public());
-        // Whatever it came from, it is written as version 1.
+        // A key from any form is written as version 1.
         assert_eq!(
             imported.to_pem().unwrap().expose_secret(),
             plain.expose_secret()

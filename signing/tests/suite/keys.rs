@@ -1,4 +1,4 @@
-//! Keys: what is read, and what is refused.
+//! Keys that are read, and keys that are refused.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use toolward_signing::key::{KeyId, PublicKey, SigningKey, is_encrypted_pem};

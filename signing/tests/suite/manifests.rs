@@ -1,4 +1,5 @@
-//! `manifest.toml`: text, syntax, fields. What is refused is signed, so that only the rule at hand is broken.
+//! `manifest.toml`: text, syntax, fields. The refused manifests are signed, so that each breaks only
+//! the rule under test.
 
 use toolward_signing::manifest::{MANIFEST_TYPE, MAX_BYTES, Manifest};
 use toolward_signing::verify;
@@ -9,7 +10,7 @@ fn good() -> String {
     String::from_utf8(Sample::new().manifest().to_bytes().unwrap()).unwrap()
 }
 
-/// Signs `text` as a manifest and has it refused, with its place.
+/// Signs `text` as a manifest, and returns the code and place of its refusal.
 fn refused(text: &[u8]) -> (&'static str, String) {
     let mut signed = Sample::new().sign(&[&key(1)]);
     signed.manifest = text.to_vec();
@@ -127,7 +128,7 @@ fn toml_1_1_is_refused() {
         let files = good.get(files..).unwrap();
         format!("{head}artifacts.tools = {{ {body}{end}}}\n\n{files}")
     };
-    // As TOML 1.0 has it, an inline table is as good as another.
+    // In TOML 1.0, an inline table is equivalent to a table with a heading.
     let text = inline(", ", " ");
     let head = text.replace("[[artifacts.files]]", "[[artifacts.filez]]");
     assert!(!toml_error(&head));

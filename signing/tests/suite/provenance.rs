@@ -1,4 +1,4 @@
-//! `provenance.dsse.json`: optional, but never somebody else's and never about something else.
+//! `provenance.dsse.json`: optional, but only of the same publisher and about the same manifest.
 
 use toolward_signing::Digest;
 use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance, SourceSet, source_digest};
@@ -48,7 +48,7 @@ fn a_bundle_without_provenance_has_none() {
     assert!(bundle.provenance.is_none() && bundle.provenance_bytes.is_none());
 }
 
-/// A bundle whose manifest announces its provenance, signed with it.
+/// A signed bundle whose manifest announces the provenance that comes with it.
 fn announced() -> Signed {
     let sample = Sample {
         announces_provenance: true,
@@ -89,13 +89,13 @@ fn where_provenance_is_demanded_the_manifest_has_to_announce_it() {
         toolward_signing::verify::archive_bytes(&signed.archive(), &acme(), &demanding)
     };
     verify(&announced()).unwrap();
-    // The file alone could have been there or not.
+    // If the manifest does not announce the provenance, its removal would go unnoticed.
     let loose = with(|signed| {
         let statement = claim().statement(&signed.manifest).unwrap();
         envelope(PAYLOAD_TYPE, &statement, &[&key(1)])
     });
     assert_eq!(code(verify(&loose)), "provenance-missing");
-    // And before anything but the envelope was fetched.
+    // The refusal comes before anything but the envelope is fetched.
     let early = toolward_signing::verify::envelope(&loose.envelope, &acme(), &demanding);
     assert_eq!(early.unwrap_err().code(), "provenance-missing");
 }

@@ -60,7 +60,7 @@ fn everything_that_is_written_down_is_read() {
     assert_eq!((&*stable.source, stable.threshold), ("/srv/x", 1));
     assert_eq!(stable.keys, [key(3).public()]);
     assert!(settings.channel("other").is_none());
-    // The publishers are the trust store's, which leaves the rest alone.
+    // The trust store reads the publishers of the same text and ignores the rest.
     assert_eq!(
         TrustStore::from_toml(&text).unwrap().publishers().count(),
         1
@@ -106,7 +106,7 @@ fn a_bundle_without_provenance_is_refused_where_it_is_demanded() {
     };
     let refusal = verify_signed(&[1], &acme(), &demanding).unwrap_err();
     assert_eq!(refusal.code(), "provenance-missing");
-    // Audit mode relaxes nothing of it.
+    // Audit mode does not relax the demand for provenance.
     let audit = VerifyOptions {
         mode: Mode::Audit,
         ..demanding

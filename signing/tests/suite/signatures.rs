@@ -1,4 +1,4 @@
-//! Who signed, and for whom it counts.
+//! The signers of a bundle, and the publisher for which they count.
 
 use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::MANIFEST_TYPE;
@@ -80,7 +80,7 @@ fn a_key_id_is_a_hint_only() {
         signed.envelope = serde_json::to_vec(&document).unwrap();
         assert_eq!(signed.verify(&acme()).unwrap().signers, original.signers);
     }
-    // A trusted key's id on somebody else's signature gives it nothing.
+    // A trusted key's id on a signature by another key does not make it count.
     let mut signed = Sample::new().sign(&[&key(9)]);
     let mut document: serde_json::Value = serde_json::from_slice(&signed.envelope).unwrap();
     document["signatures"][0]["keyid"] = key(1).public().key_id().to_string().into();
@@ -96,7 +96,7 @@ fn a_trusted_key_takes_any_publisher_name_and_id() {
         .sign(&[&key(5)])
         .verify(&TrustStore::for_key(key(5).public()))
         .unwrap();
-    // Whole: what policies know it by names this key and no other.
+    // The whole key id: policies identify a publisher by this name, so it must be unique.
     let id = key(5).public().key_id();
     assert_eq!(bundle.publisher.name(), format!("key:{id}"));
     assert!(bundle.publisher.is_ad_hoc && bundle.may_publish("anything"));

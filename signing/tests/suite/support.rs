@@ -285,7 +285,7 @@ pub(crate) fn revoked_key(number: u8) -> RevokedKey {
     }
 }
 
-/// Signs anything that has an envelope with the keys of these numbers.
+/// Signs an envelope with the keys of these numbers.
 pub(crate) fn by(envelope: Result<Envelope, Refusal>, keys: &[u8]) -> Vec<u8> {
     let mut envelope = envelope.unwrap();
     for number in keys {
@@ -294,7 +294,7 @@ pub(crate) fn by(envelope: Result<Envelope, Refusal>, keys: &[u8]) -> Vec<u8> {
     envelope.to_bytes().unwrap()
 }
 
-/// What most documents are accepted by: nothing is revoked.
+/// The terms for most documents: nothing is revoked.
 pub(crate) fn terms() -> Terms<'static> {
     static NOTHING: LazyLock<Revocations> = LazyLock::new(Revocations::none);
     Terms {

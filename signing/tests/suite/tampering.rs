@@ -1,4 +1,4 @@
-//! One byte changed: refused, or the very same bundle.
+//! A bundle with one changed byte is refused, or gives exactly the same bundle.
 
 use std::io::{Seek as _, SeekFrom};
 
@@ -8,7 +8,7 @@ use toolward_signing::{Refusal, publisher, verify};
 
 use crate::support::{Sample, acme, compress, key, options, same, tar_of};
 
-/// All positions of a short file, evenly spread ones of a long one.
+/// All positions of a short file; evenly spread positions of a long one.
 fn positions(length: usize) -> impl Iterator<Item = usize> {
     let step = (length / 400).max(1);
     (0..length).step_by(step).chain(length.checked_sub(1))
@@ -115,7 +115,7 @@ fn every_single_byte_change_of_the_envelope_is_refused_or_verifies_to_the_same_b
             }
         }
     }
-    // Both happen: hints and white space don't matter, all else does.
+    // Both happen: changed hints and white space are accepted, every other change is refused.
     assert!(
         accepted > 0 && refused > accepted,
         "{accepted} and {refused}"
@@ -151,7 +151,7 @@ fn every_single_byte_change_of_the_archives_encoding_is_refused_or_verifies_to_t
     }
 }
 
-/// What a verification comes to.
+/// The bundle, or the code of the refusal.
 fn outcome(result: Result<Verified<Bundle>, Refusal>) -> Result<Verified<Bundle>, &'static str> {
     result.map_err(|refusal| refusal.code())
 }
@@ -171,7 +171,7 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
     let check = |bytes: &[u8], what: &str| {
         std::fs::write(&path, bytes).unwrap();
         let mut file = std::fs::File::open(&path).unwrap();
-        // Wherever somebody left it, it is read from the beginning.
+        // The archive is read from its start, independent of the file's position.
         file.seek(SeekFrom::Start(9)).unwrap();
         let found = outcome(verify::archive_file(&mut file, &trust, &options()));
         let read = outcome(verify::archive_bytes(bytes, &trust, &options()));
@@ -182,7 +182,7 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
         };
         assert!(agree, "{what}: {found:?}, in memory {read:?}");
         match zstd::decode_all(bytes) {
-            // Where a decoder finds an archive in it, that archive decides.
+            // If a decoder finds a tar archive in it, the result depends on that archive.
             Ok(tar) => match (
                 &found,
                 outcome(verify::archive_bytes(&compress(&tar), &trust, &options())),
@@ -212,7 +212,7 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
     for rest in [&b"x"[..], &good] {
         assert!(!check(&[&good[..], rest].concat(), "with more behind it"));
     }
-    // A skippable frame is nothing to a decoder, and data after the frame here.
+    // A zstd decoder skips a skippable frame; here it is refused as data after the frame.
     let skippable = [0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 7];
     assert!(!check(
         &[&good[..], &skippable].concat(),

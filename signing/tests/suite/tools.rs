@@ -1,18 +1,18 @@
-//! Runs other people's tools, and says when one is absent. Packages are installed once, below the target
+//! Runs independent tools, and reports a missing one. Packages are installed once, below the target
 //! directory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
-/// Says that a test left something out, and why. Past the harness, which keeps
-/// what a passing test prints.
+/// Reports that a test skipped a part, and why. It bypasses the harness, which captures the output of a
+/// passing test.
 pub(crate) fn skipped(why: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Runs a command, or says that its program is absent.
+/// Runs a command, or reports that its program is missing.
 pub(crate) fn run(command: &mut Command) -> Option<Output> {
     match command.output() {
         Ok(output) => Some(output),
@@ -39,7 +39,7 @@ pub(crate) fn openssl(folder: &Path, arguments: &[&str]) -> Option<Output> {
     run(Command::new("openssl").current_dir(folder).args(arguments))
 }
 
-/// Installs packages into a folder of their own, once for all runs of all tests.
+/// Installs packages into a separate folder, once for all runs of all tests.
 pub(crate) fn installed(name: &str, install: impl FnOnce(&Path) -> Command) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -166,7 +166,7 @@ fn prefixes_of_actions_cover_actions_only_and_the_longest_decides_among_all() {
     ] {
         assert_eq!(holder(id).as_deref(), expected, "{id}");
     }
-    // What is no action stays acme's.
+    // Ids that are not actions still belong to acme.
     assert!(store.may_publish("acme", "acme.crm.find"));
     let mut key_alone = TrustStore::for_key(key(1).public());
     assert!(key_alone.action_holder("storage:commit").is_some());

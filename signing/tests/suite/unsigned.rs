@@ -1,4 +1,4 @@
-//! Reading a bundle whoever signed it: as strict about bytes as verification, and no verification.
+//! Reading a bundle without verifying signatures: as strict about bytes as verification.
 
 use toolward_signing::Refusal;
 use toolward_signing::manifest::MANIFEST_TYPE;
@@ -96,13 +96,13 @@ fn an_envelope_over_another_kind_of_document_is_refused_whoever_signed() {
 fn an_archive_that_nobody_vouches_for_expands_no_further_than_its_manifest_and_the_ratio_allow() {
     let mut sample = Sample::new();
     let bomb = sample.sign(&[&key(9)]);
-    // Not in the manifest: refused at its header.
+    // A file that is not in the manifest is refused at its header.
     let mut extra = bomb.clone();
     extra
         .files
         .insert("zzz".to_owned(), vec![0; 64 * 1024 * 1024]);
     assert_eq!(archive(&extra.archive()).unwrap_err().code(), "file-extra");
-    // In the manifest: refused by the sum.
+    // A listed file is refused by the ratio of the listed sizes to the archive's size.
     sample
         .files
         .insert("zzz".to_owned(), vec![0; 64 * 1024 * 1024]);

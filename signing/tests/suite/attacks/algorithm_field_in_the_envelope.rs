@@ -1,4 +1,4 @@
-//! The envelope names the algorithm that it would like to be verified with.
+//! The envelope names the algorithm for its verification.
 
 use crate::support::{Sample, acme, key};
 

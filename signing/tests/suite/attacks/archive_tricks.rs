@@ -1,4 +1,4 @@
-//! Archives that try something: each trick is refused with its own code, before anything comes of it.
+//! Malicious archives: each trick is refused with a specific code before it has an effect.
 
 use toolward_signing::manifest::MANIFEST_TYPE;
 use toolward_signing::verify;
@@ -68,7 +68,7 @@ impl Tar {
     }
 }
 
-/// Computes a header's checksum anew.
+/// Recomputes a header's checksum.
 fn seal(header: &mut [u8]) {
     header[148..156].fill(b' ');
     let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
@@ -154,7 +154,7 @@ fn everything_but_a_regular_file_is_refused() {
         let place = tar.position("README.md");
         tar.entries[place] = entry;
         assert_eq!(tar.code(), "file-type", "{kind}");
-        // In front of all others, too, where nothing is verified yet.
+        // Also as the first entry, before anything is verified.
         let mut tar = Tar::sample();
         let entry = tar.entry(b"manifest.dsse.json", kind, b"");
         tar.entries.insert(0, entry);
@@ -404,7 +404,7 @@ fn a_bundle_larger_than_the_limit_is_refused_before_it_is_read() {
 #[test]
 fn a_file_larger_than_the_limit_is_refused_by_its_size() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    // Most of it takes no room on the disk, and reading it would take seconds.
+    // The file is sparse; reading it would take seconds.
     let size = verify::MAX_BYTES * 4;
     file.as_file().set_len(size).unwrap();
     let refusal = verify::open(file.path(), &acme(), &options()).unwrap_err();

@@ -1,4 +1,4 @@
-//! A signature that a publisher made over another kind of document is put on a bundle.
+//! A publisher's signature over another kind of document is put on a bundle.
 
 use crate::support::{Sample, acme, code, envelope, key};
 

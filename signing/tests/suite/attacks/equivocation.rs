@@ -1,4 +1,4 @@
-//! Two people are shown two different things under one number.
+//! Two clients get different documents under the same number.
 
 use toolward_signing::Digest;
 use toolward_signing::publisher::rotate;

@@ -1,4 +1,4 @@
-//! The key of the examples, whose private half everybody has, is to be trusted like any other.
+//! A trust store names the example key, whose private half is public.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::publisher::{PAYLOAD_TYPE, first_use};

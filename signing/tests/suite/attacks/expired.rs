@@ -1,4 +1,4 @@
-//! A bundle is shown after its time.
+//! An expired bundle is offered.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A thief uses up the numbers, so that the publisher has none left to go on with; and the way back.
+//! A thief uses up the version numbers, so that the publisher has none left. The publisher recovers by
+//! revoking the stolen key.
 
 use toolward_signing::publisher::rotate;
 use toolward_signing::revocation::{RevocationList, SignedList, VerifiedList, accept};

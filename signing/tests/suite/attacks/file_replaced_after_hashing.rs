@@ -1,4 +1,4 @@
-//! A file is exchanged once its digest was compared, and before it is used.
+//! A file is replaced after its digest was compared and before it is used.
 
 use toolward_signing::verify;
 

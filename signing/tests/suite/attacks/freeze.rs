@@ -1,4 +1,4 @@
-//! A source goes on showing an old release, so that a repair never arrives.
+//! A source keeps showing an old release, so that a fix never arrives.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who holds a prefix publishes an id below a longer one, which another publisher holds.
+//! A publisher uses its prefix to publish an id below a longer prefix of another publisher.
 
 use toolward_signing::trust::TrustStore;
 

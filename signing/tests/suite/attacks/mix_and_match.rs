@@ -1,4 +1,4 @@
-//! A source puts releases together that were never current at the same time.
+//! A source combines releases that were never current at the same time.
 
 use std::time::Duration;
 

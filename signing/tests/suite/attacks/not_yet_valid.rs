@@ -1,4 +1,4 @@
-//! A bundle says that it was made in the future, to outlast what comes before.
+//! A bundle states a creation time in the future, to stay valid for longer.
 
 use std::time::Duration;
 

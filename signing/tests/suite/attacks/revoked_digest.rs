@@ -1,4 +1,4 @@
-//! A release runs on after it was revoked.
+//! A release continues to run after it was revoked.
 
 use toolward_signing::Digest;
 use toolward_signing::revocation::{RevocationList, Revocations, RevokedBundle, accept, stored};
@@ -95,7 +95,7 @@ fn a_list_that_was_accepted_counts_on_after_its_time_and_after_the_keys_have_cha
     let again = stored(&bytes, kept.signers.clone()).unwrap();
     assert_eq!((again.version, again.digest), (1, kept.digest));
 
-    // With other keys, an earlier list still binds: nobody says that the old key was stolen.
+    // An earlier list still binds after a change of keys, since the old key was not revoked.
     let after = store_of(&accepted(&document(2, 1, &[2]), &[2]));
     let publisher = after.publisher("acme").unwrap();
     let mut next = self::list(2, &[]);

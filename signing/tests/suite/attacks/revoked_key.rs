@@ -62,7 +62,7 @@ fn a_list_of_the_publisher_revokes_its_own_key() {
         keys: vec![revoked_key(1)],
         bundles: Vec::new(),
     };
-    // The thief of one key may well give up the key: a list only takes away.
+    // A stolen key counts for a list that revokes it, since a list only removes permissions.
     for signer in [1, 2] {
         let bytes = by(list.to_envelope(), &[signer]);
         let list = accept(&bytes, acme, &trust, None, &terms()).unwrap();

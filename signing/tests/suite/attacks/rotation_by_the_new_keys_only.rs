@@ -1,4 +1,4 @@
-//! Somebody writes the next publisher document with keys of their own, and signs it with them.
+//! An attacker writes the next publisher document with the attacker's keys, and signs it with them.
 
 use toolward_signing::publisher::rotate;
 
@@ -13,7 +13,7 @@ fn the_next_document_needs_the_thresholds_of_both() {
         &[1, 2],       // the old keys only
         &[1, 4, 5],    // one of the old keys
         &[1, 2, 4],    // one of the new keys
-        &[7, 8, 4, 5], // keys of nobody
+        &[7, 8, 4, 5], // unknown keys
     ] {
         let refusal = rotate(&current, &by(next.to_envelope(), signers), &terms()).unwrap_err();
         assert_eq!(refusal.code(), "threshold-not-met", "{signers:?}");

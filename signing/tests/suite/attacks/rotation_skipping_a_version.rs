@@ -1,4 +1,4 @@
-//! A publisher document comes with a version after the next one, so that one in between is never seen.
+//! A publisher document skips a version, so that the skipped one is never seen.
 
 use toolward_signing::publisher::{rotate, rotate_through};
 

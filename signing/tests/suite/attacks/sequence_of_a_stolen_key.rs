@@ -1,5 +1,5 @@
-//! A thief releases a bundle with the highest sequence there is, after which no genuine release is newer; and
-//! the way back.
+//! A thief releases a bundle with the highest possible sequence, so that no genuine release is newer.
+//! The publisher recovers with a reset.
 
 use toolward_signing::Digest;
 use toolward_signing::manifest::Manifest;
@@ -52,7 +52,7 @@ fn the_document_that_revokes_the_key_names_the_last_genuine_release() {
         sequence::check(Some(after), (8, Digest::of(b"the next"))).unwrap(),
         Advance::Newer
     );
-    // What came before the last genuine release stays behind, and the thief's does not verify any more.
+    // Releases before the last genuine one are still refused, and the thief's no longer verifies.
     assert!(sequence::check(Some(after), (6, Digest::of(b"before"))).is_err());
     let refusal = verify_signed(&[1, 2], &store_of(&next), &options()).unwrap_err();
     assert_eq!(refusal.code(), "threshold-not-met");
@@ -78,7 +78,7 @@ fn a_document_that_revokes_no_key_lowers_nothing() {
     let refusal = rotate(&current, &by(next.to_envelope(), &[1]), &terms()).unwrap_err();
     assert_eq!(refusal.code(), "reset-without-revocation");
 
-    // Nor does one that repeats an earlier revocation.
+    // A document that only repeats an earlier revocation is refused, too.
     let revoked = revoking(document(2, 1, &[1, 2]), &[1]);
     let second = rotate(&current, &by(revoked.to_envelope(), &[2]), &terms()).unwrap();
     let third = with_reset(revoking(document(3, 1, &[1, 2]), &[1]));

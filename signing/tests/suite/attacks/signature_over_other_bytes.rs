@@ -1,4 +1,4 @@
-//! The signature is genuine, and the bytes beside it are not the ones it is over.
+//! A genuine signature comes with other bytes than the signed ones.
 
 use toolward_signing::manifest::MANIFEST_TYPE;
 

@@ -1,4 +1,4 @@
-//! A publisher revokes another publisher's keys or bundles, to put it out of business.
+//! A publisher revokes another publisher's keys or bundles to disable them.
 
 use toolward_signing::revocation::{RevocationList, Revocations, RevokedBundle, accept};
 use toolward_signing::trust::TrustStore;
@@ -69,7 +69,8 @@ fn a_digest_of_another_publishers_bundle_in_a_list_reaches_nothing() {
         .into_inner()
         .document;
     revocations.add_list(&accepted);
-    // Not even a key reaches anything, should the store have learned of its owner later only.
+    // The revocation of another publisher's key has no effect, even if the store learned of the key's
+    // owner only later.
     accepted.keys = vec![revoked_key(1)];
     revocations.add_list(&accepted);
     let options = VerifyOptions {

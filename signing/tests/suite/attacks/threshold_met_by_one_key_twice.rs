@@ -1,4 +1,4 @@
-//! One key holder signs twice where two have to sign.
+//! One key holder signs twice, although two must sign.
 
 use toolward_signing::trust::TrustStore;
 

@@ -1,4 +1,4 @@
-//! A bundle comes without signatures, or with the shape of some.
+//! A bundle comes without an envelope, without signatures, or with an empty signature.
 
 use toolward_signing::verify;
 

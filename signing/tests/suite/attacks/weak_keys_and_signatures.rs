@@ -1,4 +1,5 @@
-//! Keys that take signatures nobody made, and signatures that are right in one library and wrong in another.
+//! Keys that accept forged signatures, and signatures that are valid in one library and invalid in
+//! another.
 
 use std::process::Command;
 
@@ -56,7 +57,7 @@ fn lax(a: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
         .is_ok()
 }
 
-/// The first of many messages for which the lax check takes a signature.
+/// The first message, of many tried, for which the lax check accepts a signature.
 fn lax_case(a: &[u8; 32], sign: impl Fn(&[u8]) -> [u8; 64]) -> (Vec<u8>, [u8; 64]) {
     (0..1000_u32)
         .map(|number| {
@@ -159,7 +160,7 @@ struct Case {
     signature: [u8; 64],
 }
 
-/// Looks for a message whose challenge fits. One in eight does, for most cases.
+/// Searches for a message whose challenge fits. For most cases, one message in eight does.
 fn case(
     public: [u8; 32],
     r: [u8; 32],
@@ -184,12 +185,12 @@ fn case(
         .expect("one of many messages fits")
 }
 
-/// What is left of a challenge when it multiplies a point of order eight.
+/// The challenge modulo 8, its effect on a point of order eight.
 fn modulo_eight(h: &Scalar) -> u8 {
     h.as_bytes()[0] & 7
 }
 
-/// The order of the group, times `factor`, plus `s`: more than a signature's second half may be.
+/// The group's order times `factor`, plus `s`. A signature's second half may not be that large.
 fn raised(s: &Scalar, factor: u32) -> [u8; 32] {
     // L = 2^252 + 27742317777372353535851937790883648493, little-endian.
     const ORDER: [u8; 32] = [
@@ -207,8 +208,8 @@ fn raised(s: &Scalar, factor: u32) -> [u8; 32] {
     sum
 }
 
-/// The twelve cases of ed25519-speccheck ("Taming the many EdDSAs", table 6), made anew: which orders the key
-/// and `R` have, whether the equation holds, and how they are encoded.
+/// The twelve cases of ed25519-speccheck ("Taming the many EdDSAs", table 6), recomputed. They differ
+/// in the orders of the key and `R`, in their encodings, and in whether the equation holds.
 fn speccheck() -> Vec<Case> {
     let torsion = EIGHT_TORSION[1];
     let bytes = |point: EdwardsPoint| point.compress().to_bytes();
@@ -238,7 +239,8 @@ fn speccheck() -> Vec<Case> {
         case(small, r_mixed, only_nonce, (r_mixed, small), is_one),
         case(mixed, r_small, without_nonce, (r_small, mixed), is_one),
         case(mixed, r_mixed, response, (r_mixed, mixed), is_one),
-        // The equation holds only if it is multiplied by the cofactor; then only if that is done last.
+        // First a case in which the equation holds only if it is multiplied by the cofactor; then one in which
+        // it holds only if that multiplication comes last.
         case(mixed, r_mixed, response, (r_mixed, mixed), |h| !is_one(h)),
         case(mixed, r_prime, response, (r_prime, mixed), |h| {
             !is_zero(h) && !is_zero(&(h * Scalar::from(8_u64)))
@@ -257,7 +259,7 @@ fn speccheck() -> Vec<Case> {
             (r_prime, prime),
             |_| true,
         ),
-        // An encoding that is not canonical, hashed as the canonical one, and as it is.
+        // A non-canonical encoding, first hashed in canonical form, then hashed unchanged.
         case(
             mixed,
             neutral,
@@ -296,7 +298,7 @@ impl Case {
             .is_ok_and(|key| key.verify(&self.message, &self.signature).is_ok())
     }
 
-    /// OpenSSL's verdict, or nothing if it can't be run here.
+    /// OpenSSL's verdict, or `None` if it can't be run here.
     fn openssl(&self, folder: &std::path::Path) -> Option<bool> {
         let mut der = vec![
             0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
@@ -346,13 +348,13 @@ fn of_the_cases_on_which_libraries_differ_none_is_taken() {
     for (number, case) in speccheck().iter().enumerate() {
         assert!(!case.ours(), "case {number}");
     }
-    // The third is right by every check of a signature: its key is what is refused.
+    // The third case passes every check of a signature; only its key is refused.
     let refusal = PublicKey::from_bytes(&speccheck()[3].public).unwrap_err();
     assert_eq!(refusal.code(), "key-weak");
 }
 
-/// OpenSSL 3.0 takes what the lax check takes: weak keys are kept out of it by who hands them in. Some builds
-/// may be stricter.
+/// OpenSSL 3.0 accepts the same signatures as the lax check and leaves the check for weak keys to its
+/// caller. Some builds may be stricter.
 #[test]
 fn openssl_agrees_wherever_the_key_is_sound_and_takes_nothing_but_what_weak_keys_sign() {
     let folder = tempfile::tempdir().unwrap();

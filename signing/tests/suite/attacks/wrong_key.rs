@@ -1,4 +1,4 @@
-//! A bundle is signed, by somebody whom the operator does not know.
+//! A bundle is signed with a key that the operator does not know.
 
 use toolward_signing::trust::TrustStore;
 

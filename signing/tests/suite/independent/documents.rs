@@ -1,5 +1,5 @@
-//! Other people's tools read and verify publisher documents, revocation lists and channel indexes: OpenSSL,
-//! Python's `tomllib`, `cryptography` and `securesystemslib`, and Node.
+//! Independent tools read and verify publisher documents, revocation lists and channel indexes:
+//! OpenSSL, Python's `tomllib`, `cryptography` and `securesystemslib`, and Node.
 
 use std::path::Path;
 use std::process::Command;
@@ -51,7 +51,7 @@ fn openssl_verifies_all_kinds_of_documents() {
             return;
         };
         assert!(output.status.success(), "{output:?}");
-        // The payload alone, without its type, is not what was signed.
+        // The signature is not over the payload alone, without its type.
         std::fs::write(at.join("pae.bin"), envelope.payload()).unwrap();
         assert!(!openssl(at, &arguments).unwrap().status.success());
     }

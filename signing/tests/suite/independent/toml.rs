@@ -64,7 +64,7 @@ print(json.dumps(tomllib.load(open(sys.argv[1], 'rb'))))
     assert_eq!(read, expected);
 }
 
-/// Manifests with a few pieces of TOML put in, or a few characters taken out, the same each time.
+/// Manifests with a few pieces of TOML inserted or a few characters removed, the same each time.
 fn spoiled_manifests(count: usize) -> Vec<String> {
     let pieces = [
         "\\e",
