@@ -1,5 +1,5 @@
-//! Input for a tool from `KEY=VALUE` settings, as people type them. Validates
-//! nothing: the host does, against the contract.
+//! Builds the input of a tool from `KEY=VALUE` settings that people type. This module validates
+//! nothing; the host validates the input against the contract.
 
 use serde_json::Value;
 use toolward_contract::json::{self, Limits};
@@ -22,7 +22,7 @@ impl Setting {
         }
     }
 
-    /// Unchanged text, such as the text of a file.
+    /// A text value that is used unchanged, such as the text of a file.
     pub fn text(key: &str, value: String) -> Self {
         Self {
             key: key.to_owned(),
@@ -46,13 +46,13 @@ codes! {
     }
 }
 
-/// Sets properties of `input`. A property that the schema calls a string takes
-/// the value as text; a property of another type takes it as JSON; a property without a type takes it as JSON if it is
-/// JSON, otherwise as text.
+/// Sets properties of `input`. The schema decides how a value is read: as text for a string, as JSON
+/// for another type. If the property has no type, the value is read as JSON if it is valid JSON,
+/// otherwise as text.
 ///
 /// # Errors
 ///
-/// When `input` is not an object, or a value is not JSON where the schema wants some.
+/// When `input` is not an object, or a value is not JSON although the schema requires JSON.
 pub fn apply(
     mut input: Value,
     settings: &[Setting],

@@ -1,5 +1,5 @@
-//! The typed contents of a bundle: from `Verified<Bundle>`, or, marked as such, from a directory under work. No file is
-//! opened again: exactly the verified bytes are parsed.
+//! The typed contents of a bundle, from a `Verified<Bundle>` or from an unsigned working directory,
+//! which its origin shows. No file is opened again: exactly the verified bytes are parsed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::shown::ResourceEntry;
 
 mod assemble;
 
-/// The origin of a bundle's bytes, which decides what may be granted to it.
+/// The origin of a bundle's bytes. The grants that a bundle may get depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentOrigin {
     /// A publisher's signatures were verified.
@@ -37,7 +37,7 @@ pub enum ContentOrigin {
         /// The keys that signed, sorted and distinct.
         signers: Vec<KeyId>,
     },
-    /// A directory under work, unsigned, named by the operator (`--dev`).
+    /// An unsigned working directory that the operator named with `--dev`.
     Dev {
         /// The directory.
         dir: PathBuf,
@@ -54,7 +54,7 @@ impl ContentOrigin {
         }
     }
 
-    /// Whether the bundle is unsigned and under work.
+    /// Whether the bundle comes from an unsigned working directory.
     pub fn is_dev(&self) -> bool {
         matches!(self, Self::Dev { .. })
     }
@@ -67,16 +67,16 @@ pub struct ToolEntry {
     pub tool: Arc<Tool>,
     /// The name of its TOOL.md; `None` if it comes from a version 1 `tools.json`.
     pub path: Option<String>,
-    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher; true for a directory under
-    /// work.
+    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher. Always true for
+    /// a working directory.
     pub names_itself: bool,
-    /// When the tool was installed, as a number that rises with later tools; `None` if it is not installed. The store
-    /// sets it.
+    /// The tool's place in the order of installation: later tools have higher numbers. The store sets it;
+    /// `None` if the tool is not installed.
     pub arrival: Option<u64>,
 }
 
 impl ToolEntry {
-    /// A contract without a document and without a name for MCP.
+    /// An entry for a contract without a TOOL.md and without a name for MCP.
     pub fn unwritten(tool: Arc<Tool>) -> Self {
         Self {
             tool,
@@ -92,13 +92,13 @@ impl ToolEntry {
 pub struct DriverEntry {
     /// The driver.
     pub driver: Arc<Driver>,
-    /// The name of its DRIVER.md; `tools.json` if it comes from a transport of a version 1 document.
+    /// The name of its DRIVER.md, or `tools.json` if it comes from a transport of a version 1 document.
     pub path: String,
-    /// Exists exactly for a driver of kind `component`.
+    /// The component; `None` if the driver is of another kind than `component`.
     pub component: Option<Component>,
 }
 
-/// A bundle's contents, every rule of the formats checked.
+/// A bundle's contents, which obey every rule of the formats.
 ///
 /// ```no_run
 /// use toolward_bundle::ContentError;
@@ -127,8 +127,7 @@ pub struct DriverEntry {
 pub struct Content {
     /// The origin of the bytes.
     pub origin: ContentOrigin,
-    /// BLAKE3 of `manifest.toml`; for a directory under work, of the manifest
-    /// that `pack` would write.
+    /// BLAKE3 of `manifest.toml`, or of the manifest that `pack` would write for a working directory.
     pub manifest_digest: Digest,
     /// The manifest.
     pub manifest: Arc<Manifest>,
@@ -148,7 +147,7 @@ pub struct Content {
     pub index: Index,
     /// Every file of the manifest, by name.
     pub files: BTreeMap<String, Arc<[u8]>>,
-    /// How the components were made, if the bundle has verified provenance.
+    /// How the components were built, if the bundle has verified provenance.
     pub provenance: Option<Provenance>,
     /// Findings that do not refuse the bundle.
     pub warnings: Vec<Diagnostic>,
@@ -159,19 +158,19 @@ impl Content {
     ///
     /// # Errors
     ///
-    /// Those of [`Content::from_verified_with`]; `action-unresolved` for a contract that takes its action from a
-    /// library.
+    /// The errors of [`Content::from_verified_with`], and `action-unresolved` for a contract that takes its
+    /// action from a library.
     pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
         Self::from_verified_with(bundle, &NoLibraries)
     }
 
-    /// Reads the contents of a verified bundle. `libraries`: the actions of other bundles, by the same trust.
+    /// Reads the contents of a verified bundle. `libraries` has the actions of other bundles that were
+    /// verified with the same trust store.
     ///
     /// # Errors
     ///
-    /// When a document doesn't parse, a component is missing or exports another
-    /// world, `tools.json` disagrees with the contracts, or an id
-    /// is outside the publisher's prefixes.
+    /// When a document doesn't parse, a component is missing or exports another world, `tools.json` differs
+    /// from the contracts, or an id is outside the publisher's prefixes.
     pub fn from_verified_with(
         bundle: Verified<Bundle>,
         libraries: &dyn Libraries,
@@ -207,21 +206,22 @@ impl Content {
         Ok(content)
     }
 
-    /// Reads a directory under work, without signatures: what `pack` would
-    /// pack, with the same checks. Its origin shows that it is unsigned.
+    /// Reads an unsigned working directory: the files that `pack` would pack, with the same checks. The
+    /// origin of the contents shows that they are unsigned.
     ///
     /// # Errors
     ///
-    /// As [`Content::from_verified`], and when the directory can't be packed.
+    /// The errors of [`Content::from_verified`], and an error if the directory can't be packed.
     pub fn from_dev(directory: &Path) -> Result<Self, ContentError> {
         Self::from_dev_with(directory, &NoLibraries)
     }
 
-    /// Reads a directory under work as [`Content::from_dev`] does. `libraries`: the actions of other bundles.
+    /// Reads a working directory as [`Content::from_dev`] does. `libraries` has the actions of other
+    /// bundles.
     ///
     /// # Errors
     ///
-    /// Those of [`Content::from_dev`].
+    /// The errors of [`Content::from_dev`].
     pub fn from_dev_with(
         directory: &Path,
         libraries: &dyn Libraries,
@@ -232,7 +232,7 @@ impl Content {
             ..PackOptions::default()
         };
         let packed = dev::pack(directory, &options)?;
-        // Policy names the directory, so it has one spelling.
+        // Policies name the directory, so its spelling must be unique.
         let dir = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());
@@ -247,7 +247,8 @@ impl Content {
             None,
             libraries,
         )?;
-        // Both read the documents; packing knows their paths, but no libraries.
+        // Packing and assembling both report findings about the documents. Packing's findings have the paths
+        // in the directory, but packing knows no libraries.
         let resolved = content.takes_actions();
         let mut warnings = packed.warnings;
         warnings.retain(|found| !resolved || found.code != action::ELSEWHERE);
@@ -262,7 +263,8 @@ impl Content {
         Ok(content)
     }
 
-    /// Whether a contract takes its action from another bundle, so that its demands depend on more than this bundle.
+    /// Whether a contract takes its action from another bundle. Its demands then also depend on that
+    /// bundle.
     pub fn takes_actions(&self) -> bool {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
     }

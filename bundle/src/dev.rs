@@ -1,6 +1,6 @@
-//! A directory under work, unsigned: its `bundle.toml`, and the files, `tools.json` and manifest that `pack` makes of
-//! it, in memory; the same bytes each time. Writes nothing, runs nothing and needs no key; `toolward-author` does the
-//! rest.
+//! Packs an unsigned working directory in memory: reads its `bundle.toml`, and makes the files,
+//! `tools.json` and the manifest, the same bytes each time. This module writes no file, runs no program
+//! and needs no key; `toolward-author` writes and signs bundles.
 
 pub mod bundle_toml;
 
@@ -27,17 +27,18 @@ use crate::rules;
 
 pub use bundle_toml::{BuildEntry, BuildKind, BundleToml, World};
 
-/// The settings of `pack` besides the directory.
+/// The settings of `pack`, apart from the directory.
 #[derive(Debug, Clone, Default)]
 pub struct PackOptions {
-    /// Seconds since 1970, as in the variable of that name: the time of a bundle whose `bundle.toml` has no `created`.
+    /// The creation time if `bundle.toml` has no `created`, in seconds since 1970 as in the environment
+    /// variable `SOURCE_DATE_EPOCH`.
     pub source_date_epoch: Option<i64>,
     /// Whether the manifest announces provenance, which the signer must then add to the bundle.
     pub provenance: bool,
 }
 
-/// The first version of this host that knows `provenance` in a manifest. Others
-/// refuse a manifest with a key that they don't know.
+/// The first version of this host that knows `provenance` in a manifest. Earlier versions refuse a
+/// manifest with this key.
 const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
 
 /// A bundle ready for signing.
@@ -45,21 +46,20 @@ const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
 pub struct PackedBundle {
     /// The manifest.
     pub manifest: Manifest,
-    /// The bytes of `manifest.toml`: what gets signed.
+    /// The bytes of `manifest.toml`, which are to be signed.
     pub manifest_bytes: Vec<u8>,
-    /// Every file that the manifest lists, `tools.json` among them.
+    /// Every file that the manifest lists, including `tools.json`.
     pub files: BTreeMap<String, Arc<[u8]>>,
     /// Findings that do not refuse the bundle.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Packs the bundle under work in `directory`.
+/// Packs the bundle in the working directory `directory`.
 ///
 /// # Errors
 ///
-/// When `bundle.toml` or a document is invalid, a component is missing or not
-/// usable, a file's name can't be in a bundle, or neither `bundle.toml` nor the
-/// options give a time.
+/// When `bundle.toml` or a document is invalid, a component is missing or unusable, a file name is not
+/// allowed in a bundle, or neither `bundle.toml` nor the options give a time.
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
     let bundle = read_bundle_toml(directory)?;
     let created = match (bundle.created, options.source_date_epoch) {
@@ -163,8 +163,8 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     }
 }
 
-/// Parses the documents, checks them against each other, and makes the index, or reads an authored one. Also
-/// returns the findings.
+/// Parses the documents, checks them against each other, and makes the index, unless the author wrote
+/// one. Also returns the findings.
 fn examine(
     files: &files::Files,
     authored: Option<&Arc<[u8]>>,

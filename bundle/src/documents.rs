@@ -1,5 +1,5 @@
-//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. Independent of signatures: a
-//! bundle under work and a verified one are read in the same way.
+//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. A working
+//! directory and a verified bundle are read in the same way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub struct Located<T> {
     pub value: Arc<T>,
 }
 
-/// A document that could not be read. It has its errors, and dependent documents are not checked against it.
+/// A document that could not be read. Its errors are reported, and dependent documents are not checked
+/// against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// The file's name within the bundle.
@@ -45,7 +46,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// Whether it may be the document with an id.
+    /// Whether this may be the document with the id `id`.
     pub fn may_be(&self, id: &str) -> bool {
         self.id.as_deref().is_none_or(|own| own == id)
     }
@@ -64,7 +65,8 @@ pub struct Documents {
     pub prompts: Vec<Located<Prompt>>,
     /// The sidecars of resources that parse, by path.
     pub sidecars: Vec<Located<Resource>>,
-    /// The documents that could not be read, in no order. Each of them, or what it depends on, has an error.
+    /// The documents that could not be read, in no particular order. For each, its own error or the error
+    /// of a file it depends on is reported.
     pub unread: Vec<Unread>,
     /// The findings about the documents, in the order of their paths.
     pub diagnostics: Vec<Diagnostic>,
@@ -103,7 +105,7 @@ pub fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The path of a file that a document in `folder` names.
+/// Resolves a file name in the folder of `document`.
 pub fn beside(document: &str, name: &str) -> String {
     match folder(document) {
         "" => name.to_owned(),
@@ -118,7 +120,7 @@ fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String
     paths.map(|path| path::document(path, "TOOL.md"))
 }
 
-/// The contract whose path is nearly a path that a reference may mean.
+/// The contract with a path similar to a path that a reference may mean.
 fn near_contract<'f>(
     driver: &str,
     reference: &str,
@@ -133,14 +135,15 @@ fn near_contract<'f>(
     })
 }
 
-/// The largest weight of all schemas of a bundle together ([`Schema::weight`]): every host that loads the bundle
-/// compiles each, and keeps it in memory.
+/// The largest total weight ([`Schema::weight`]) of all schemas of a bundle. A host compiles each
+/// schema of a loaded bundle and keeps it in memory.
 const MAX_SCHEMA_WEIGHT: usize = 200_000;
 
-/// Findings after which the rest of a bundle is not read: a few megabytes of documents can have millions.
+/// How many findings may be reported before reading stops: a few megabytes of documents can have
+/// millions.
 pub const MAX_FINDINGS: usize = 4096;
 
-/// What the schemas of a contract weigh.
+/// The total weight of a contract's schemas.
 fn schemas(tool: &Tool) -> usize {
     [
         Some(&tool.inputs),
@@ -154,7 +157,7 @@ fn schemas(tool: &Tool) -> usize {
 }
 
 impl Documents {
-    /// Reads all documents among `files`, with no other bundle around them.
+    /// Reads all documents among `files`, without any other bundle.
     pub fn read(files: &BTreeMap<String, Arc<[u8]>>) -> Self {
         Self::read_in(files, Surroundings::NONE)
     }
@@ -221,7 +224,7 @@ impl Documents {
         documents
     }
 
-    /// Whether there are so many findings that nothing else is read.
+    /// Whether there are too many findings to read on.
     fn is_full(&self) -> bool {
         self.diagnostics.len() > MAX_FINDINGS
     }
@@ -275,7 +278,8 @@ impl Documents {
         self.unread.iter().filter(move |unread| unread.role == role)
     }
 
-    /// Whether a contract with an id is here, or may be: one could not be read.
+    /// Whether a contract with the id `id` exists or may exist: a contract that could not be read may have
+    /// it.
     pub fn may_have_tool(&self, id: &str) -> bool {
         let mut tools = self.tools.iter();
         let mut unread = self.unread_of(FileRole::Contract);
@@ -302,7 +306,7 @@ impl Documents {
             };
             let mut followed = Driver::clone(&driver.value);
             let mut missing = followed.resolve_paths(id_at);
-            // An existing contract that could not be read has its own errors.
+            // A contract that exists but could not be read is reported with its own errors.
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
@@ -338,13 +342,13 @@ impl Documents {
             && files.keys().all(|path| role_of(path) != FileRole::Resource)
     }
 
-    /// What a contract, or `tools.json`, may refer to.
+    /// The possible targets of references in a contract or in `tools.json`.
     pub(crate) fn scope<'a>(&'a self, files: &'a BTreeMap<String, Arc<[u8]>>) -> BundleScope<'a> {
         let (actions, tools) = (&self.actions, &self.tools);
         BundleScope::new(files, actions, tools, &self.unread, Surroundings::NONE)
     }
 
-    /// Each contract with the drivers that say they implement it.
+    /// Each contract with the drivers that declare that they implement it.
     pub(crate) fn implementing(&self) -> Vec<(&Tool, Vec<&Driver>)> {
         let tools = self.tools.iter().map(|tool| &*tool.value);
         let serving = |tool: &Tool| {
@@ -370,7 +374,7 @@ pub(crate) fn ids<'d, T, I>(
     all.filter_map(move |one| Some((id(&one.value)?, one.path.as_str())))
 }
 
-/// [`Documents::implementing`] in the form that the index takes.
+/// Converts the result of [`Documents::implementing`] to the form that the index takes.
 pub(crate) fn borrowed<'a>(
     implementing: &'a [(&'a Tool, Vec<&'a Driver>)],
 ) -> Vec<(&'a Tool, &'a [&'a Driver])> {

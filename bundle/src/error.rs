@@ -1,4 +1,4 @@
-//! Why a bundle can't be read, from verified bytes or from a directory under work.
+//! Errors of reading a bundle from verified bytes or from a working directory.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ codes! {
     }
 }
 
-/// The first error in one line, and the number of further ones.
+/// The first error in one line, and the number of further errors.
 fn first(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     match errors.next() {
@@ -68,7 +68,8 @@ impl ContentError {
         }
     }
 
-    /// Whether a contract implements an action that is neither in its bundle nor in a library at hand.
+    /// Whether the reason is a contract that implements an action that is neither in its bundle nor in a
+    /// known library.
     pub fn lacks_action(&self) -> bool {
         let mut findings = self.diagnostics().iter();
         findings.any(|finding| finding.code == action::UNRESOLVED)
@@ -146,7 +147,7 @@ codes! {
 }
 
 impl FilesError {
-    /// That a file can't be read, for the system's error.
+    /// Returns a function that makes the error for `path` from a system error.
     pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::Io {

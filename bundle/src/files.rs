@@ -1,5 +1,6 @@
-//! Reads the files of a bundle under work from its authoring directory: which files, under what names, within what
-//! limits. Never follows a symbolic link, so that everything that gets signed is inside the directory.
+//! Reads the files of an unpacked bundle from its authoring directory, and decides which files belong
+//! to it, their names in the bundle, and the limits. Symbolic links are never followed, so that every
+//! signed file is inside the directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub use crate::error::FilesError;
 
 mod walk;
 
-/// Largest `bundle.toml`, in bytes: the limit of the manifest made from it.
+/// How large `bundle.toml` may be, in bytes: as large as the manifest made from it.
 pub(crate) const MAX_BUNDLE_TOML: usize = 256 * 1024;
 
 /// The largest `tools.json` that an author writes, in bytes.
@@ -37,11 +38,11 @@ pub const FOLDERS: &[&str] = &[
 /// bundle starts with a dot.
 const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 
-/// All files together, in bytes: the limit of the archive.
+/// How large all files together may be, in bytes: the same limit as for an archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How large a file may be, in bytes: for a document the limit of its reader, otherwise [`MAX_TOTAL_BYTES`]. Compared
-/// before a file is read.
+/// How large a file may be, in bytes: for a document the limit of its parser, otherwise
+/// [`MAX_TOTAL_BYTES`]. It is checked before a file is read.
 pub fn limit_of(path: &str) -> u64 {
     let limit = match file_name(path) {
         "bundle.toml" => MAX_BUNDLE_TOML,
@@ -56,7 +57,7 @@ pub fn limit_of(path: &str) -> u64 {
 /// How many files a bundle may have. A manifest of 256 KiB holds fewer.
 pub const MAX_FILES: usize = 4096;
 
-/// The files of a bundle under work, by name within the bundle.
+/// The files of an authoring directory, by name within the bundle.
 pub type Files = BTreeMap<String, Arc<[u8]>>;
 
 /// The files of an authoring directory.
@@ -66,14 +67,14 @@ pub struct DirectoryFiles {
     pub files: Files,
     /// Hidden files that are not packed.
     pub skipped: Vec<String>,
-    /// Problems of unreadable files, if the rest was read.
+    /// The errors of unreadable files, if the remaining files were read anyway.
     pub problems: Vec<FilesError>,
-    /// The folders whose names have a dot, without it.
+    /// The names, without the dot, of the folders that have a dot in the directory.
     dotted: Vec<&'static str>,
 }
 
 impl DirectoryFiles {
-    /// The path of a file of the bundle in the directory.
+    /// The path in the directory of a file of the bundle.
     pub fn place(&self, path: &str) -> String {
         dotted(path, |folder| self.dotted.contains(&folder))
     }
@@ -84,7 +85,7 @@ pub fn is_workspace(directory: &Path) -> bool {
     workspace_folders(directory).next().is_some()
 }
 
-/// The ones of these folders that a directory has.
+/// The folders with a dot that a directory has.
 pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
     let folders = DOTTED.iter();
     folders
@@ -92,7 +93,7 @@ pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|folder| folder.is_dir())
 }
 
-/// The path of a file of the bundle in `directory`, even if it is not made yet.
+/// The path in `directory` of a file of the bundle, even if the file does not exist yet.
 pub fn place(directory: &Path, path: &str) -> String {
     dotted(path, |folder| {
         DOTTED.contains(&folder)
@@ -101,7 +102,7 @@ pub fn place(directory: &Path, path: &str) -> String {
     })
 }
 
-/// The path, with a dot before a first folder that has one.
+/// The path, with a dot before it if its first folder has a dot in the directory.
 fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     match is_dotted(path.split('/').next().unwrap_or_default()) {
         true => format!(".{path}"),
@@ -109,19 +110,20 @@ fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     }
 }
 
-/// Reads the files that belong into a bundle: everything in [`FOLDERS`] and, of
-/// the root, `README.md` and names that start with `LICENSE`. `.actions`, `.drivers` and
-/// `.tools` are read as the folders without the dot.
+/// Reads the files that belong in a bundle: everything in [`FOLDERS`] and, at the root, `README.md` and
+/// files whose names start with `LICENSE`. `.actions`, `.drivers` and `.tools` are read as the folders
+/// without the dot.
 ///
 /// # Errors
 ///
-/// When something is not a regular file, can't be read, has no UTF-8 name, or when
-/// all of it is more than a bundle may hold.
+/// When a file is not a regular file, can't be read or has no UTF-8 name, or when the files together
+/// exceed a bundle's limits.
 pub fn collect(directory: &Path) -> Result<DirectoryFiles, FilesError> {
     packed(directory, false)
 }
 
-/// [`collect`] without unreadable files, which are in [`DirectoryFiles::problems`].
+/// As [`collect`], but continues after an unreadable file, whose error is in
+/// [`DirectoryFiles::problems`].
 ///
 /// # Errors
 ///
@@ -190,7 +192,7 @@ pub fn sources(directory: &Path) -> Result<Files, FilesError> {
     walk_all(directory, Pick::Sources, false)
 }
 
-/// [`sources`] without unreadable files, such as symbolic links.
+/// As [`sources`], but without unreadable files, such as symbolic links.
 ///
 /// # Errors
 ///
@@ -209,8 +211,8 @@ fn walk_all(directory: &Path, pick: Pick, tolerant: bool) -> Result<Files, Files
 /// Folders that build tools and interpreters fill.
 pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__"];
 
-/// Reads one file below `directory`, at most `limit` bytes of it, never through
-/// a symbolic link in its last segment.
+/// Reads one file below `directory` with at most `limit` bytes. The last segment of `name` may not be a
+/// symbolic link.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! `tools.json` as part of a bundle: the contracts and drivers that a version 1 document stands for,
-//! and its agreement with TOOL.md and DRIVER.md.
+//! `tools.json` as part of a bundle: reads the contracts and drivers of a version 1 document, and
+//! compares the index with TOOL.md and DRIVER.md.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,8 +22,8 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The `tools.json` of an authoring directory, if its author wrote it: a document of version 1, or, in a directory
-/// without contracts, a document of any version but 2. `pack` replaces all other documents.
+/// The `tools.json` of an authoring directory, if its author wrote it. That is a document of version 1,
+/// or, in a directory without contracts, of any version except 2. `pack` replaces all other documents.
 ///
 /// # Errors
 /// When it exists and can't be read.
@@ -43,14 +43,14 @@ pub fn authored(directory: &Path, files: &Files) -> Result<Option<Arc<[u8]>>, Fi
     Ok(is_source.then_some(bytes))
 }
 
-/// What `tools.json` adds to the documents.
+/// The contents of `tools.json`, and the contracts and drivers that it adds to the documents.
 #[derive(Default)]
 pub(crate) struct IndexContents {
     /// `None` if it is missing or doesn't parse.
     pub(crate) index: Option<Index>,
     /// The contracts of a version 1 document, in a bundle without TOOL.md.
     pub(crate) contracts: Vec<Arc<Tool>>,
-    /// The drivers that version 1 transports stand for.
+    /// The drivers made from version 1 transports.
     pub(crate) drivers: Vec<Arc<Driver>>,
     /// The drivers of denied transports.
     pub(crate) denied: Vec<Arc<Driver>>,
@@ -97,7 +97,8 @@ pub(crate) fn read(
     if documents.tools.is_empty() && index.version == 1 {
         contracts.extend(index.contracts().into_iter().map(Arc::new));
     } else {
-        // Compared only without errors: a document that doesn't parse would look like a disagreement.
+        // The index is compared only if there are no errors, since a document that doesn't parse would look
+        // like a difference.
         let readable = !diagnostics.iter().any(Diagnostic::is_error);
         let implementing = documents.implementing();
         if readable && let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {
@@ -113,7 +114,8 @@ pub(crate) fn read(
     indexed
 }
 
-/// Adds the drivers of a version 1 document. A denied one leaves its contract without a driver, and the bundle valid.
+/// Adds the drivers of a version 1 document. If a driver is denied, its contract has no driver, but the
+/// bundle is still valid.
 fn attach(
     index: &Index,
     indexed: &mut IndexContents,
@@ -156,7 +158,7 @@ fn attach(
     }
 }
 
-/// Compares the version of `tools.json` with the listed one.
+/// Compares the version of `tools.json` with the version in the manifest.
 pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
     let (listed, found) = (manifest.artifacts.tools.version, index.version);
     (listed != u64::from(found)).then(|| {

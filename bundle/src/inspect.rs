@@ -1,5 +1,6 @@
-//! The contents and demands of a bundle, as plain values to show. Grants nothing and runs nothing; the unverified kind
-//! lets people inspect a bundle before they decide whom to trust.
+//! The contents and demands of a bundle, as plain values to show. This module grants nothing and runs
+//! nothing. An unverified inspection lets people look at a bundle before they decide whether to trust
+//! its publisher.
 
 mod views;
 
@@ -34,7 +35,7 @@ use self::views::driver_view;
 pub struct Inspection {
     /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
-    /// The verified publisher; otherwise `dev:<dir>`, or the claim of the manifest.
+    /// The verified publisher; `dev:<dir>` for a working directory; otherwise the claim of the manifest.
     pub publisher: String,
     /// The ids of the keys that signed; empty if nothing was verified.
     pub signers: Vec<String>,
@@ -49,7 +50,7 @@ pub struct Inspection {
     /// The actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionView>,
-    /// How the components were made, by a verified statement.
+    /// How the components were built, from a verified statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<ProvenanceView>,
     /// The files.
@@ -115,7 +116,7 @@ pub struct ReleaseContents {
 /// Reads a release without verifying its signatures: for an author who compares releases.
 ///
 /// # Errors
-/// When it is not a bundle, or a document of it can't be read.
+/// When it is not a bundle, or one of its documents can't be read.
 pub fn release(path: &Path) -> Result<ReleaseContents, ReadError> {
     let UnverifiedBundle {
         bundle,
@@ -209,7 +210,7 @@ impl Inspection {
         }
     }
 
-    /// Inspects a verified bundle, or a directory under work.
+    /// Inspects a verified bundle or a working directory.
     pub fn of(content: &Content) -> Self {
         let signers = match &content.origin {
             ContentOrigin::Signed { signers, .. } => {
@@ -240,7 +241,8 @@ impl Inspection {
         }
     }
 
-    /// Inspects a packed directory or an archive that matches its manifest. Signatures are not verified.
+    /// Inspects a packed directory or an archive, whose files must match the manifest. Signatures are not
+    /// verified.
     ///
     /// # Errors
     ///

@@ -1,15 +1,16 @@
 //! Reads Toolward bundles, without a WebAssembly runtime.
 //!
-//! * [`content`]: from verified bytes to contracts, drivers and components;
+//! * [`content`]: contracts, drivers and components from verified bytes;
 //! * [`component`]: the imports and exports of a component;
 //! * [`libraries`]: the actions of other bundles;
-//! * [`surface`]: what a model or a policy sees of a bundle, and how two releases differ in it;
+//! * [`surface`]: the parts of a bundle that a model or a policy sees, and the difference between two
+//!   releases in them;
 //! * [`shown`]: prompts and resources;
 //! * [`inspect`]: a bundle as plain values to show;
-//! * [`dev`], [`files`]: a directory under work;
+//! * [`dev`], [`files`]: an unsigned working directory;
 //! * [`rules`], [`index`], [`codes`]: the rules of a host, as diagnostics;
 //! * [`parallel`]: work on many bundles at once;
-//! * [`text`]: untrusted text, made safe to show; hints for unknown names of tools.
+//! * [`text`]: untrusted text that is safe to show, and hints for unknown tool names.
 //!
 //! `toolward-signing` decides who may publish what, and verifies the bytes; `toolward-contract` parses the documents;
 //! `toolward-author` makes bundles.

@@ -1,5 +1,6 @@
-//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The operator's trust
-//! decides who a library's publisher is; `documents::scope` looks up a contract's reference.
+//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The
+//! operator's trust store determines a library's publisher; `documents::scope` looks up a contract's
+//! reference.
 
 mod shelf;
 
@@ -9,10 +10,11 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 
 pub use shelf::{Reading, Shelf};
 
-/// Actions of other bundles (AIP-39, "Action libraries"): for references that the contract's own bundle does not
-/// resolve, never for paths, which stay in the bundle.
+/// The actions of other bundles (AIP-39, "Action libraries"), for references that the contract's own
+/// bundle does not resolve. Paths are never looked up here: they stay in the bundle.
 pub trait Libraries {
-    /// The action behind an id or a registry reference. [`Shelf`] answers by the operator's trust alone.
+    /// The action that an id or a registry reference means. [`Shelf`] decides this by the operator's trust
+    /// store alone.
     fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;
 
     /// The valid references, for a hint at the intended one.
@@ -30,7 +32,7 @@ pub struct LibraryAction<'a> {
     pub publisher: &'a str,
 }
 
-/// No other bundles.
+/// An implementation of [`Libraries`] without any bundle.
 #[derive(Debug, Clone, Copy)]
 pub struct NoLibraries;
 
@@ -43,15 +45,15 @@ impl Libraries for NoLibraries {
 /// A bundle as a library: the address of the actions in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Library<'a> {
-    /// Its publisher: for a signed bundle the name in the trust store, never the bundle's claim.
+    /// Its publisher. For a signed bundle this is the name in the trust store, never the bundle's claim.
     pub publisher: &'a str,
     /// Its id.
     pub id: &'a str,
 }
 
 impl Library<'_> {
-    /// Whether a reference is into this bundle. `@acme/crm/actions/NAME` is in acme's bundle `crm.actions` or
-    /// `acme.crm.actions`.
+    /// Whether a reference refers to this bundle: `@acme/crm/actions/NAME` refers to acme's bundle
+    /// `crm.actions` or `acme.crm.actions`.
     pub(crate) fn is_of(self, reference: &RegistryReference) -> bool {
         let id = reference.library.replace('/', ".");
         let below = self.id.strip_prefix(self.publisher);
@@ -66,13 +68,13 @@ impl Library<'_> {
 pub struct Surroundings<'a> {
     /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All other bundles. `None`: the bundles of a later host, which are unknown while this one is made, so that references
-    /// to them can't be checked.
+    /// All other bundles. `None` if they are unknown, as at packing, so that references to them can't be
+    /// checked.
     pub others: Option<&'a dyn Libraries>,
 }
 
 impl Surroundings<'static> {
-    /// None: registry references are not resolved.
+    /// No surroundings: registry references are not resolved.
     pub const NONE: Self = Self {
         own: None,
         others: Some(&NoLibraries),
@@ -80,8 +82,8 @@ impl Surroundings<'static> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// For reading a bundle without running it, as its author or inspector does: its own actions are known, and
-    /// references to libraries are left unresolved.
+    /// The surroundings for authors and for inspection, who do not run the bundle: the bundle's own actions
+    /// are known, and references to libraries stay unresolved.
     pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {
             own: Some(Library { publisher, id }),

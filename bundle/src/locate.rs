@@ -1,4 +1,5 @@
-//! Diagnostics about files as a whole, about repeated names, and the position of a key in a document.
+//! Makes diagnostics about whole files and about repeated names, and finds the position of a key in a
+//! document.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -42,7 +43,7 @@ pub(crate) fn key_position(source: &str, key: &str) -> Position {
         .map_or(Position::START, |(_, line)| Position { line, column: 1 })
 }
 
-/// Reports each id of this kind that more than one file has.
+/// Reports each id of a kind of document that more than one file has.
 pub(crate) fn repeated<'a>(
     kind: &str,
     ids: impl Iterator<Item = (String, &'a str)>,

@@ -1,4 +1,4 @@
-//! Work on many bundles, on all processors.
+//! Processes many bundles in parallel, on all processors.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,10 +6,10 @@ use std::thread;
 
 /// Calls `work` for each item, on all processors. The results are in the order of the items.
 ///
-/// All threads have ended when this returns, as confinement needs it.
+/// When this returns, all threads have ended: confinement requires that.
 ///
 /// # Panics
-/// If `work` does.
+/// If `work` panics.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -19,12 +19,12 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
     let share = || std::iter::from_fn(take).collect::<Vec<_>>();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut done = thread::scope(|scope| {
-        // If a thread can't be started, the others do its share.
+        // If a thread can't be started, the other threads do its share.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, share).ok();
         let others = (1..threads.min(items.len())).filter_map(spawn);
         let others: Vec<_> = others.collect();
         let mut done = share();
-        // The scope alone would end before they do.
+        // `thread::scope` alone may return before the threads have fully ended.
         for other in others {
             done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }

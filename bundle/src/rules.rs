@@ -1,6 +1,6 @@
-//! Checks the documents and components of a bundle against each other: unique ids, components that exist and export the
-//! known world, imports that are declared. A host refuses a bundle that breaks one of these rules; `check` reports them
-//! with the rest.
+//! Checks the documents and components of a bundle against each other: ids are unique, components exist
+//! and export a known world, imports are declared. A host refuses a bundle that breaks one of these
+//! rules; `check` reports them together with all other findings.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ mod components;
 
 pub(crate) use components::{component, readable, usable};
 
-/// Reads the documents among `files`, with findings about each and about all together, except components
-/// ([`components`](components())) and `tools.json` ([`index::check`](crate::index::check)). Registry references are not
-/// resolved.
+/// Reads the documents among `files`. The findings are about each document and about all together, but
+/// not about components ([`components`](components())) or `tools.json`
+/// ([`index::check`](crate::index::check)). Registry references are not resolved.
 pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
 }
 
-/// [`read`] with the surroundings of the bundle.
+/// As [`read`], with the surroundings of the bundle.
 pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec<Diagnostic>) {
     let mut documents = Documents::read_in(files, surroundings);
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);
@@ -38,15 +38,16 @@ pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec
     (documents, diagnostics)
 }
 
-/// The findings of a host about the components of the drivers.
+/// The findings about the components of the drivers for which a host refuses the bundle.
 pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let drivers = documents.drivers.iter();
     let problems = drivers.filter_map(|driver| component(driver, documents, files, None).err());
     problems.map(|problem| *problem).collect()
 }
 
-/// Whether the driver of the component at `path` may be given files: it or one of its contracts declares a workspace,
-/// or that is unknown, since a contract is in another bundle, or no readable DRIVER.md names the component.
+/// Whether the driver of the component at `path` may get files. True if it or one of its contracts
+/// declares a workspace. Also true if that is unknown: a contract is in another bundle, or no readable
+/// DRIVER.md names the component.
 pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
     let named = documents.drivers.iter().filter(|driver| {
@@ -59,7 +60,7 @@ pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     declared.peek().is_none() || declared.any(|declared| declared.accounts_for("wasi:filesystem"))
 }
 
-/// Checks that a bundle under work is not empty.
+/// Checks that a working directory is not empty.
 pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
     documents.is_empty(files).then(|| {
         about_file(
@@ -103,7 +104,8 @@ fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Dia
 /// Checks drivers against the known contracts that they implement: dropped inputs, mapped names, limits.
 fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    // Of two contracts with one `id@major` the second is refused, and not checked against drivers.
+    // If two contracts have the same `id@major`, the second is refused, so it is not checked against
+    // drivers.
     let mut known = BTreeSet::new();
     let tools = documents.tools.iter();
     let tools: Vec<_> = tools
@@ -117,7 +119,7 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         let served = tools.iter().filter(|tool| serves(&tool.value));
         let served: BTreeSet<&str> = served.map(|tool| tool.value.id.as_str()).collect();
         for tool in &tools {
-            // A driver for one major version of a contract is not checked against others.
+            // A driver for one major version of a contract is not checked against the other major versions.
             if serves(&tool.value) || !served.contains(tool.value.id.as_str()) {
                 diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
             }

@@ -1,14 +1,21 @@
-//! What a model or a policy sees of a bundle, and nothing else of it: a release that changes it needs a new consent
-//! (DESIGN 3). Two surfaces are compared here; the consequences of a difference are decided elsewhere.
+//! The surface of a bundle: exactly the parts that a model or a policy sees. A release that changes it
+//! needs a new consent (DESIGN 3). This module compares two surfaces; other crates decide about the
+//! consequences.
 //!
-//! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations, approval,
-//! risk, tags, names for MCP and everything below `metadata`; of drivers ids with their major version and all of
-//! DRIVER.md except prose below its head, timeouts and retries; actions; the bytes of prompts and resources. Demands
-//! that a contract takes from an action of another bundle count as its own. Out: code, icons, examples, prose below a
-//! document's head, minor versions.
+//! A surface contains:
+//! * the publisher;
+//! * for each tool, its id with the major version, names, descriptions, schemas, declarations,
+//!   approval, risk, tags, the name for MCP and everything below `metadata`;
+//! * for each driver, its id with the major version and all of DRIVER.md except the prose below its
+//!   head, timeouts and retries;
+//! * actions, and the bytes of prompts and resources.
 //!
-//! A surface has a [version](Version), which its canonical bytes start with. Surfaces of two versions are not
-//! comparable: a stored surface of an earlier version must be made again from its bundle.
+//! Demands that a contract takes from an action of another bundle count as its own. A surface does not
+//! contain code, icons, examples, the prose below a document's head, or minor versions.
+//!
+//! A surface has a [version](Version), with which its canonical bytes start. Surfaces of different
+//! versions are not comparable: a stored surface of an earlier version must be made again from its
+//! bundle.
 
 mod difference;
 mod read;
@@ -23,14 +30,14 @@ use crate::content::Content;
 
 pub use difference::{SurfaceChange, SurfaceDifference};
 
-/// Which fields a surface has.
+/// The version of a surface, which determines its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// Of drivers with code, what they implement by ids, and neither mappings nor limits.
+    /// For drivers with code, the ids of the contracts that they implement, without mappings and limits.
     V1,
-    /// All of DRIVER.md but prose, timeouts and retries.
+    /// All of DRIVER.md except prose, timeouts and retries.
     V2,
-    /// Drivers by their ids with the major version; hosts without the default port.
+    /// As V2, with the major version in drivers' ids, and hosts without the default port.
     V3,
 }
 
@@ -40,7 +47,7 @@ impl Version {
 
     const ALL: [Self; 3] = [Self::V1, Self::V2, Self::V3];
 
-    /// The start of the canonical bytes, so that they can't be the bytes of anything else.
+    /// The start of the canonical bytes, which distinguishes them from any other bytes.
     pub fn header(self) -> &'static [u8] {
         match self {
             Self::V1 => b"toolward surface 1\n",
@@ -49,7 +56,7 @@ impl Version {
         }
     }
 
-    /// The version of canonical bytes, and what follows its header.
+    /// The version of canonical bytes, and the bytes after its header.
     fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let mut all = Self::ALL.into_iter();
         all.find_map(|version| Some((version, bytes.strip_prefix(version.header())?)))
@@ -81,7 +88,7 @@ impl BundleSurface {
         all.any(|version| Self::of_version(content, version).digest() == *digest)
     }
 
-    /// The empty surface, which a first release is compared with.
+    /// The empty surface, with which a first release is compared.
     pub fn empty() -> Self {
         Self::from_value(Version::CURRENT, Value::Object(serde_json::Map::new()))
     }
@@ -115,7 +122,8 @@ impl BundleSurface {
         self.version
     }
 
-    /// The canonical bytes: equal surfaces have equal ones, regardless of the order of keys in the documents.
+    /// The canonical bytes. Equal surfaces have equal canonical bytes, regardless of the order of keys in
+    /// the documents.
     pub fn to_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -130,7 +138,7 @@ impl BundleSurface {
         &self.value
     }
 
-    /// The tools in short, by id.
+    /// The summaries of the tools, by id.
     pub fn tools(&self) -> Vec<ToolSummary> {
         let tools = self.value.get("tools").and_then(Value::as_object);
         tools
@@ -140,7 +148,8 @@ impl BundleSurface {
             .collect()
     }
 
-    /// Whether a contract takes its action from another bundle: the surface is then more than this bundle's own.
+    /// Whether a contract takes its action from another bundle. The surface then includes parts of that
+    /// bundle.
     pub fn takes_actions(&self) -> bool {
         let tools = self.value.get("tools").and_then(Value::as_object);
         let mut tools = tools.into_iter().flatten();
@@ -198,8 +207,8 @@ impl ToolSummary {
     }
 }
 
-/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. For documents only, whose parsers
-/// limit their depth.
+/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. It is recursive,
+/// so it is only for documents, whose parsers limit their depth.
 fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(object) => {

@@ -1,5 +1,5 @@
-//! Makes untrusted text safe to show to a person, and prints the excerpt of a finding as compilers do: the number of
-//! the line, the line, and a caret below the column. Hints for unknown names of tools.
+//! Makes untrusted text safe to show to a person, prints the excerpt of a finding as compilers do (the
+//! line number, the line, and a caret below the column), and gives hints for unknown tool names.
 
 use toolward_contract::diagnostic::{Diagnostic, Excerpt};
 use toolward_support::fields::nearest;
@@ -20,11 +20,12 @@ pub fn list(names: &[&str]) -> String {
     text
 }
 
-/// Tools that a hint lists.
+/// How many tools a hint lists.
 const MAX_NAMED: usize = 10;
 
-/// The tool that a wrong name may mean, otherwise some of the known tools; `None` if none is known. A name without a
-/// major version is compared with ids without one.
+/// A hint for a wrong name: the tool that it may mean, otherwise some of the known tools; `None` if no
+/// tool is known. If the name has no major version, it is compared with ids without their major
+/// versions.
 ///
 /// ```
 /// use toolward_bundle::text::tool_hint;
@@ -47,7 +48,7 @@ pub fn tool_hint<'i>(name: &str, major_ids: impl IntoIterator<Item = &'i str>) -
     }
 }
 
-/// The name that a wrong one may mean.
+/// The known name that a wrong name may mean.
 pub fn near_tool<'i>(name: &str, known: impl IntoIterator<Item = &'i str>) -> Option<&'i str> {
     let plain = |id: &'i str| match name.contains('@') {
         true => id,
@@ -56,19 +57,19 @@ pub fn near_tool<'i>(name: &str, known: impl IntoIterator<Item = &'i str>) -> Op
     nearest(name, known.into_iter().map(plain))
 }
 
-/// Columns of a line that are shown.
+/// How many columns of a line are shown.
 const MAX_COLUMNS: usize = 100;
 
-/// Columns before the caret that are kept of a line which is cut.
+/// How many columns before the caret are kept if a line is cut.
 const COLUMNS_BEFORE: usize = 60;
 
-/// What a tab is shown as.
+/// The display of a tab.
 const TAB: &str = "    ";
 
-/// The line that a finding points at and a second one with the caret; `None` where it points at no line.
+/// The line of a finding, and a second line with the caret; `None` if the finding has no line.
 ///
-/// A line that is too long is cut around the column. Tabs are shown as spaces, and what
-/// [`visible_line`] replaces is replaced.
+/// A line that is too long is cut around the column. Tabs become spaces, and characters are replaced as
+/// [`visible_line`] does.
 pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     let excerpt = finding.excerpt.as_ref()?;
     let number = finding.line.to_string();
@@ -80,7 +81,7 @@ pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     ))
 }
 
-/// The line, and how many columns stand before the caret.
+/// The displayed line, and how many columns are before the caret.
 fn shown(excerpt: &Excerpt) -> (String, usize) {
     let cells: Vec<String> = excerpt.text.chars().map(cell).collect();
     let widths: Vec<usize> = cells.iter().map(|cell| cell.chars().count()).collect();
@@ -113,7 +114,7 @@ fn shown(excerpt: &Excerpt) -> (String, usize) {
     (line.trim_end().to_owned(), caret)
 }
 
-/// The first character that is shown of a line which is cut.
+/// The index of the first displayed character if a line is cut.
 fn first_kept(widths: &[usize], before: usize) -> usize {
     let mut columns = 0;
     let mut from = before.min(widths.len());
@@ -149,7 +150,7 @@ mod tests {
         excerpt(&found[0]).unwrap_or_default()
     }
 
-    /// What stands above the caret.
+    /// The character above the caret.
     fn pointed(shown: &str) -> char {
         let (line, caret) = shown.split_once('\n').unwrap();
         line.chars().nth(caret.chars().count() - 1).unwrap()

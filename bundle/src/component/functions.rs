@@ -1,5 +1,5 @@
-//! The functions that a component exports, with the types of their parameters and results. Resources, streams, futures
-//! and async are not supported: each call has a new instance.
+//! The functions that a component exports, with the types of their parameters and results. Resources,
+//! streams, futures and async are not supported, since each call gets a new instance.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -136,7 +136,8 @@ pub struct Functions {
     pub offered: BTreeMap<String, Function>,
     /// The functions that can't, each with the reason.
     pub withheld: BTreeMap<String, WithheldFunction>,
-    /// How many further functions can't be called: with longer names, or beyond the listed ones.
+    /// How many further functions can't be called and are not in `withheld`, because their names are too
+    /// long or `withheld` is full.
     pub uncounted: usize,
 }
 
@@ -146,8 +147,8 @@ impl Functions {
     ///
     /// # Errors
     ///
-    /// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] if its types are invalid, or of a proposal that
-    /// this host does not run.
+    /// [`SurfaceError::Async`]; [`SurfaceError::Malformed`] if its types are invalid or need a WebAssembly
+    /// proposal that this host does not support.
     pub fn read(wasm: &[u8], exports: &[Export]) -> Result<Self, SurfaceError> {
         let types = types(wasm).map_err(|error| explained(wasm, error))?;
         let types = types.as_ref();
@@ -187,7 +188,8 @@ impl Functions {
         id: ComponentFuncTypeId,
         reader: &mut Reader<'_>,
     ) {
-        // Names are repeated by each export of their instance: none is stored before its length is checked.
+        // Each export of an instance repeats the names of its functions, so a name's length is checked before
+        // it is stored.
         if function.len() > MAX_KEBAB || self.withheld.len() >= MAX_FUNCTIONS {
             self.uncounted += 1;
             return;
@@ -223,7 +225,7 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
     last.ok_or_else(|| super::truncated(wasm))
 }
 
-/// A validator knows all types of a validated component.
+/// A type that the validator does not know. This does not occur in a validated component.
 const UNKNOWN: WithheldFunction = WithheldFunction::Unsupported("one of its types is not there");
 
 struct Reader<'a> {
@@ -253,7 +255,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A type at this depth, and how many levels it has.
+    /// Converts a type at this depth, and returns it with its number of levels.
     fn value(
         &mut self,
         ty: ComponentValType,

@@ -1,4 +1,4 @@
-//! Components made to be hard to read, or to be refused.
+//! Components that are hard to read, and components that are refused.
 
 use super::walk::{InstanceCounts, instance_bytes, total_bytes};
 use super::*;
@@ -46,7 +46,8 @@ fn so_many_core_instances_are_taken_and_one_more_is_refused_with_the_number() {
 
 #[test]
 fn each_component_counts_as_often_as_it_is_instantiated() {
-    // One with many core instances that is made once, beside one that is made often.
+    // A component with many core instances that is instantiated once, and a small one that is instantiated
+    // often.
     let nested = |small: usize| {
         let many = "(core instance (instantiate $m))".repeat(100);
         let made = "(instance (instantiate $small))".repeat(small);
@@ -61,7 +62,7 @@ fn each_component_counts_as_often_as_it_is_instantiated() {
     assert!(nested(28).is_ok());
     let refused = nested(29).unwrap_err().to_string();
     assert!(refused.contains("129 core instances"), "{refused}");
-    // Components alone are counted, too.
+    // Component instances without core instances are counted, too.
     let made = "(instance (instantiate $c))".repeat(257);
     let refused = surface(&format!("(component (component $c) {made})")).unwrap_err();
     assert!(
@@ -128,7 +129,7 @@ fn a_component_shows_its_top_level_names_and_counts_what_lies_inside() {
     assert_eq!(found.exports.len(), 1);
     assert!(found.exports_handler());
     assert_eq!(found.handler_version(), Some("0.1.0"));
-    // The inner component's module is one too.
+    // The inner component's module counts, too.
     assert_eq!((found.modules, found.components), (2, 1));
 }
 
@@ -139,7 +140,7 @@ fn a_function_named_like_the_handler_is_not_the_handler() {
             (import "f" (func $f))
             (export "toolward:driver/handler@0.1.0" (func $f)))"#,
     );
-    // The text format may refuse it; the reader must not take it.
+    // The text format may refuse the text. If not, the reader must not accept the component.
     if let Ok(found) = found {
         assert!(!found.exports_handler());
     }

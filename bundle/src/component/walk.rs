@@ -1,5 +1,6 @@
-//! Walks a component from start to end: its imports and exports, how many instances it makes, counting nested
-//! components, and an estimate of what these take in the host's own memory.
+//! Walks a component from start to end. It collects the imports and exports, counts the instances,
+//! including those of nested components, and estimates how much of the host's memory the instances
+//! take.
 
 use wasmparser::{
     Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
@@ -13,21 +14,22 @@ use super::{
     Surface, SurfaceError, too_complex, truncated,
 };
 
-/// How many instances, of components and core modules together, a component may make. An engine lays them all out when
-/// it compiles: levels that each instantiate the next a hundred times request 10^12 of them in two kilobytes.
+/// How many instances, of components and core modules together, a component may make. An engine lays
+/// out all of them when it compiles the component. Six nested levels that each instantiate the next a
+/// hundred times would request 10^12 instances in two kilobytes.
 const MAX_INSTANCES: usize = 256;
 
-/// What each instance takes besides its context.
+/// How many bytes each instance takes besides its context.
 const INSTANCE_BYTES: u64 = 4 << 10;
 
-/// An import, a function that may be called indirectly, or a global. The largest of
-/// them, a function, has four pointers.
+/// The bytes for an import, a function that may be called indirectly, or a global. The largest of
+/// these, a function, has four pointers.
 const ITEM_BYTES: u64 = 40;
 
-/// An element of a passive segment: each instance has a copy.
+/// The bytes for an element of a passive segment. Each instance has a copy.
 const ELEMENT_BYTES: u64 = 16;
 
-/// A memory or a table: its entry in the context, and the allocator's record of it.
+/// The bytes for a memory or a table: its entry in the context, and the allocator's record.
 const SPACE_BYTES: u64 = 256;
 
 impl Surface {
@@ -109,7 +111,7 @@ impl Surface {
         }
     }
 
-    /// The imports of the component itself (`top`), or of one inside it.
+    /// Reads the imports of the component itself (`top`) or of a nested component.
     fn imports(
         &mut self,
         section: ComponentImportSectionReader<'_>,
@@ -119,7 +121,7 @@ impl Surface {
         for import in section {
             let import = import?;
             match import.ty {
-                // No host provides one.
+                // No host provides a component, so it has no instances to count.
                 ComponentTypeRef::Component(_) if top => made.here.known.push(Default::default()),
                 ComponentTypeRef::Component(_) => return Err(from_elsewhere()),
                 ComponentTypeRef::Module(_) => made.module(MAX_INSTANCE_BYTES),
@@ -188,8 +190,9 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
     }
 }
 
-/// A component that is defined elsewhere: such imports and aliases would defeat the limit of nesting, since siblings
-/// could instantiate each other, a hundred times each. No toolchain needs them for a driver.
+/// The refusal of a component that is imported or aliased into a nested one. Sibling components could
+/// otherwise instantiate each other a hundred times each, without deep nesting. No toolchain needs this
+/// for a driver.
 fn from_elsewhere() -> SurfaceError {
     too_complex("components taken from elsewhere", 0)
 }
@@ -260,8 +263,8 @@ impl Level {
     }
 }
 
-/// Counts the instances of a component while it is read from start to end. An instantiated component precedes its
-/// instantiation in the same component: it never comes from elsewhere.
+/// Counts the instances of a component while it is read from start to end. A component is always
+/// defined before its instantiation, in the same enclosing component, so its count is known by then.
 #[derive(Debug, Default)]
 struct Instantiations {
     here: Level,
@@ -270,12 +273,12 @@ struct Instantiations {
 }
 
 impl Instantiations {
-    /// A core module, whose instances take these bytes; the maximum, if it comes from elsewhere.
+    /// Adds a core module whose instances take this many bytes each: the maximum if the module is imported.
     fn module(&mut self, bytes: u64) {
         self.here.modules.push(bytes);
     }
 
-    /// The core module with this index is aliased from an outer component, with the number of levels between.
+    /// Adds the core module with this index in the component that is `levels` levels further out.
     fn outer_module(&mut self, levels: u32, index: u32) {
         let levels = usize::try_from(levels).unwrap_or(usize::MAX);
         let level = match levels.checked_sub(1) {
@@ -286,7 +289,7 @@ impl Instantiations {
         self.module(bytes);
     }
 
-    /// The core module with this index is instantiated.
+    /// Counts an instance of the core module with this index.
     fn core(&mut self, module: u32) {
         let bytes = self.here.module(module);
         let made = &mut self.here.made;
@@ -294,7 +297,7 @@ impl Instantiations {
         made.bytes = made.bytes.saturating_add(bytes);
     }
 
-    /// The component with this index is instantiated. The engine refuses a missing one.
+    /// Counts an instance of the component with this index. The engine refuses an index that doesn't exist.
     fn component(&mut self, index: u32) {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let inner = self.here.known.get(index).copied().unwrap_or_default();
@@ -307,12 +310,12 @@ impl Instantiations {
             .saturating_add(1);
     }
 
-    /// A nested component starts.
+    /// Starts a nested component.
     fn enter(&mut self) {
         self.outer.push(std::mem::take(&mut self.here));
     }
 
-    /// A nested component ends.
+    /// Ends a nested component.
     fn leave(&mut self) {
         let outer = self.outer.pop().unwrap_or_default();
         let inner = std::mem::replace(&mut self.here, outer);
@@ -320,8 +323,9 @@ impl Instantiations {
     }
 }
 
-/// Bytes of the context of one instance of the core module: an estimate that is meant to be high, from the counts at
-/// the start of each section. A module that can't be read counts with the maximum; the engine refuses it.
+/// Estimates the bytes of the context of one instance of the core module, from the counts at the start
+/// of each section. The estimate is deliberately high. For a module that can't be read it is the
+/// maximum; the engine refuses the module later.
 pub(super) fn instance_bytes(module: &[u8]) -> u64 {
     count(module).unwrap_or(MAX_INSTANCE_BYTES)
 }

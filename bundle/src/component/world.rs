@@ -1,11 +1,11 @@
-//! The world of a component, by its exports.
+//! Finds the world of a component from its exports.
 
 use toolward_contract::driver::ForeignWorld;
 
 use super::{Functions, HANDLER, Surface, SurfaceError, validate};
 use crate::text::list;
 
-/// The host that a component was made for, by its exports.
+/// The host that a component was made for, judged by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeFor {
     /// A driver of this host.
@@ -26,7 +26,7 @@ pub enum MadeFor {
     Other,
 }
 
-/// How the exports of other hosts' components start, in the order in which they are checked.
+/// The prefixes of the exports of other hosts' components, in the order in which they are checked.
 const EXPORTS: &[(&str, MadeFor)] = &[
     ("act:tools/", MadeFor::Act),
     ("wasi:http/incoming-handler@", MadeFor::HttpServer),
@@ -97,7 +97,7 @@ pub enum Usability {
     Driver,
     /// As a driver whose DRIVER.md specifies the call; `toolward import` with this word writes one.
     Import(&'static str),
-    /// Not usable; the reason, in words.
+    /// Not usable, for this reason, in words.
     Unusable(String),
 }
 
@@ -143,7 +143,7 @@ fn not_run(invalid: &SurfaceError) -> String {
     }
 }
 
-/// Why no function of a component can be called.
+/// The reason why no function of a component can be called.
 fn none_offered(functions: &Functions) -> String {
     match functions.withheld.first_key_value() {
         Some((name, reason)) => format!("none of its functions can be called; {name}: {reason}"),
@@ -161,7 +161,7 @@ mod tests {
         (MadeFor::of(&surface), Usability::of(&wasm, &surface))
     }
 
-    /// A core module with a function, and that as a function of the component.
+    /// A core module with a function, which the component exports.
     const FUNCTION: &str = r#"
         (core module $m (func (export "f")))
         (core instance $c (instantiate $m))

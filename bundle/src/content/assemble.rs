@@ -27,7 +27,7 @@ impl Content {
         libraries: &dyn Libraries,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        // Without signatures the publisher is a claim.
+        // In an unsigned directory, the manifest's publisher is a claim.
         let owner = match origin.is_dev() {
             true => manifest.publisher.as_str(),
             false => publisher,
@@ -41,7 +41,8 @@ impl Content {
             others: Some(libraries),
         };
         let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
-        // The signed tools.json was written without libraries.
+        // `pack` wrote the signed tools.json without libraries, so it is compared with documents read without
+        // them.
         let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
         let written = takes_actions.then(|| {
             let surroundings = Surroundings::of_author(owner, &manifest.id);
@@ -133,13 +134,13 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
     Ok(())
 }
 
-/// The id for a name over MCP, to which prefixes apply. Each `_` ends a segment, so that a name inside another
-/// publisher's prefix never counts as inside a shorter one.
+/// Turns a name over MCP into an id, to which prefixes apply. Each `_` becomes the end of a segment, so
+/// that a name inside another publisher's longer prefix never counts as inside a shorter one only.
 fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }
 
-/// Whether the publisher of a bundle may publish an id. In a directory under work, all ids count as granted.
+/// Whether the publisher of a bundle may publish an id. In a working directory, all ids are allowed.
 fn may_publish(signed: Option<&Bundle>, id: &str) -> bool {
     signed.is_none_or(|bundle| bundle.may_publish(id))
 }

@@ -1,4 +1,5 @@
-//! `bundle.toml`: what the author writes about a bundle. The publisher signs the manifest that `pack` makes from it.
+//! `bundle.toml`, the author's description of a bundle. `pack` makes the manifest from it, which the
+//! publisher signs.
 
 mod build_entry;
 
@@ -19,7 +20,7 @@ use crate::locate::about_file;
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
 
-/// Largest `bundle.toml`, in bytes: the limit of the manifest made from it.
+/// How large `bundle.toml` may be, in bytes: as large as the manifest made from it.
 pub const MAX_SIZE: usize = MAX_BUNDLE_TOML;
 
 /// A valid `bundle.toml`.
@@ -33,10 +34,10 @@ pub struct BundleToml {
     pub sequence: u64,
     /// The publisher that will sign. Keys decide about trust, not this name.
     pub publisher: String,
-    /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. Without it `pack` takes the
-    /// time it is given, see [`PackOptions`](super::PackOptions).
+    /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. If it is missing, `pack` uses
+    /// the time in [`PackOptions`](super::PackOptions).
     pub created: Option<Timestamp>,
-    /// When the bundle stops being valid, likewise.
+    /// When the bundle stops being valid, in the same forms as `created`.
     pub expires: Option<Timestamp>,
     /// The oldest host that can run the bundle.
     pub min_host: Option<semver::Version>,
@@ -59,7 +60,7 @@ struct Raw {
 }
 
 impl BundleToml {
-    /// Reads `source`; `file` is the name that diagnostics give.
+    /// Reads `source`; `file` is its name in diagnostics.
     pub fn parse(file: &str, source: &str) -> Parsed<Self> {
         let mut reader = Reader {
             file,
@@ -74,13 +75,13 @@ impl BundleToml {
     }
 }
 
-/// The intended key, from the parser's message: "unknown field `x`, expected one of `a`, `b`".
+/// Finds the intended key from the parser's message: "unknown field `x`, expected one of `a`, `b`".
 fn near_key(message: &str) -> Option<&str> {
     let mut words = message.split('`').skip(1).step_by(2);
     nearest(words.next()?, words)
 }
 
-/// Reads a `bundle.toml` whose encoding must be checked.
+/// Checks the encoding of a `bundle.toml` and reads it.
 pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
     match std::str::from_utf8(bytes) {
         Ok(source) => BundleToml::parse(file, source),
@@ -184,7 +185,8 @@ impl Reader<'_> {
         self.checked(value, read, hint)
     }
 
-    /// A text, or a date of TOML: a day is its start in UTC.
+    /// Reads a time from text or from a TOML date. A date without a time means the start of that day in
+    /// UTC.
     fn time(&mut self, key: &str, value: Option<&Spanned<toml::Value>>) -> Option<Timestamp> {
         let value = value?;
         let text = match value.get_ref() {

@@ -19,7 +19,7 @@ use crate::libraries::{Libraries, Surroundings};
 /// How many names are candidates for a hint.
 const MAX_HINTED: usize = 256;
 
-/// How many unresolved references get such names: a bundle may have hundreds of thousands of them.
+/// How many unresolved references get a hint. A bundle may have hundreds of thousands of them.
 const MAX_HINTS: usize = 64;
 
 /// The targets of a contract's references: schemas of the same bundle, and actions.
@@ -27,11 +27,11 @@ pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
     surroundings: Surroundings<'a>,
-    /// The contracts that were read already.
+    /// The contracts read so far.
     tools: &'a [Located<Tool>],
     /// The documents that could not be read.
     unread: &'a [Unread],
-    /// The requested schemas that are not JSON.
+    /// The findings about requested schemas that are not JSON, by path.
     unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
     hints_left: Cell<usize>,
 }
@@ -55,18 +55,18 @@ impl<'a> BundleScope<'a> {
         }
     }
 
-    /// How many names are candidates for one more unresolved reference.
+    /// How many names are candidates for the hint of one more unresolved reference.
     fn offered(&self) -> usize {
         let left = self.hints_left.get().checked_sub(1);
         self.hints_left.set(left.unwrap_or(0));
         left.map_or(0, |_| MAX_HINTED)
     }
 
-    /// The action that a contract means, first in its bundle; and the publisher of its library, if it
-    /// is another bundle's.
+    /// Finds the action that a reference means, first in the contract's own bundle and then in libraries.
+    /// Also returns the publisher of its library if the action is in another bundle.
     fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
         let found = match reference {
-            // A path never leads to another bundle.
+            // A path always stays in the contract's bundle.
             Reference::Path(path) => Some(self.actions.iter().find(|action| action.path == *path)?),
             Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
             Reference::Registry(registry) if self.is_own(registry) => {
@@ -83,7 +83,7 @@ impl<'a> BundleScope<'a> {
         }
     }
 
-    /// Whether a registry reference is into this bundle.
+    /// Whether a registry reference refers to this bundle.
     fn is_own(&self, registry: &RegistryReference) -> bool {
         self.surroundings.own.is_some_and(|own| own.is_of(registry))
     }
@@ -170,7 +170,7 @@ impl Scope for BundleScope<'_> {
     }
 }
 
-/// The action whose folder has a name, at any depth; `None` if two folders have it.
+/// The action in a folder with this name, at any depth; `None` if two folders have the name.
 fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
     let mut found = actions
         .iter()

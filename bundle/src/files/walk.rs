@@ -11,7 +11,7 @@ use super::{BUILD_FOLDERS, DirectoryFiles, MAX_FILES, MAX_TOTAL_BYTES, limit_of}
 use crate::documents::role_of;
 use crate::error::{FilesError, MAX_DEPTH, SYMBOLIC_LINK};
 
-/// Reads a file within the limit of its name, and the rest of the limit of all files.
+/// Reads a file within the limit for its name and the remaining limit for all files.
 pub(super) fn read_in(
     dir: &Dir,
     name: &str,
@@ -19,7 +19,7 @@ pub(super) fn read_in(
     (own, left): (u64, u64),
 ) -> Result<Arc<[u8]>, FilesError> {
     let io = FilesError::io(path);
-    // Before opening: a pipe would block.
+    // Checked before opening, since opening a pipe would block.
     regular(&dir.symlink_metadata(name).map_err(&io)?, path)?;
     let file = dir.open(name).map_err(&io)?;
     let metadata = file.metadata().map_err(&io)?;
@@ -39,7 +39,7 @@ pub(super) fn read_in(
     };
     fits(metadata.len())?;
     let mut bytes = Vec::new();
-    // It may have grown since.
+    // The file may have grown since.
     file.take(own.min(left).saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(io)?;
@@ -73,7 +73,7 @@ pub(super) struct Walk<'a> {
     tolerant: bool,
 }
 
-/// Which files of a folder are read.
+/// The files of a folder that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
     /// All except hidden files.
@@ -183,7 +183,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Records the problem of one file or folder if the rest is read anyway. The limits of the whole always hold.
+    /// Records the problem of one file or folder if unreadable ones are skipped. The limits for all files
+    /// apply in any case.
     pub(super) fn tolerate(&mut self, read: Result<(), FilesError>) -> Result<(), FilesError> {
         match read {
             Err(error) if self.tolerant && !matches!(error, FilesError::TooMuch { .. }) => {

@@ -1,4 +1,4 @@
-//! Contracts, actions and drivers in short.
+//! Summaries of contracts, actions and drivers.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub struct ToolView {
     pub fires_events: Vec<String>,
     /// Its cost class: `trivial`, `metered` or `expensive`.
     pub cost_class: CostClass,
-    /// The budget that a version 1 tools.json gives it: `tokens`, `usd`. Nothing counts it.
+    /// The budget that a version 1 tools.json gives it: `tokens`, `usd`. No call is counted against it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub budget: Map<String, Value>,
 }
@@ -100,7 +100,7 @@ fn properties(schema: &Schema) -> Vec<InputView> {
     shape.names.iter().map(view).collect()
 }
 
-/// An action in short: the minimum for contracts that implement it.
+/// A summary of an action: the minimum for contracts that implement it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ActionView {
     /// Its id.
@@ -110,7 +110,7 @@ pub struct ActionView {
     /// Its description; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The minimum of what a contract that implements it changes.
+    /// The changes that a contract that implements it must declare at least.
     pub mutates: Vec<String>,
     /// The weakest approval class that such a contract may claim.
     pub approval: String,
@@ -119,7 +119,7 @@ pub struct ActionView {
     /// The events that it names. This host fires none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fires_events: Vec<String>,
-    /// Its implementations by its author: kind and reference. Never followed.
+    /// The implementations that its author lists, by kind and reference. The references are never followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub implementations: Vec<(String, String)>,
 }
@@ -161,26 +161,27 @@ pub struct DriverView {
     /// The address of the description of its secrets (`auth.ref`), for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_ref: Option<String>,
-    /// For a declarative driver, what the host does for it: the method and URL of a request, with
-    /// placeholders, or the program that it has run outside the sandbox.
+    /// For a declarative driver, the actions of the host: the method and URL of a request, with
+    /// placeholders, or the program that the host runs outside the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
-    /// The regions that it claims to serve; none: `global`.
+    /// The regions that it claims to serve; empty means `global`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub region: Vec<String>,
-    /// The labels for policies that it claims.
+    /// The policy labels that it claims.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy_tags: Vec<String>,
     /// `streaming`, `rate_limit` and `health_check`, as written: no call depends on them.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub unused: Map<String, Value>,
-    /// The declared costs of its calls: the contract's id and the cost, without a class if the contract's applies.
+    /// The declared costs of its calls, by contract.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostView>,
-    /// The fields of its kind, if no host runs the kind; fields of its entries by the contract.
+    /// The fields of its kind if no host runs the kind; the fields of its entries, by contract.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
-    /// Its component, if it can be read; the problems show whether a host accepts it.
+    /// Its component, if it can be read. [`Inspection::problems`](super::Inspection::problems) shows
+    /// whether a host accepts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentView>,
 }
@@ -226,9 +227,9 @@ pub struct ComponentView {
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// What it imports.
+    /// Its imports.
     pub imports: Vec<String>,
-    /// What it exports.
+    /// Its exports.
     pub exports: Vec<String>,
     /// How the imports differ from the declarations.
     pub difference: DeclarationDifference,
@@ -276,7 +277,7 @@ pub(super) fn driver_view<'t>(
     }
 }
 
-/// The request of an entry as written: nothing is encoded.
+/// The request of an entry as written, without encoding.
 fn request(driver: &Driver, entry: &Implements) -> Option<String> {
     if let Some(program) = &entry.program {
         let words = std::iter::once(&program.command).chain(&program.args);
@@ -303,7 +304,7 @@ fn request(driver: &Driver, entry: &Implements) -> Option<String> {
     Some(format!("{method} {url}"))
 }
 
-/// Fields for clients that no call depends on.
+/// The fields `streaming`, `rate_limit` and `health_check`, on which no call depends.
 fn unused(driver: &Driver) -> Map<String, Value> {
     let health = driver.health_check.clone().map(Value::Object);
     let health = health.map(|health| ("health_check".to_owned(), health));

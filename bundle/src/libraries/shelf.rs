@@ -1,4 +1,4 @@
-//! The known action libraries: which of their actions a reference means, and reading several bundles that may take
+//! Resolves references to actions in the known libraries, and reads several bundles that may take
 //! actions from each other.
 
 use std::collections::BTreeMap;
@@ -17,16 +17,17 @@ use crate::error::ContentError;
 /// How many references are candidates for a hint.
 const MAX_NAMES: usize = 256;
 
-/// The actions of verified bundles, under the trust that they were verified with.
+/// The actions of verified bundles, with the trust store that verified them.
 ///
-/// * `@owner/library/action` is in a bundle of the publisher whom trust calls `owner`.
-/// * An id means an action of the one publisher whose prefix decides for it: no other publisher's action of that id
-///   counts, and none if the prefixes of two publishers decide alike.
-/// * A reference that matches two actions means neither.
+/// * `@owner/library/action` refers to a bundle of the publisher that the trust store calls `owner`.
+/// * An id means an action of the publisher with the longest prefix that covers it. Actions of other
+///   publishers with that id do not count. If two publishers hold the longest prefix, the id means no
+///   action.
+/// * A reference that matches two actions means no action.
 #[derive(Debug, Default)]
 pub struct Shelf {
     entries: Vec<ActionEntry>,
-    /// The entries that decide for their ids.
+    /// The indices of the entries that count for their ids.
     by_id: BTreeMap<String, Vec<usize>>,
     by_folder: BTreeMap<String, Vec<usize>>,
 }
@@ -39,11 +40,12 @@ struct ActionEntry {
     bundle: String,
     /// The name of its folder.
     folder: String,
-    /// Whether only its publisher's prefix decides for its id.
+    /// Whether its publisher alone holds the longest prefix that covers its id.
     decides: bool,
 }
 
-/// The readable actions of a bundle that its publisher may publish. Others are errors of their bundle.
+/// The readable actions of a bundle that its publisher may publish. For all others, reading the bundle
+/// gives an error.
 fn actions(bundle: &Bundle) -> Vec<ActionEntry> {
     let documents = bundle.files.iter();
     let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
@@ -131,14 +133,14 @@ impl Libraries for Shelf {
     }
 }
 
-/// The one item, if there is exactly one.
+/// The only item; `None` if there are none or several.
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
 }
 
-/// A verified bundle, read without libraries: complete if it takes nothing from libraries, and with its own actions
-/// known. May be made on any thread.
+/// A verified bundle that was read without libraries, with its own actions. It is complete if it takes
+/// no actions from libraries. Readings may be made on any thread.
 #[derive(Debug)]
 pub struct Reading {
     content: Result<Content, ContentError>,

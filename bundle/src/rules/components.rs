@@ -1,5 +1,5 @@
-//! Checks the component of a driver: it exists, exports known worlds, imports only what is declared, and has the
-//! functions that implement contracts in another world than the driver's own.
+//! Checks the component of a driver: it exists, exports known worlds, imports only declared interfaces,
+//! and has the functions that implement contracts of a world other than the driver world.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::files::Files;
 use crate::locate::key_position;
 use crate::text::list;
 
-/// Checks the component of one driver. `None` for a driver of another kind; the error is the first problem.
+/// Checks the component of one driver. Returns `None` for a driver of another kind; the error is the
+/// first problem.
 pub(crate) fn component(
     driver: &Located<Driver>,
     documents: &Documents,
@@ -36,8 +37,8 @@ pub(crate) fn component(
     Ok(component)
 }
 
-/// Reads the component of one driver, if it has one. With a `manifest` that the files match, its digest is the listed
-/// one.
+/// Reads the component of one driver, if it has one. If a `manifest` is given, the files must match it,
+/// and the digest is taken from it.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,
@@ -47,7 +48,7 @@ pub(crate) fn readable(
         return Ok(None);
     }
     let report = DriverReport { driver, files };
-    // A driver of this kind has the field.
+    // A driver of this kind always has the field.
     let name = driver.value.component.as_deref().unwrap_or("driver.wasm");
     let path = beside(&driver.path, name);
     let Some(bytes) = files.get(&path) else {
@@ -158,7 +159,8 @@ impl DriverReport<'_> {
         )
     }
 
-    /// A component with undeclared imports is refused at load, not only denied at run time.
+    /// Checks that the imports are declared. Undeclared imports are refused at load, not only denied at run
+    /// time.
     fn declared(
         &self,
         path: &str,
@@ -171,7 +173,8 @@ impl DriverReport<'_> {
         let refused = |key: &str, message: String, hint: &str| {
             Err(self.error(key, &codes::COMPONENT_UNDECLARED, message, Some(hint)))
         };
-        // An empty list grants nothing: toolchains import HTTP even if it is unused.
+        // A driver may declare an empty list for a component that imports HTTP: toolchains import HTTP even if
+        // it is unused.
         let without_host = self.driver.value.declares_network && egress.is_empty();
         if surface.imports_package("wasi:http") && !without_host {
             if egress.is_empty() {
@@ -300,7 +303,7 @@ impl DriverReport<'_> {
         Err(problem)
     }
 
-    /// Checks a function against the contract that it implements, if that is known.
+    /// Checks a function against the contract that it implements, if the contract is known.
     fn fits(
         &self,
         path: &str,

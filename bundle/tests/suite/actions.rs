@@ -1,4 +1,4 @@
-//! Where the action that a contract implements is found.
+//! How the action that a contract implements is found.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ risk_level: 2
 ---
 ";
 
-/// A bundle of acme, `acme.library` with the action `demo:greet`, and a contract that says `implements`.
+/// A bundle of acme, `acme.library` with the action `demo:greet`, and a contract with `implements:
+/// REFERENCE`.
 fn implementing(reference: &str) -> Demo {
     let demo = Demo::new();
     demo.write("bundle.toml", BUNDLE.replace("demo.greet", "acme.library"));
@@ -35,7 +36,7 @@ fn implementing(reference: &str) -> Demo {
     demo
 }
 
-/// The risk that holds for the tool, which it inherits, or the code of what is wrong.
+/// The risk level that the tool inherits, or the code of the error.
 fn inherited(demo: &Demo) -> Result<u8, String> {
     match Content::from_dev(demo.path()) {
         Ok(content) => Ok(content.tools[0].tool.risk_level),
@@ -55,7 +56,7 @@ fn an_action_is_found_by_its_id_its_path_and_its_folder() {
         "./actions/greetings/demo-greet/ACTION.md",
         "./actions/greetings/demo-greet",
         "{ file: actions/greetings/demo-greet }",
-        // From the folder of the contract.
+        // Relative to the folder of the contract.
         "../../actions/greetings/demo-greet/ACTION.md",
         "./.actions/greetings/demo-greet",
         "../../.actions/greetings/demo-greet",
@@ -141,12 +142,12 @@ fn the_owner_of_a_signed_library_is_whom_trust_calls_so() {
     };
     let content = read_trusting(&packed, configured).unwrap();
     assert_eq!(content.tools[0].tool.risk_level, 2);
-    // A key alone has no name: that the bundle calls itself acme's is a claim.
+    // A key alone has no publisher name: the bundle's publisher is only a claim.
     let error = read_signed(&packed).unwrap_err();
     assert_eq!(error.diagnostics()[0].code, "action-unresolved");
 }
 
-/// Answers for every reference, and remembers what it was asked.
+/// A stand-in for all libraries: has an action for every reference, and records the references.
 struct Elsewhere {
     asked: RefCell<Vec<Reference>>,
     action: Arc<Action>,
@@ -196,7 +197,7 @@ fn other_libraries_are_asked_for_what_the_bundle_does_not_have_and_never_for_pat
 #[test]
 fn a_driver_finds_its_contract_in_a_dotted_folder() {
     let demo = Demo::new();
-    // The folder is not named as the id, so that only following the path leads to it.
+    // The folder's name differs from the id, so that only the path leads to the contract.
     demo.write("tools/greeting/TOOL.md", TOOL);
     demo.remove("tools/demo.greet/TOOL.md");
     let driver = DRIVER.replace("tool: demo.greet", "tool: ./.tools/greeting/TOOL.md");

@@ -1,4 +1,4 @@
-//! What a component may import, given what is declared, and what is said about the rest.
+//! The imports that declarations allow a component, and the findings about other imports.
 
 use serde_json::{Value, json};
 use toolward_bundle::inspect::Inspection;
@@ -11,7 +11,7 @@ const HANDLER: &str = "toolward:driver/handler@0.1.0";
 const HTTP: &str = "wasi:http/outgoing-handler@0.2.3";
 const KEYVALUE: &str = "wasi:keyvalue/store@0.2.0-draft";
 
-/// A bundle whose contract and driver have these fields too, and whose component has these imports.
+/// A bundle whose contract and driver also have these fields, and whose component has these imports.
 fn bundle(tool: &str, driver: &str, imports: &[&str]) -> Demo {
     let demo = Demo::new();
     let with = |text: &str, fields: &str, before: &str| {
@@ -103,7 +103,7 @@ fn what_comes_in_with_a_toolchain_needs_no_declaration() {
     assert_eq!(code("", "", &imports), None);
 }
 
-/// The difference that is shown, in JSON, and whether the inspection that verifies nothing agrees.
+/// The shown difference, in JSON. Also checks that an unverified inspection shows the same.
 fn difference(demo: &Demo) -> Value {
     let packed = demo.pack();
     let verified = Inspection::of(&read_signed(&packed).unwrap());

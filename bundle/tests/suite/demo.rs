@@ -1,4 +1,4 @@
-//! A small bundle in a temporary directory, and the ways to change it.
+//! A small bundle in a temporary directory, and functions to change it.
 
 use std::path::{Path, PathBuf};
 

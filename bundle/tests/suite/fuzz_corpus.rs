@@ -1,4 +1,4 @@
-//! The laws of the fuzz targets, over the inputs that are committed for them.
+//! Runs the laws of the fuzz targets on the committed inputs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,8 @@ fn every_seed_keeps_the_law_of_its_target() {
     match replay() {
         Ok(counts) => {
             for (name, accepted, count) in counts {
-                // A law that no seed gets as far as is no law, and one that none misses is no fence.
+                // Some seeds must be accepted, or the law is never checked; and some must be refused, or refusals are
+                // never checked.
                 assert!(
                     (1..count).contains(&accepted),
                     "{name} takes {accepted} of {count}"

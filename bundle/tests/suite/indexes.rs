@@ -60,7 +60,7 @@ fn a_denied_transport_leaves_its_contract_without_a_driver_and_the_others_as_the
     assert_eq!(ids, ["demo.good"]);
     let codes: Vec<&str> = content.warnings.iter().map(|found| found.code).collect();
     assert_eq!(codes, ["transport-undeclared", "transport-command-refused"]);
-    // Routing is told of them, and why.
+    // Routing gets the denied drivers, with the reasons.
     let denied: Vec<(&str, &str)> = content
         .denied
         .iter()
@@ -112,7 +112,7 @@ fn a_transport_beside_a_tool_md_serves_the_contract_that_is_written_there() {
     let bytes = index.to_string();
     let packed = forged(&packed, &[("tools.json", bytes.as_bytes())]);
     let content = read_signed(&packed).unwrap();
-    // The contract declares no network, and what tools.json says of it has to agree.
+    // The contract declares no network, and tools.json must agree with the contract.
     let codes: Vec<&str> = content.warnings.iter().map(|found| found.code).collect();
     assert_eq!(codes, ["transport-undeclared"]);
     assert_eq!(content.drivers.len(), 1);

@@ -21,14 +21,14 @@ approval: always
 ---
 ";
 
-/// Publishers with a key each, and what trust gives them.
+/// Publishers with a key each, and a trust store with their prefixes.
 struct World {
     keys: Vec<(&'static str, SigningKey)>,
     trust: TrustStore,
 }
 
 impl World {
-    /// `acme` has the tool, `verbs` the library, and `mallory` nothing of either.
+    /// `acme` may publish the tool and `verbs` the library; `mallory` may publish neither.
     fn new() -> Self {
         Self::with(&[
             ("acme", r#"prefixes = ["acme", "demo", "demo-greet"]"#),
@@ -66,7 +66,7 @@ impl World {
         verify::archive_bytes(&archive, &self.trust, &VerifyOptions::default()).unwrap()
     }
 
-    /// A library of a publisher, with actions by the names of their folders.
+    /// A library of a publisher, with actions given by folder name and text.
     fn library(&self, publisher: &str, id: &str, actions: &[(&str, &str)]) -> Verified<Bundle> {
         let demo = Demo::new();
         let bundle = BUNDLE.replace("\"demo.greet\"", &format!("{id:?}"));
@@ -88,12 +88,12 @@ impl World {
         self.library("verbs", "verbs.standard", &[("words-count", ACTION)])
     }
 
-    /// acme's tool, which says `implements`.
+    /// acme's tool, with `implements: REFERENCE`.
     fn tool(&self, reference: &str) -> Verified<Bundle> {
         self.bundle(&implementing(reference), "acme")
     }
 
-    /// What the first of these bundles is with the others around it.
+    /// Reads the first of these bundles, with the other bundles as libraries.
     fn read(
         &self,
         bundles: impl IntoIterator<Item = Verified<Bundle>>,
@@ -101,7 +101,7 @@ impl World {
         self.read_all(bundles).remove(0)
     }
 
-    /// What each of these bundles is with the others around it.
+    /// Reads each of these bundles, with the other bundles as libraries.
     fn read_all(
         &self,
         bundles: impl IntoIterator<Item = Verified<Bundle>>,
@@ -138,7 +138,7 @@ fn a_library_answers_to_its_address_and_to_the_id_that_trust_gives_it() {
         "{ ref: \"@verbs/verbs/standard/words-count\" }",
     ] {
         let read = world.read([world.tool(reference), world.standard()]);
-        // tools.json was signed without the library, and still agrees.
+        // tools.json was signed without the library, and still agrees with the contract.
         let tool = &read
             .unwrap_or_else(|error| panic!("{reference}: {error}"))
             .tools[0]
@@ -197,7 +197,7 @@ fn a_library_of_another_publisher_is_not_the_one_that_is_meant() {
     for reference in [REGISTRY, BARE] {
         unresolved(world.read([world.tool(reference), library.clone()]));
     }
-    // What calls itself verbs' is whose key signed it.
+    // The publisher of a library follows from the key that signed it, not from its claim.
     let key_alone = TrustStore::for_key(world.keys[1].1.public());
     let shelf = Shelf::of([&*world.standard()], &key_alone);
     let registry = RegistryReference::parse("@mallory/standard/words-count").unwrap();
@@ -213,7 +213,7 @@ fn a_library_that_claims_anothers_action_answers_to_nothing_and_is_refused() {
     }
     let error = world.read([claims()]).unwrap_err();
     assert_eq!(error.code(), "prefix-not-granted");
-    // Beside the one that trust gives the id to, it changes nothing.
+    // It has no effect on the library of the publisher that may publish the id.
     let read = world.read([world.tool(BARE), claims(), world.standard()]);
     assert_eq!(read.unwrap().tools[0].tool.risk_level, 1);
 }
@@ -245,7 +245,7 @@ fn an_id_that_two_libraries_answer_to_means_neither() {
     let world = World::new();
     let second = || world.library("verbs", "verbs.second", &[("words-count", ACTION)]);
     unresolved(world.read([world.tool(BARE), world.standard(), second()]));
-    // Their addresses differ.
+    // A registry reference is unambiguous, since the addresses of the two libraries differ.
     assert!(
         world
             .read([world.tool(REGISTRY), world.standard(), second()])
@@ -257,7 +257,7 @@ fn an_id_that_two_libraries_answer_to_means_neither() {
         ("verbs", "prefixes = [\"verbs\"]\nactions = [\"words\"]"),
         ("nouns", "prefixes = [\"nouns\"]\nactions = [\"words\"]"),
     ]);
-    // Neither prefix decides, whether or not the other publisher has a library.
+    // If two publishers hold the prefix, the id means no action, even if only one of them has a library.
     unresolved(world.read([world.tool(BARE), world.standard()]));
     assert!(world.read([world.tool(REGISTRY), world.standard()]).is_ok());
 }
@@ -332,10 +332,10 @@ fn what_a_library_demands_is_part_of_the_tools_surface() {
         let after = surface(&ACTION.replace(change.0, change.1));
         assert_ne!(before.digest(), after.digest(), "{change:?}");
     }
-    // Prose is the library's own affair.
+    // A change of the library's prose does not change the surface.
     let reworded = surface(&ACTION.replace("Counts words.", "Counts."));
     assert_eq!(before.digest(), reworded.digest());
-    // That the same id comes from somebody else is seen.
+    // The surface changes if the same id comes from another publisher.
     let own = implementing(BARE);
     own.write("actions/own/ACTION.md", ACTION);
     let world = World::with(&[(

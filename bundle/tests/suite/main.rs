@@ -1,4 +1,4 @@
-//! Bundles as a host reads them, without a host: verified, or under work.
+//! Reading bundles as a host does, but without a host: verified bundles and working directories.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! From verified bytes to contents.
+//! Reading contents from verified bytes.
 
 use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::inspect::Inspection;
@@ -68,7 +68,7 @@ fn a_contract_that_does_not_parse_is_refused_with_its_place() {
 #[test]
 fn every_id_has_to_lie_inside_the_publishers_prefixes() {
     let packed = Demo::new().pack();
-    // The driver's id `demo-greet` is another segment than `demo`.
+    // The prefix `demo` does not cover the driver's id `demo-greet`, which is a different segment.
     for (prefixes, expected) in [
         (r#""demo", "demo-greet""#, None),
         (r#""demo""#, Some("driver")),
@@ -289,7 +289,7 @@ fn a_driver_of_a_forbidden_kind_takes_nothing_from_the_rest_of_its_bundle() {
     assert_eq!(content.drivers.len(), 2);
     let codes: Vec<_> = content.warnings.iter().map(|found| found.code).collect();
     assert!(codes.contains(&"driver-kind-forbidden"), "{codes:?}");
-    // Nor does tools.json name it, though its id is the lower one.
+    // tools.json does not name it either, although its id sorts first.
     let index = std::str::from_utf8(&content.index.to_bytes())
         .unwrap()
         .to_owned();
@@ -367,11 +367,12 @@ fn a_path_to_a_contract_binds_to_nothing_in_a_bundle_without_contracts() {
     assert_eq!(found, ["tool-reference-unbound"]);
     let hint = content.warnings[0].hint.as_deref();
     assert_eq!(hint, Some("for a contract of another bundle write its id"));
-    // The folder is named as a contract of another bundle may be.
+    // The folder's name could be the id of a contract in another bundle; the driver does not implement
+    // that contract.
     let version = semver::Version::new(1, 0, 0);
     let driver = &content.drivers[0].driver;
     assert!(driver.implements_tool("demo.greet", &version).is_none());
-    // With a contract in the bundle, a path that misses it is an error.
+    // If the bundle has a contract, a path to another file is an error.
     let demo = Demo::new();
     let by_path = DRIVER.replace("tool: demo.greet", "tool: ./tools/other/TOOL.md");
     demo.write("drivers/demo-greet/DRIVER.md", by_path);

@@ -1,4 +1,4 @@
-//! Prompts and resources: what a bundle's own files have to be for them.
+//! Prompts and resources, and the requirements for the files that they name.
 
 use toolward_author::check::check_path;
 use toolward_bundle::{Content, ContentError};
@@ -34,8 +34,7 @@ fn demo() -> Demo {
     demo
 }
 
-/// The codes that `check` gives, each with its line; errors keep `pack` from
-/// packing.
+/// The codes that `check` reports, each with its line. Errors make `pack` fail.
 fn found(demo: &Demo) -> Vec<(&'static str, u32)> {
     let report = check_path(demo.path());
     let refused = Content::from_dev(demo.path()).is_err();

@@ -1,4 +1,4 @@
-//! A packed bundle as a reader gets it: signed by its publisher, or forged.
+//! Packed bundles, signed by their publisher or forged, and reading them.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ pub(crate) fn read_trusting(
     Content::from_verified(bundle)
 }
 
-/// A packed bundle with other files than `pack` would let in, its manifest in
-/// order: what a hostile publisher signs.
+/// A packed bundle with files that `pack` would refuse and a matching manifest, as a hostile publisher
+/// could sign it.
 pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> PackedBundle {
     use toolward_signing::digest::Digest;
     let mut forged = packed.clone();

@@ -1,4 +1,4 @@
-//! What counts as a change of a bundle's surface, and how it is told.
+//! Changes of a bundle's surface, and their descriptions.
 
 use toolward_bundle::Content;
 use toolward_bundle::dev::PackedBundle;
@@ -11,7 +11,8 @@ use toolward_signing::verify::{self, VerifyOptions};
 use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
 use crate::support::{index_only, read_signed, read_trusting};
 
-/// Read as signed by a publisher of the trust store, whose name doesn't depend on the key.
+/// The surface of a bundle that a publisher of the trust store signed. The publisher's name doesn't
+/// depend on the key.
 fn surface(packed: &PackedBundle) -> BundleSurface {
     surface_by("acme", packed)
 }
@@ -261,7 +262,7 @@ fn where_a_transport_of_tools_json_goes_is_part_of_the_surface() {
     }
 }
 
-/// What is otherwise once the driver's one entry has this line.
+/// The differences after this line is added to the driver's only entry.
 fn changed_by(line: &str) -> Vec<String> {
     let tool = TOOL.replace(", required: [name]", "");
     let version = "    version: \"^1.0.0\"\n";
@@ -365,7 +366,8 @@ fn surfaces_of_earlier_versions_have_hosts_as_they_were_written() {
     assert_eq!(requires(&long, Version::V3), "network:a.example");
 }
 
-/// Their digests are recorded where they are installed: with any other, the next update of each is held.
+/// Installations have recorded these digests. If a digest changed, the next update of that example
+/// would wait for consent.
 #[test]
 fn the_surfaces_of_packed_examples_stay_what_installations_have_recorded() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");

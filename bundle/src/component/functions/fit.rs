@@ -1,5 +1,5 @@
-//! Whether a function can implement a contract: its parameters are inputs, and some JSON value fits the types of both.
-//! The call checks the values.
+//! Checks whether a function can implement a contract: its parameters are inputs of the contract, and
+//! some JSON value fits the types of both. The values themselves are checked at each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ type Kinds = BTreeSet<&'static str>;
 const ALL: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 
 impl Function {
-    /// Checks that it can implement `tool` with this call.
+    /// Checks that the function can implement `tool` with this call.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ fn alike(
     Ok(())
 }
 
-/// The types of JSON that values of a type become.
+/// The JSON types that values of this type are converted to.
 fn of_type(ty: &Type, bytes: BytesForm) -> Kinds {
     match ty {
         Type::Bool => ["boolean"].into(),

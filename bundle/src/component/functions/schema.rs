@@ -1,4 +1,5 @@
-//! The JSON Schema of a function's parameters and result. A type that occurs twice is written once, below `$defs`.
+//! The JSON Schema of a function's parameters and result. A type that occurs more than once is written
+//! once, below `$defs`.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -12,7 +13,7 @@ use super::{Function, Type};
 /// The largest integer that all readers of JSON preserve: 2^53 − 1.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// The names of numbers without digits in an output.
+/// The names of the non-finite numbers in an output.
 const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 impl Function {
@@ -151,7 +152,7 @@ impl Schemas {
             }
             Type::Record(fields) => self.object(fields),
             Type::Option(inner) => match **inner {
-                // A nested `null` would be taken for none.
+                // A `null` of the inner option would mean none for the outer one, so the inner one is wrapped.
                 Type::Option(_) => {
                     let some = closed_object(member("some", self.of_type(inner)), None);
                     json!({"anyOf": [some, {"type": "null"}]})

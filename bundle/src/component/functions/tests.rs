@@ -1,4 +1,4 @@
-//! Functions of components that are made here, and what their types become.
+//! Functions of components that are built in the tests, and the schemas of their types.
 
 use serde_json::json;
 use toolward_contract::driver::{Driver, WitCall, World};
@@ -147,7 +147,7 @@ fn beyond_a_limit_a_function_is_not_offered() {
     assert_eq!((found.offered.len(), found.withheld.len()), (512, 1));
 }
 
-/// Records of two fields, each of the record before.
+/// Nested records: both fields of each have the type of the record before it.
 fn bomb(levels: usize) -> String {
     let mut text =
         "(type $r0 (record (field \"a\" u8))) (export \"t0\" (type $t0 (eq $r0)))".to_owned();
@@ -175,7 +175,7 @@ fn types_that_are_used_twice_are_written_once() {
         schema["properties"]["x"]["properties"]["a"],
         json!({"$ref": "#/$defs/t15"})
     );
-    // It is a schema that contracts may have; more levels are too costly to check.
+    // A contract may have the schema of six levels; checking more levels is too costly.
     let schema = instance(&bomb(6)).offered["i#f"].inputs(&call(NAMED));
     let document = format!(
         "---\nname: T\nid: a.b\ndescription: D.\nversion: 1.0.0\nidempotent: true\ninputs: {schema}\noutputs: {{ type: object }}\n---\n"
@@ -183,14 +183,14 @@ fn types_that_are_used_twice_are_written_once() {
     Tool::parse("TOOL.md", &document, &NoScope)
         .into_result()
         .unwrap();
-    // So are those of any other kind.
+    // Types of other kinds are shared in the same way.
     let results: String = (1..16)
         .map(|level| format!("(type (result {0} (error {0})))", level - 1))
         .collect();
     let results = format!("(type (option u8)) {results} (export \"f\" (func (param \"x\" 15)))");
     let schema = instance(&results).offered["i#f"].inputs(&call(NAMED));
     assert!(schema.to_string().len() < 6000);
-    // Each level doubles what it would be if written out.
+    // Each level doubles the size of the type if it were written out.
     let wasm = wat::parse_str(instance_of(&bomb(31))).unwrap();
     let surface = Surface::read(&wasm).unwrap();
     let refused = Functions::read(&wasm, &surface.exports).unwrap_err();

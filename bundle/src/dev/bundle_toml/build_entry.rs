@@ -10,14 +10,15 @@ use crate::codes;
 /// One `[[build]]` table: a source that becomes a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildEntry {
-    /// The kind of the source, which decides how it is built.
+    /// The kind of the source, which determines how it is built.
     pub kind: BuildKind,
-    /// The source, below the bundle's directory: the crate's directory for
-    /// [`BuildKind::Rust`], the package's for Go, the sources' for C, else a file.
+    /// The source, below the bundle's directory: the crate's directory for Rust, the package's directory
+    /// for Go, the directory of the sources for C, otherwise a file.
     pub source: String,
-    /// The imports of a driver in JavaScript or Python. In compiled languages a driver imports what it calls.
+    /// The world of a driver in JavaScript or Python, which determines its imports. In compiled languages,
+    /// a driver imports only the functions that it calls.
     pub world: World,
-    /// Whether the program's start runs when it is built, instead of in each call.
+    /// Whether the program's start-up runs once at build time instead of in each call.
     pub snapshot: bool,
     /// The path of the component, below the bundle's directory.
     pub output: String,
@@ -58,18 +59,18 @@ words! {
 }
 
 impl BuildKind {
-    /// Whether its `[[build]]` names a world.
+    /// Whether the `[[build]]` table of this kind names a world.
     pub const fn has_world(self) -> bool {
         matches!(self, Self::Js | Self::Python)
     }
 
-    /// Whether its source is a file, and not a directory.
+    /// Whether the source of this kind is a file, not a directory.
     pub const fn is_file(self) -> bool {
         matches!(self, Self::Js | Self::Python | Self::Wasm)
     }
 
-    /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers
-    /// in Rust and C start too fast to need one.
+    /// Whether the `[[build]]` table of this kind may request a snapshot. The tools for JavaScript and
+    /// Python always take a snapshot, and drivers in Rust and C start too fast to need one.
     pub const fn may_snapshot(self) -> bool {
         matches!(self, Self::Go)
     }
@@ -133,7 +134,7 @@ impl Reader<'_> {
         builds
     }
 
-    /// The path under `crate` or `source`, depending on the kind.
+    /// The path from the key `crate` or `source`, depending on the kind.
     fn source(&mut self, kind: BuildKind, entry: &RawBuild) -> Option<String> {
         let (key, other, named, unused) = match kind {
             BuildKind::Rust => ("crate", "source", &entry.krate, &entry.source),
@@ -211,8 +212,8 @@ impl Reader<'_> {
     }
 }
 
-/// Checks a path below the bundle's directory: `/` between segments, none of them empty, `.`, `..`, hidden, or with a
-/// character that some file system treats specially.
+/// Checks a path below the bundle's directory: `/` between segments, and no segment that is empty, `.`,
+/// `..` or hidden, or has a character that some file system treats specially.
 fn check_relative(path: &str) -> Result<(), String> {
     for segment in path.split('/') {
         if segment.is_empty() {
