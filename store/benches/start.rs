@@ -1,8 +1,9 @@
-//! What installing and loading costs, and a start with many contracts; and of that, what hashing, signature,
-//! parsing and disk take by themselves. Goal: 1,000 contracts within 100 ms of a start, with a warm index.
+//! Measures installing, loading, and a start with many contracts, and how much of that time hashing,
+//! signatures, parsing and the disk take. Goal: a start loads 1,000 contracts within 100 ms, with a
+//! warm index.
 //!
-//! The bundles of a start lie in memory (`/dev/shm`) where that is there: a start reads what the system has
-//! in its cache anyway, and a thousand installations wait for a disk a thousand times.
+//! The bundles of a start are in memory (`/dev/shm`, if it exists). A start would read them from the
+//! system's cache anyway, and a thousand installations on a disk would wait for it a thousand times.
 
 #![expect(clippy::print_stdout, reason = "shares are for whoever runs it")]
 
@@ -115,7 +116,7 @@ fn fast() -> &'static Path {
     }
 }
 
-/// The shortest of some runs, which other load on the machine lengthens least.
+/// The shortest time of some runs, which depends least on other load on the machine.
 fn shortest<R>(runs: usize, mut work: impl FnMut() -> R) -> Duration {
     let times = (0..runs).map(|_| {
         let start = Instant::now();
@@ -128,7 +129,8 @@ fn shortest<R>(runs: usize, mut work: impl FnMut() -> R) -> Duration {
 /// How often a start is repeated for its processor time, which is counted in hundredths of a second.
 const RUNS: u32 = 10;
 
-/// What this process used so far (proc(5): fields 14 and 15 of `stat`); other load changes it little.
+/// The processor time of this process so far (proc(5): fields 14 and 15 of `stat`), which depends
+/// little on other load.
 fn processor_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
@@ -141,7 +143,8 @@ fn processor_time() -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// What reading, hashing, the signatures and parsing of these bundles take, one after the other on one thread.
+/// Measures reading, hashing, signatures and parsing of these bundles, one after the other on one
+/// thread.
 fn shares(
     label: &str,
     objects: &[std::path::PathBuf],

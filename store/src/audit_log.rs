@@ -1,4 +1,5 @@
-//! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest are removed first.
+//! The record of decisions about trust: their time, subject, verdict and reason. Its size is limited:
+//! the oldest decisions are removed first.
 
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;
@@ -10,7 +11,7 @@ use crate::state;
 
 /// How many decisions are stored.
 pub const MAX_DECISIONS: i64 = 10_000;
-/// How many characters of a text are stored: it may come from a hostile bundle.
+/// How many characters of a text are stored. A text may come from a hostile bundle.
 const MAX_TEXT_CHARS: usize = 2_000;
 
 toolward_support::words! {
@@ -47,7 +48,7 @@ pub struct NewDecision {
 /// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedDecision {
-    /// Rises, and is never used again.
+    /// Rises with every decision, and is never reused.
     pub number: u64,
     /// When it was made.
     pub at: Timestamp,
@@ -55,7 +56,7 @@ pub struct RecordedDecision {
     pub decision: NewDecision,
 }
 
-/// Which decisions to list.
+/// The selection of decisions to list.
 #[derive(Clone, Debug, Default)]
 pub struct DecisionFilter {
     /// Only decisions about this subject.
@@ -82,7 +83,7 @@ impl NewDecision {
         }
     }
 
-    /// A decision that was refused because of an error.
+    /// The decision to refuse an operation because of an error.
     #[must_use]
     pub fn refused(action: &str, subject: &str, error: &Error) -> Self {
         Self {
@@ -120,7 +121,7 @@ pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Resu
     Ok(())
 }
 
-/// The newest first.
+/// Lists decisions, the newest first.
 pub(crate) fn list(
     sql: &Transaction<'_>,
     filter: &DecisionFilter,

@@ -1,4 +1,5 @@
-//! Whether a release is installed or held: decided by the state, and written, inside one transaction.
+//! Decides from the state whether a release is installed or held, and writes the result in the same
+//! transaction.
 
 use rusqlite::{OptionalExtension, ToSql, Transaction, params};
 use toolward_bundle::surface::BundleSurface;
@@ -22,7 +23,8 @@ pub(crate) enum ReleaseDecision {
     Hold,
 }
 
-/// Decides. `accept` is the surface that was accepted beforehand.
+/// Decides whether a release is installed or held. `accept` is the digest of the surface that was
+/// accepted beforehand.
 pub(crate) fn decide(
     sql: &Transaction<'_>,
     candidate: &ReleaseCandidate,
@@ -32,7 +34,7 @@ pub(crate) fn decide(
     let current = InstalledBundle::of(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
-        // The actions that it takes from other bundles may have changed.
+        // If the surface differs, the actions that the bundle takes from other bundles may have changed.
         && (current.surface == new.surface || !candidate.surface.takes_actions())
     {
         return Ok(ReleaseDecision::Unchanged(Box::new(current.clone())));
@@ -53,7 +55,7 @@ pub(crate) fn decide(
 fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> {
     let found = (new.sequence, new.digest);
     let known = rollback::highest(sql, &new.publisher, &new.id)?;
-    // A held release and releases above an allowed rollback are known, too.
+    // The held release, and releases with a higher sequence than an allowed rollback, are known, too.
     let waiting = HeldUpdate::of(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
@@ -70,7 +72,7 @@ fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> 
     Ok(())
 }
 
-/// The ids in a bundle that no other may have.
+/// The ids in a bundle that no other bundle may have.
 fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
     let tools = surface.tools().into_iter();
     let tools = tools.map(|tool| ("tool", tool.major_id));
@@ -113,7 +115,8 @@ fn check_duplicates(sql: &Transaction<'_>, candidate: &ReleaseCandidate) -> Resu
     Ok(())
 }
 
-/// Installs: the row, the provided ids, the mark. A held update of the bundle is dropped.
+/// Installs a release: writes the row, the provided ids and the sequence mark, and removes a held
+/// update of the bundle.
 pub(crate) fn install(
     sql: &Transaction<'_>,
     candidate: &ReleaseCandidate,
@@ -141,7 +144,7 @@ pub(crate) fn install(
         .ok_or_else(|| Error::Corrupt(format!("expected the row of {}", new.id).into()))
 }
 
-/// Holds, in place of an update that was held before.
+/// Holds a release, in place of an update that was held before.
 pub(crate) fn hold(
     sql: &Transaction<'_>,
     candidate: &ReleaseCandidate,
@@ -194,7 +197,7 @@ pub(crate) fn write_surface(sql: &Transaction<'_>, surface: &BundleSurface) -> R
     Ok(())
 }
 
-/// Removes the surfaces of no installed or held release.
+/// Removes the surfaces that no installed or held release has.
 pub(crate) fn forget_surfaces(sql: &Transaction<'_>) -> Result<(), Error> {
     sql.execute(
         "DELETE FROM surface WHERE digest NOT IN

@@ -1,4 +1,4 @@
-//! Why opening the store or an operation on it was refused or failed.
+//! Errors of opening the store and of operations on it.
 
 use toolward_bundle::ContentError;
 use toolward_signing::{Digest, Refusal};

@@ -1,6 +1,6 @@
-//! Installing and updating, and the updates that are held until a person accepts their surface. The file is on disk
-//! before the state names it, and the state changes in one transaction: killed at any time, the old release or the new
-//! one is installed, and works.
+//! Installs and updates bundles, and holds updates until a person accepts their surface. The file is on
+//! disk before the state names it, and the state changes in one transaction. If the process is killed
+//! at any time, either the old or the new release is installed, and works.
 
 use std::collections::HashSet;
 use std::time::SystemTime;
@@ -22,17 +22,18 @@ use crate::objects::{CollectedFiles, lock_objects};
 use crate::state;
 use crate::store::Store;
 
-/// What an installation depends on besides the bundle.
+/// The settings of an installation, besides the bundle.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
     /// The source of the bundle, for people: recorded unchanged.
     pub source: String,
     /// The time of the whole operation.
     pub now: SystemTime,
-    /// The reason to allow a lower sequence than one installed before. Two bundles with one sequence are refused even
-    /// then.
+    /// The reason to allow a lower sequence than one installed before. Two bundles with the same sequence
+    /// are refused in any case.
     pub allow_rollback: Option<String>,
-    /// The surface that was accepted beforehand. Any other surface is held, even at the first installation.
+    /// The digest of the surface that was accepted beforehand. A bundle with any other surface is held,
+    /// even at the first installation.
     pub accept: Option<Digest>,
 }
 
@@ -46,7 +47,7 @@ pub enum InstallOutcome {
         /// The bundle as installed before.
         previous: Option<InstalledBundle>,
     },
-    /// The bundle has another surface: the installed bundle stays.
+    /// The bundle has another surface, so it is held and the installed bundle stays.
     Held {
         /// The held update.
         held: HeldUpdate,
@@ -55,18 +56,18 @@ pub enum InstallOutcome {
         /// How its surface differs from the installed one, or from an empty one.
         difference: SurfaceDifference,
     },
-    /// Exactly this bundle is installed. Its recorded source is updated.
+    /// Exactly this bundle is already installed. Its recorded source is updated.
     Unchanged(InstalledBundle),
 }
 
 impl Store {
-    /// Installs a bundle, or updates one. An update with another surface is held; so is an installed bundle if the
-    /// actions that it takes from `libraries` give it another surface than the accepted one.
+    /// Installs a bundle, or updates one. An update with another surface is held. The same release is held,
+    /// too, if the actions that it takes from `libraries` have changed its surface.
     ///
     /// # Errors
-    /// [`Error::Content`] for a bundle that no host would accept, [`Error::Refused`] for a `rollback` or an
-    /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
-    /// Refusals are recorded, and leave nothing else behind.
+    /// [`Error::Content`] for a bundle that no host would accept; [`Error::Refused`] for a `rollback` or an
+    /// `equivocation`; [`Error::Duplicate`], [`Error::Full`], [`Error::Busy`], [`Error::Io`]. Refusals are
+    /// recorded, and change nothing else.
     pub fn install(
         &self,
         bundle: &Verified<Bundle>,
@@ -95,12 +96,12 @@ impl Store {
         let candidate = candidate(bundle, options, libraries)?;
         let at = state::seconds(options.now);
         let _lock = self.share_objects()?;
-        // A release that will be refused is refused before anything is written. Changes by others in the meantime are
-        // considered below, where it matters.
+        // Checked first without writing, so that a refused release leaves no file. The transaction below
+        // decides again, since another process may have changed the state.
         self.state
             .read(|sql| decide::decide(sql, &candidate, options.accept))?;
         let bytes = archive::to_stored_bytes(&bundle.contents());
-        // An existing file is repaired if it differs, and gets the signatures of this bundle.
+        // An existing file that differs is replaced: that repairs it, or updates its signatures.
         if !self.objects.holds(&bundle.manifest_digest, &bytes)? {
             self.objects.write(&bundle.manifest_digest, &bytes)?;
         }
@@ -149,7 +150,7 @@ impl Store {
         })
     }
 
-    /// The held updates, by id, each with how its surface differs from the installed one.
+    /// The held updates, by id, each with the difference between its surface and the installed one.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -165,12 +166,13 @@ impl Store {
         })
     }
 
-    /// Installs the held update of `id`, whose surface a person saw and accepts. It is verified again: a release that
-    /// was revoked while it was held doesn't replace a working one.
+    /// Installs the held update of `id`, whose surface a person saw and accepts. The update is verified
+    /// again, so a release that was revoked while it was held does not replace a working one.
     ///
     /// # Errors
-    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the accepted one;
-    /// those of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] after changes in the meantime.
+    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the
+    /// accepted one; the errors of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] if the
+    /// state has changed since.
     pub fn accept(
         &self,
         id: &str,
@@ -207,7 +209,7 @@ impl Store {
         }
         self.open_object(&held, verify)?;
         self.state.write(|sql| {
-            // Another update may have replaced it since it was read.
+            // Another update may have replaced the held one since it was read.
             let still = HeldUpdate::of(sql, id)?.filter(|still| still.digest == held.digest);
             let held = still.ok_or_else(not_held)?;
             let surface = model::surface(sql, &held.surface)?;
@@ -228,7 +230,8 @@ impl Store {
         })
     }
 
-    /// Removes a bundle, and its held update. Its marks stay, and its file until garbage is collected.
+    /// Removes a bundle and its held update. Its sequence marks stay; its file stays until garbage is
+    /// collected.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] if neither exists.
@@ -252,9 +255,9 @@ impl Store {
         })
     }
 
-    /// Frees the files of a bundle that is to be removed, and all garbage, when the disk has no room to record
-    /// [`Store::remove`]. What is known of sequences, documents and revocations stays. Until the bundle is removed, its
-    /// file is missing.
+    /// Deletes the files of a bundle that is to be removed, and all garbage, if the disk is too full to
+    /// record [`Store::remove`]. The recorded sequences, documents and revocations stay. Until the bundle
+    /// is removed, its file is missing.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; [`Error::ReadOnly`] if no file can be removed either.
@@ -268,14 +271,15 @@ impl Store {
         let digests = |all: Vec<(StoredRelease, bool)>| all.into_iter().map(|(one, _)| one.digest);
         let used: HashSet<Digest> = digests(others).collect();
         let own: HashSet<Digest> = digests(own).filter(|own| !used.contains(own)).collect();
-        // Changes that could not be read may refer to any other file.
+        // If the newest changes could not be read, they may refer to any other file, so only the bundle's own
+        // files are deleted.
         self.objects.sweep(|digest| match self.log_unread() {
             true => !own.contains(digest),
             false => used.contains(digest),
         })
     }
 
-    /// Collects garbage: waits for readers and writers of bundles, which then wait for it.
+    /// Collects garbage. It waits for readers and writers of bundles, and they wait while it runs.
     ///
     /// # Errors
     /// [`Error::Busy`] if others use the store for more than a minute.
@@ -287,7 +291,7 @@ impl Store {
     }
 }
 
-/// The surface of an installed bundle, or an empty one.
+/// The surface of an installed bundle, or the empty surface.
 fn surface_of(
     sql: &Transaction<'_>,
     installed: Option<&InstalledBundle>,

@@ -2,13 +2,13 @@
 //! sequence of each bundle, the versions of the documents of publishers and channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
-//! * [`InstallOutcome`]: the result of an installation: an update with another surface is held;
+//! * [`InstallOutcome`]: the result of an installation; an update with another surface is held;
 //! * [`rollback`]: numbers that may not fall;
 //! * [`audit_log`]: the recorded decisions;
 //! * [`search`]: tools for a query.
 //!
-//! Nothing on disk is trusted: a bundle is verified each time from the bytes read, by the function that the caller
-//! gives ([`Verify`]). No clock or environment is read, and nothing is printed.
+//! Files on disk are not trusted: each time a bundle is loaded, the caller's function ([`Verify`])
+//! verifies the bytes that were read. This crate reads no clock and no environment, and prints nothing.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

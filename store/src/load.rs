@@ -1,6 +1,7 @@
-//! From the store's files to verified bundles. Each file is opened once, and exactly the verified bytes are returned,
-//! by the current trust and revocations. Surfaces of an earlier version are replaced by the current surface of their
-//! bundle, which separates changes of a release from fields that a new version adds.
+//! Loads and verifies the store's bundles with the current trust and revocations. Each file is opened
+//! once, and exactly the verified bytes are returned. A surface of an earlier version is replaced by
+//! the current surface of the same bundle, so that fields that a new version adds do not look like
+//! changes of a release.
 
 use std::fs::File;
 use std::time::SystemTime;
@@ -24,7 +25,8 @@ use crate::store::Store;
 /// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
-/// An installed bundle with its verified bytes, or a value made of them, or the reason why it can't be used.
+/// An installed bundle with its verified bytes or a value made from them, or with the error for which
+/// it can't be used.
 #[derive(Debug)]
 pub struct LoadedBundle<T = Verified<Bundle>> {
     /// The stored facts.
@@ -46,7 +48,7 @@ pub struct VerifyResult {
     pub number: usize,
     /// How many bundles are verified.
     pub total: usize,
-    /// Whether it is the installed one, and a host would accept it.
+    /// `Ok` if it is the recorded release and a host would accept it.
     pub result: Result<(), Error>,
 }
 
@@ -60,7 +62,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; the refusals of `verify`; [`Error::ObjectMissing`],
-    /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] if it is no longer the installed one.
+    /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] if the file is no longer the installed
+    /// bundle.
     pub fn load(
         &self,
         id: &str,
@@ -82,9 +85,9 @@ impl Store {
         Ok((installed, bundle))
     }
 
-    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are loaded. A
-    /// refused bundle doesn't prevent others from loading. Refusals are recorded, and that the rest was accepted; the
-    /// results of `make` are not.
+    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are
+    /// still loading. A refused bundle doesn't prevent others from loading. One decision is recorded for
+    /// each refusal, and one for all accepted bundles. The results of `make` are not recorded.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -99,8 +102,8 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Verifies all installed bundles as [`Store::load_all_as`] does, and records nothing: for lists of what would be
-    /// loaded.
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. For lists of the
+    /// bundles that would be loaded.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -118,9 +121,9 @@ impl Store {
         Ok(loaded.collect())
     }
 
-    /// Verifies all installed and held releases, one after the other, as deeply as an installation does. `libraries`
-    /// has the actions of the installed bundles. Calls `tell` with each result, records refusals, and returns their
-    /// number.
+    /// Verifies all installed and held releases, one after the other, with all checks of an installation.
+    /// `libraries` has the actions of the installed bundles. Calls `tell` with each result, records
+    /// refusals, and returns their number.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -182,10 +185,10 @@ impl Store {
         })
     }
 
-    /// Reads the bundles with a surface of an earlier version, and gives them the current one. An accepted surface
-    /// stays accepted if the earlier surface matches the bundle, with the current `libraries`. A bundle that no longer
-    /// verifies, or whose actions changed, keeps the earlier surface, so that an update of it is held. A held update
-    /// stays held under its new surface.
+    /// Replaces surfaces of an earlier version by the current surfaces of their bundles. An accepted
+    /// surface stays accepted if the earlier surface matches the bundle with the current `libraries`. A
+    /// bundle that no longer verifies, or whose actions changed, keeps the earlier surface, so its next
+    /// update is held. A held update stays held, with its new surface.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -232,7 +235,7 @@ impl Store {
         })
     }
 
-    /// Reads and verifies one file: it must be the release in the state.
+    /// Reads and verifies one file, which must be the release in the state.
     pub(crate) fn open_object(
         &self,
         one: &StoredRelease,
@@ -244,7 +247,7 @@ impl Store {
             digest: one.digest,
         })?;
         let bundle = verify(&mut file).map_err(|refusal| match refusal.kind() {
-            // Not a verdict about the bundle.
+            // An I/O error is not a verdict about the bundle.
             ErrorKind::Io => Error::Io(Box::new(UnreadableFile(refusal))),
             _ => refusal.into(),
         })?;
@@ -280,7 +283,8 @@ impl Store {
                 decisions.push(refused.of_release(&one.installed));
             }
         }
-        // Full success need not survive a power cut: a start doesn't wait for the disk.
+        // If all bundles were accepted, the record need not survive a power cut, so a start doesn't wait for
+        // the disk.
         let wait = accepted < loaded.len();
         self.recorded(self.record_all(&decisions, now, wait))
     }

@@ -1,4 +1,4 @@
-//! Rows of the state as values.
+//! The typed rows of the state.
 
 use std::ops::Deref;
 
@@ -38,8 +38,8 @@ pub struct StoredRelease {
 }
 
 impl StoredRelease {
-    /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it takes from others
-    /// changed. `content`: the bundle, read with the current libraries.
+    /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it takes from
+    /// other bundles changed. `content` is the bundle, read with the current libraries.
     ///
     /// # Errors
     /// [`Error::ActionsChanged`].
@@ -60,7 +60,7 @@ impl StoredRelease {
 pub struct InstalledBundle {
     /// The installed release.
     pub release: StoredRelease,
-    /// Why it was installed and not held.
+    /// The reason for which it was installed and not held.
     pub acceptance: Acceptance,
 }
 
@@ -77,7 +77,7 @@ impl Deref for InstalledBundle {
 pub struct HeldUpdate {
     /// The held release.
     pub release: StoredRelease,
-    /// Why going back was allowed, if it was.
+    /// The reason for which a lower sequence was allowed, if it was.
     pub allow_rollback: Option<String>,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn text<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlit
     text.parse().map_err(|_| wrong(column))
 }
 
-/// A value by its word.
+/// Finds the value with this word in a row.
 pub(crate) fn word<T: Copy>(
     row: &Row<'_>,
     column: &str,
@@ -201,7 +201,7 @@ pub(crate) fn wrong(column: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, message.into())
 }
 
-/// The surface with a digest, which is checked.
+/// Reads the surface with this digest, and checks the digest.
 pub(crate) fn surface(sql: &Transaction<'_>, digest: &Digest) -> Result<BundleSurface, Error> {
     let mut statement = sql.prepare_cached("SELECT bytes FROM surface WHERE digest = ?1")?;
     let bytes: Option<Vec<u8>> = statement

@@ -1,6 +1,6 @@
-//! Bundles as files: `objects/DIGEST.toolbundle`, each an archive that isn't compressed. One rename puts a file in
-//! place, and an opened file stays whole whatever happens to its name. A lock keeps readers and writers of files apart
-//! from the collection of garbage.
+//! Bundles as files: `objects/DIGEST.toolbundle`, each an uncompressed archive. A rename puts a file in
+//! place, so an opened file stays whole even if its name is removed or replaced. A lock keeps garbage
+//! collection from running while files are read or written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -24,7 +24,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Writes a file, in place of an existing one. It is on disk when this returns.
+    /// Writes a file and replaces an existing one. The file is on disk when this returns.
     pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
         let (folder, name) = (&self.temporary, temporary_name().map_err(fail)?);
@@ -32,7 +32,7 @@ impl Objects {
         rustix::fs::renameat(folder, &name, &self.objects, file_name(digest))
             .and_then(|()| rustix::fs::fsync(&self.objects))
             .map_err(|error| {
-                // If this fails, the file is collected as garbage later.
+                // If this fails, garbage collection removes the file later.
                 let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
                 fail(error.into())
             })
@@ -41,7 +41,7 @@ impl Objects {
     /// Opens a file. `None` if it is missing.
     pub(crate) fn open(&self, digest: &Digest) -> Result<Option<File>, Error> {
         let fail = |error: std::io::Error| Error::io("a file of the store", error);
-        // A pipe in the file's place must not block.
+        // `NONBLOCK`, so that a pipe in the file's place doesn't block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.objects, file_name(digest), flags, Mode::empty())
         {
@@ -57,7 +57,7 @@ impl Objects {
         Ok(Some(file))
     }
 
-    /// Whether a file exists, with exactly these bytes.
+    /// Whether the file exists and has exactly these bytes.
     pub(crate) fn holds(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, Error> {
         let Some(file) = self.open(digest)? else {
             return Ok(false);
@@ -101,7 +101,7 @@ fn remove_all(directory: &OwnedFd, kept: impl Fn(&str) -> bool) -> Result<u64, E
         match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
             Ok(()) => removed = removed.saturating_add(1),
             Err(Errno::ROFS | Errno::ACCESS) => return Err(Error::ReadOnly),
-            // The store makes no directories here.
+            // The store creates no directories here, so only files are removed.
             Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(fail(error)),
         }
@@ -111,16 +111,16 @@ fn remove_all(directory: &OwnedFd, kept: impl Fn(&str) -> bool) -> Result<u64, E
 
 /// The locked file. It is empty, and never removed.
 const LOCK_FILE: &str = "lock";
-/// How long one process waits for others, for the objects or for the state.
+/// How long a process waits for others to release the objects or the state.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A lock on the objects of a store, until it is dropped.
 pub(crate) type ObjectsLock = Option<OwnedFd>;
 
-/// Locks the objects: shared by all who read or write one, exclusive for who removes them.
+/// Locks the objects: shared to read or write an object, exclusive to remove objects.
 pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<ObjectsLock, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Opened each time: a lock belongs to the open file, so that each thread has another lock.
+    // The file is opened each time. A lock belongs to the open file, so each thread gets a separate lock.
     let fail = |error: std::io::Error| Error::io("the store's lock", error);
     let directory = directory.as_fd();
     let file = match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) {
@@ -130,7 +130,7 @@ pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<Objec
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::empty()) {
                 Ok(file) => file,
-                // Where no process can create the file, none can hold the lock.
+                // If no process can create the file, no process can hold the lock.
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(fail(error.into())),
             }

@@ -1,5 +1,5 @@
-//! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of documents. Marks
-//! outlive their bundles.
+//! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of
+//! documents. A sequence mark stays after its bundle is removed.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use toolward_signing::key::KeyId;
@@ -9,7 +9,8 @@ use toolward_signing::{Digest, sequence};
 use crate::error::Error;
 use crate::model::{self, StoredRelease, number};
 
-/// How many marks of one bundle are stored, the highest: the lower ones count after a mark is lowered.
+/// How many of the highest marks of a bundle are stored. Lower marks count again after a higher one is
+/// removed by a reset.
 const MAX_MARKS: i64 = 16;
 
 /// A release that was installed.
@@ -23,7 +24,7 @@ pub struct SequenceMark {
     pub sequence: u64,
     /// The digest of its manifest.
     pub digest: Digest,
-    /// The keys that signed it; none if a publisher's document named it.
+    /// The keys that signed it; empty if the mark comes from a publisher's document.
     pub signers: Vec<KeyId>,
 }
 
@@ -122,8 +123,8 @@ pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<SequenceMark>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Applies the resets of a publisher's document: marks above the last genuine release are lowered. Returns the
-/// changed marks as they were.
+/// Applies the resets of a publisher's document, which lower marks above the last genuine release.
+/// Returns the former values of the changed marks.
 pub(crate) fn reset(
     sql: &Transaction<'_>,
     publisher: &str,
@@ -171,7 +172,8 @@ pub(crate) fn document(
     Ok(found.optional()?)
 }
 
-/// Refuses a document that is older than the known one or contradicts it; otherwise it becomes the known one.
+/// Refuses a document that is older than the last recorded one, or has the same version and another
+/// digest. Otherwise records it.
 pub(crate) fn see_document(
     sql: &Transaction<'_>,
     kind: VersionedDocument,

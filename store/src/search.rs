@@ -1,7 +1,7 @@
-//! The tools of installed bundles, and finding tools for a query there or in a channel's index. The short facts of
-//! tools are stored separately, so that neither a bundle nor a surface is parsed for them. Of two tools with one name,
-//! servers give it to the one that was installed first: an update of a bundle keeps the positions of its tools, and
-//! tools that it adds come last.
+//! The tools of installed bundles, and searches among them or in a channel's index. The searchable
+//! facts of tools are stored separately, so that no bundle or surface is parsed for them. If two tools
+//! request the same name, servers give it to the tool that was installed first. An update of a bundle
+//! keeps the positions of its tools, and new tools come last.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -29,11 +29,11 @@ pub struct SearchEntry {
     pub publisher: String,
 }
 
-/// The positions of the entries that fit a query, the best first, as [`SearchIndex`] ranks them; equals by id. A query
-/// without letters and digits fits everything.
+/// The positions of the entries that match a query, ranked by [`SearchIndex`] with the best first.
+/// Equal matches are ordered by id. A query without letters and digits matches all entries.
 pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
     let mut entries: Vec<(usize, &SearchEntry)> = entries.into_iter().enumerate().collect();
-    // Of equal matches, the index returns the first one first.
+    // The index returns equal matches in the order of insertion.
     entries.sort_by_key(|(_, entry)| entry.id.as_str());
     if !query.contains(char::is_alphanumeric) {
         return entries.into_iter().map(|(position, _)| position).collect();
@@ -52,10 +52,11 @@ pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>)
         .collect()
 }
 
-/// Between tags, which can't contain it.
+/// The separator between stored tags. Tags can't contain it.
 const SEPARATOR: &str = "\n";
 
-/// A tool of an installed bundle, as of its installation. For display only: bundles that run are loaded and verified.
+/// A tool of an installed bundle, with the facts recorded at its installation. For display only: to
+/// run, a bundle is loaded and verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledTool {
     /// The tool's id with the major version, such as `text.stats@1`.
@@ -122,8 +123,8 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
 /// A tool by its publisher and its id with the major version.
 type ToolKey = (String, String);
 
-/// Not among the tables of the first version: a host that does not know it installs without it, and those tools count
-/// as the newest.
+/// A table that the first version does not have. A host that does not know it installs bundles without
+/// it; the tools of these bundles count as the newest.
 const ARRIVAL_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS arrival (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -133,7 +134,8 @@ CREATE TABLE IF NOT EXISTS arrival (
 ) STRICT;
 ";
 
-/// Before a bundle is installed: removed tools lose their positions, and tools without one get it before the new ones.
+/// Prepares the positions before a bundle is installed: removed tools lose their positions, and tools
+/// without a position get one before the new tools.
 pub(crate) fn settle_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     sql.execute_batch(ARRIVAL_TABLE)?;
     sql.execute(
@@ -145,7 +147,7 @@ pub(crate) fn settle_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     add_arrivals(sql)
 }
 
-/// After a bundle was installed: its new tools come last.
+/// Gives the new tools of an installed bundle the last positions.
 pub(crate) fn add_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     let mut insert =
         sql.prepare_cached("INSERT OR IGNORE INTO arrival (publisher, major_id) VALUES (?1, ?2)")?;
@@ -177,8 +179,8 @@ pub(crate) fn arrivals(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
     Ok(all)
 }
 
-/// The tools in the order in which their bundles were last written; of the majors of one id in a bundle the newest
-/// first, since the id alone means that one.
+/// The tools in the order in which their bundles were last written. In a bundle, the newest major
+/// version of an id comes first, since the id alone means that version.
 fn installed(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
     let mut statement = sql.prepare_cached(
         "SELECT i.rowid, i.publisher, p.name FROM provides AS p JOIN installed AS i ON i.id = p.bundle

@@ -1,4 +1,4 @@
-//! The state: its tables in SQLite, the connection to it, one at a time in a process, and its transactions.
+//! The state: its SQLite tables, its transactions, and the single connection of a process.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -22,13 +22,14 @@ pub(crate) const SCHEMA: FileSchema = FileSchema {
     owner: "a store",
 };
 
-/// The largest write-ahead log when the file is opened, in bytes: some sixty pages, which are read in a fraction of a
-/// millisecond.
+/// How large the write-ahead log may be when the file is opened, in bytes: some sixty pages, which are
+/// read in a fraction of a millisecond.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
 
-/// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` the listed and
-/// searched facts: neither needs parsing a bundle. `mark` and `document` outlive their bundles and documents. Numbers
-/// are below 2^63, as in TOML; digests are text, so that people can look them up.
+/// The tables. `surface` has the canonical bytes of the surfaces of installed and held bundles, by
+/// digest, and `tool` the facts for lists and searches, so that no bundle is parsed for them. Rows of
+/// `mark` and `document` stay after their bundles and documents are removed. Numbers are below 2^63, as
+/// in TOML. Digests are text, so that people can look them up.
 const TABLES: &str = "
 CREATE TABLE surface (
     digest TEXT PRIMARY KEY,
@@ -104,7 +105,7 @@ CREATE TABLE decision (
 ) STRICT;
 ";
 
-/// Why a state can only be read.
+/// The reason why the state can only be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReadOnlyReason {
     /// The disk is full.
@@ -116,12 +117,12 @@ pub(crate) enum ReadOnlyReason {
 /// The connection to the state.
 pub(crate) struct StateDatabase {
     sql: Mutex<Connection>,
-    /// Why it can't be written to, if it can't.
+    /// The reason why the state can't be written, if it can't.
     unwritable: Option<ReadOnlyReason>,
 }
 
 impl StateDatabase {
-    /// `unwritable`: why nothing can be written.
+    /// Wraps a connection. `unwritable` is the reason why the state can't be written, if it can't.
     pub(crate) fn new(sql: Connection, unwritable: Option<ReadOnlyReason>) -> Self {
         let sql = Mutex::new(sql);
         Self { sql, unwritable }
@@ -136,7 +137,7 @@ impl StateDatabase {
         transact(&mut sql, TransactionBehavior::Deferred, work)
     }
 
-    /// Writes in one transaction, exclusively. Rolled back if `work` fails.
+    /// Writes in one exclusive transaction, which is rolled back if `work` fails.
     pub(crate) fn write<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
@@ -144,8 +145,8 @@ impl StateDatabase {
         self.write_and_wait(true, work)
     }
 
-    /// Writes, and waits for the disk or not: without, the change survives the process at once, and a power cut after a
-    /// later write that waits.
+    /// Writes in one transaction. If `wait` is false, the change survives a crash of the process at once,
+    /// but survives a power cut only after a later write that waits for the disk.
     pub(crate) fn write_and_wait<R>(
         &self,
         wait: bool,
@@ -156,9 +157,9 @@ impl StateDatabase {
             Some(ReadOnlyReason::ReadOnly) => return Err(Error::ReadOnly),
             None => {}
         }
-        // A panic in between rolled its transaction back: the connection is sound.
+        // A panic rolls its transaction back, so a poisoned connection is still valid.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        // Set each time: writes differ in whether they wait.
+        // Set for each write, since only some writes wait for the disk.
         toolward_support::sqlite::wait_for_disk(&sql, wait)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
@@ -175,7 +176,7 @@ fn transact<R>(
     Ok(result)
 }
 
-/// Opens the file, with the tables in it.
+/// Opens the file, and creates the tables if they are missing.
 pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     opened(path).map_err(|error| {
         // SQLite reports only a general failure for a folder in which it can't create its files.
@@ -190,7 +191,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 fn opened(path: &Path) -> Result<Connection, Error> {
     let mut sql = toolward_support::sqlite::open(path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
-    // Commits survive a power cut: otherwise the state could name a file that was collected since.
+    // Commits must survive a power cut. Otherwise the state could go back to naming a file that garbage
+    // collection removed since.
     toolward_support::sqlite::wait_for_disk(&sql, true)?;
     let now = Instant::now();
     let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);
@@ -200,7 +202,7 @@ fn opened(path: &Path) -> Result<Connection, Error> {
     Ok(sql)
 }
 
-/// The caller's time in the state: whole seconds since 1970.
+/// The caller's time as stored in the state: whole seconds since 1970.
 pub(crate) fn seconds(now: SystemTime) -> i64 {
     now.duration_since(UNIX_EPOCH)
         .ok()
@@ -216,7 +218,7 @@ pub(crate) fn timestamp(seconds: i64) -> Result<Timestamp, Error> {
 mod tests {
     use super::*;
 
-    /// How a commit waits for the disk: 1 is NORMAL, 2 is FULL.
+    /// The `synchronous` setting of commits: 1 is NORMAL, 2 is FULL.
     fn waits(sql: &Transaction<'_>) -> Result<i64, Error> {
         Ok(sql.pragma_query_value(None, "synchronous", |row| row.get(0))?)
     }

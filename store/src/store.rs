@@ -32,13 +32,14 @@ fn folders(
     Ok((opened, Objects { objects, temporary }))
 }
 
-/// Installed bundles and the state of trust. Several processes may have one open; it must be on a local file system.
+/// The installed bundles and the state of trust. Several processes may open the same store. It must be
+/// on a local file system.
 pub struct Store {
     pub(crate) directory: OwnedFd,
     pub(crate) objects: Objects,
     pub(crate) state: StateDatabase,
     log_unread: bool,
-    /// Why decisions could not be recorded, if any could not.
+    /// The error code for which decisions could not be recorded, if any.
     unrecorded: OnceLock<&'static str>,
 }
 
@@ -47,12 +48,12 @@ impl Store {
         lock_objects(&self.directory, LockKind::Shared)
     }
 
-    /// Opens the store in `directory` with its state in the file `state`, creating what is missing: directories
-    /// with mode 0700, the file with 0600.
+    /// Opens the store in `directory` with its state in the file `state`. Missing directories are created
+    /// with mode 0700, a missing file with mode 0600.
     ///
     /// # Errors
-    /// [`Error::Unusable`] if a directory or the file belongs to another user or others have access to it;
-    /// [`Error::Corrupt`] or [`Error::Version`] for a file that is not this version's state.
+    /// [`Error::Unusable`] if a directory or the file belongs to another user, or if others have access to
+    /// it; [`Error::Corrupt`] or [`Error::Version`] for a file that is not this version's state.
     pub fn open(directory: &Path, state: &Path) -> Result<Self, Error> {
         let folders = folders(directory, Folder::make)?;
         let state = private_file(state)?;
@@ -72,11 +73,12 @@ impl Store {
         }
     }
 
-    /// Opens a store as [`Store::open`] does, or read-only if its disk is full or read-only: decisions are then not
-    /// recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
+    /// Opens a store as [`Store::open`] does. If its disk is full or read-only, the store is opened
+    /// read-only: decisions are not recorded ([`Store::unrecorded`]), and every change fails with
+    /// [`Error::Full`] or [`Error::ReadOnly`].
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// The errors of [`Store::open`].
     pub fn open_to_read(directory: &Path, state: &Path) -> Result<Self, Error> {
         let failed = match Self::open(directory, state) {
             Err(
@@ -88,14 +90,14 @@ impl Store {
             Error::Full => ReadOnlyReason::Full,
             _ => ReadOnlyReason::ReadOnly,
         };
-        // A missing store, or one of another user, keeps its own error.
+        // A missing store, or a store of another user, keeps its first error.
         let read = |state: &Path| open_unwritable(state, &state::SCHEMA, BUSY_TIMEOUT);
         Self::unwritable(directory, state, why, read)?.ok_or(failed)
     }
 
-    /// Opens an existing store for reading and changes nothing in it, waiting for other processes at most this
-    /// long; `None` without one of this user. For display only: the newest changes may be missing
-    /// ([`Store::log_unread`]).
+    /// Opens an existing store for reading, without changing it, and waits for other processes for at most
+    /// `wait`. Returns `None` if this user has no such store. For display only: the newest changes may be
+    /// missing ([`Store::log_unread`]).
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] if another process kept it locked.
@@ -125,8 +127,8 @@ impl Store {
         }))
     }
 
-    /// Whether the newest changes could not be read: bundles may have been revoked, replaced or removed since. For
-    /// display only.
+    /// Whether the newest changes could not be read. Bundles may have been revoked, replaced or removed
+    /// since, so the store is for display only.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
@@ -155,8 +157,8 @@ impl Store {
         self.state.read(InstalledBundle::all)
     }
 
-    /// The installed bundles, by id, each with its surface. For display only, since no bundle is read or parsed;
-    /// bundles that run are loaded and verified.
+    /// The installed bundles, by id, each with its surface. For display only: no bundle is read or verified
+    /// here.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -189,7 +191,7 @@ impl Store {
         })
     }
 
-    /// The short facts of all installed tools, by bundle and id, without parsing a bundle.
+    /// The searchable facts of all installed tools, by bundle and id, without parsing a bundle.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -197,8 +199,8 @@ impl Store {
         self.state.read(search::all_tools)
     }
 
-    /// The installed tools, by publisher and `id@major`, in order of arrival. An update of its bundle keeps a tool's
-    /// position.
+    /// The publisher and `id@major` of all installed tools, in order of installation. A tool keeps its
+    /// position when its bundle is updated.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -235,7 +237,7 @@ impl Store {
         self.record_all(std::slice::from_ref(decision), now, true)
     }
 
-    /// `wait`: whether for the disk.
+    /// Records decisions; `wait` decides whether to wait for the disk.
     pub(crate) fn record_all(
         &self,
         all: &[NewDecision],
@@ -252,7 +254,7 @@ impl Store {
         })
     }
 
-    /// Recorded decisions, the newest first.
+    /// Returns recorded decisions, the newest first.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -260,7 +262,7 @@ impl Store {
         self.state.read(|sql| audit_log::list(sql, filter))
     }
 
-    /// The releases that were installed, the highest of a bundle first.
+    /// The sequence marks of all bundles, the highest of each bundle first.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -268,13 +270,14 @@ impl Store {
         self.state.read(rollback::all)
     }
 
-    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents newer than
-    /// the last recorded one: a thief of a key can't block the publisher's next release with a high sequence. This is
-    /// atomic, so that each reset is applied once: call it before the newest document is stored, and again if storing
-    /// it failed. Returns the bundles whose mark changed, with the sequence and digest that no longer count.
+    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents
+    /// newer than the last recorded one. So a thief of a key can't block the publisher's next release with
+    /// a high sequence. Both happen in one transaction, so each reset is applied once. Call this before the
+    /// newest document is stored, and again if storing it failed. Returns the bundles whose mark changed,
+    /// with the sequence and digest that no longer count.
     ///
     /// # Errors
-    /// Those of [`Store::see_document`], for the newest.
+    /// The errors of [`Store::see_document`], for the newest document.
     pub fn follow(
         &self,
         publisher: &str,
@@ -329,7 +332,7 @@ impl Store {
         self.record_refusal(kind, name, digest, seen, now)
     }
 
-    /// Records that a document was refused, if it was.
+    /// Records the refusal of a document, if it was refused.
     fn record_refusal<R>(
         &self,
         kind: VersionedDocument,
@@ -349,7 +352,7 @@ impl Store {
         seen
     }
 
-    /// The version and digest of a document that was seen last.
+    /// The version and digest of the document that was last recorded.
     ///
     /// # Errors
     /// When the state can't be read.

@@ -1,4 +1,4 @@
-//! In which order tools are known.
+//! The order of installed tools.
 
 use crate::support::{Place, Release, install, now};
 use toolward_bundle::libraries::NoLibraries;
@@ -14,7 +14,7 @@ fn a_tool_keeps_its_place_when_its_bundle_is_updated_and_what_an_update_adds_com
     let place = Place::new();
     let store = place.open();
     assert!(store.arrivals().unwrap().is_empty());
-    // Not in the order of their names.
+    // Installed in another order than by name.
     for id in ["demo.zebra", "demo.apple", "demo.mango"] {
         install(&store, &Release::named(id, 1));
     }
@@ -23,14 +23,14 @@ fn a_tool_keeps_its_place_when_its_bundle_is_updated_and_what_an_update_adds_com
     install(&store, &Release::named("demo.zebra", 2));
     assert_eq!(arrived(&place), expected);
 
-    // What was removed has lost its place, also when it comes back.
+    // A removed tool loses its position, even if it is installed again.
     store.remove("demo.zebra", now()).unwrap();
     assert_eq!(arrived(&place), ["demo.apple@1", "demo.mango@1"]);
     install(&store, &Release::named("demo.zebra", 3));
     let expected = ["demo.apple@1", "demo.mango@1", "demo.zebra@1"];
     assert_eq!(arrived(&place), expected);
 
-    // A bundle that was there first with another tool.
+    // A bundle that was installed first, now with another tool.
     let renamed = Release {
         tool: "demo.banana".to_owned(),
         ..Release::named("demo.apple", 2)

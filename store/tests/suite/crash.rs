@@ -1,4 +1,4 @@
-//! An installer killed at random points: the old release or the new one is installed, and works.
+//! An installer is killed at random points: the old or the new release is installed, and works.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ fn an_installer_killed_anywhere_leaves_the_old_or_the_new_release() {
             [format!("objects/{}.toolbundle", installed.digest)]
         );
     }
-    // Else the kills came where nothing was at stake.
+    // Otherwise the kills did not hit the installation.
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
     assert!(left_behind > 0);
 }

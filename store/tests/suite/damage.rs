@@ -1,4 +1,4 @@
-//! Files of the store that somebody else changed, and trust that ended.
+//! Changed files in the store, and bundles that are no longer trusted.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -42,7 +42,7 @@ fn every_flipped_byte_of_a_file_is_refused_or_changes_nothing() {
         let mut bytes = good.clone();
         bytes[at] ^= 0x20;
         std::fs::write(&path, bytes).unwrap();
-        // White space of the envelope is nobody's: then it is still the signed bundle.
+        // A change in the envelope's white space is harmless: the bundle is still the signed one.
         if let Ok((_, bundle)) = store.load("demo.greet", &verifier(), now()) {
             assert_eq!(bundle.manifest_digest, installed.digest);
             assert_eq!(&**bundle.file("icons/payload.bin").unwrap(), b"release 1\n");
@@ -89,7 +89,7 @@ fn a_file_replaced_between_hashing_and_use_is_not_what_is_used() {
     let installed = install(&store, &Release::new(1));
     let verify = |file: &mut File| {
         let bundle = verifier()(file)?;
-        // It was hashed; now somebody puts another file in its place.
+        // The file is hashed; now another file replaces it.
         std::fs::write(place.object(&installed.digest), b"other").unwrap();
         Ok(bundle)
     };

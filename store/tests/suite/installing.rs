@@ -1,4 +1,4 @@
-//! Installing, updating, removing, and what stays on disk.
+//! Installing, updating and removing bundles, and the files that stay on disk.
 
 use toolward_bundle::libraries::NoLibraries;
 use toolward_store::{Acceptance, CollectedFiles, InstallOutcome};

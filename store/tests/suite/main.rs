@@ -1,5 +1,5 @@
-//! The store as commands and hosts use it: by several processes, killed anywhere, on a disk that somebody
-//! else changed.
+//! The store as commands and hosts use it: several processes, processes killed at any point, and
+//! changed files.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What may not go back: releases, and the versions of documents.
+//! Sequences of releases and versions of documents, which may not fall.
 
 use toolward_bundle::libraries::NoLibraries;
 use toolward_signing::Digest;
@@ -92,7 +92,7 @@ fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
     assert_eq!(store.marks().unwrap()[0].sequence, 2);
 }
 
-/// A document of which only the version matters, and what it resets.
+/// A document with this version and these resets.
 fn following(version: u64, resets: &[Reset]) -> NextDocument<'_> {
     NextDocument {
         version,
@@ -114,7 +114,7 @@ fn the_resets_of_a_document_are_applied_once_and_with_its_version_or_not_at_all(
     };
     let resets = std::slice::from_ref(&reset);
     let highest = || store.marks().unwrap()[0].sequence;
-    // A chain that ends in a document which goes back is refused as a whole.
+    // A chain is refused as a whole if its last document is older than the recorded one.
     store.follow("acme", &[following(4, &[])], now()).unwrap();
     let chain = [following(5, resets), following(3, &[])];
     let error = store.follow("acme", &chain, now()).unwrap_err();
@@ -124,7 +124,7 @@ fn the_resets_of_a_document_are_applied_once_and_with_its_version_or_not_at_all(
     let chain = [following(5, resets), following(6, &[])];
     assert_eq!(store.follow("acme", &chain, now()).unwrap().len(), 1);
     assert_eq!(highest(), 1);
-    // Whoever was killed before the newest was kept comes again.
+    // The call is repeated, as after a crash before the newest document was stored.
     install(&store, &Release::new(7));
     assert!(store.follow("acme", &chain, now()).unwrap().is_empty());
     assert_eq!(highest(), 7);

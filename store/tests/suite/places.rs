@@ -1,4 +1,4 @@
-//! Where a store may lie.
+//! The directories that a store may be in.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 

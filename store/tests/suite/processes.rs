@@ -1,4 +1,4 @@
-//! Several processes at once. A child is this test binary again, told by its environment what to do.
+//! Several processes at once. A child runs this test binary again, with its role in the environment.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use toolward_store::{InstallOptions, InstallOutcome, Store};
 
 use crate::support::{Place, Release, now, options, verified, verifier};
 
-/// What a child does, and where.
+/// The environment variables with a child's role and directory.
 const ROLE: &str = "TOOLWARD_STORE_TEST_ROLE";
 const PLACE: &str = "TOOLWARD_STORE_TEST_PLACE";
 
@@ -40,13 +40,13 @@ pub(crate) fn wait(mut child: Child) -> bool {
     panic!("a child took more than two minutes");
 }
 
-/// Not a test of its own: what a child does. In the parent there is nothing to do.
+/// Not a test, but the work of a child. In the parent it does nothing.
 #[test]
 fn child() {
     let (Ok(role), Some(directory)) = (std::env::var(ROLE), std::env::var_os(PLACE)) else {
         return;
     };
-    // As the command does first.
+    // The command does this first, too.
     toolward_support::helper::survive_file_limit().unwrap();
     let directory = Path::new(&directory);
     let open = || Store::open(&directory.join("store"), &directory.join("state/trust.db")).unwrap();
@@ -110,7 +110,7 @@ fn sixteen_installers_at_once_leave_every_bundle_and_the_highest_release() {
     let children: Vec<Child> = (1..=16)
         .map(|number| {
             command(&format!("install {number}"), directory)
-                // One that fails says why.
+                // Shows the error of a failing child.
                 .stderr(Stdio::inherit())
                 .spawn()
                 .unwrap()
@@ -143,7 +143,8 @@ fn a_full_disk_leaves_the_old_release_and_no_garbage() {
     };
     std::fs::write(place.directory.path().join("big"), big.archive()).unwrap();
     let child = command("full", place.directory.path());
-    // The shell's limit counts blocks of 512 or 1024 bytes: one or two MB, either way less than the bundle.
+    // The shell's limit counts blocks of 512 or 1024 bytes. That is one or two MB, in both cases less than
+    // the bundle.
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "ulimit -f 2000; exec \"$0\" \"$@\""])

@@ -1,4 +1,4 @@
-//! What is recorded of decisions.
+//! The record of decisions.
 
 use toolward_store::audit_log::{DecisionFilter, MAX_DECISIONS, NewDecision, TrustVerdict};
 
@@ -55,7 +55,8 @@ fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
 fn the_record_is_bounded_and_the_oldest_go_first() {
     let place = Place::new();
     let store = place.open();
-    // One transaction each is slow on a busy disk: the bound is on the number, so a few beyond it do.
+    // Recording every decision in one transaction is slow on a busy disk. The limit is on the number, so a
+    // few rows with high numbers are enough.
     let path = place.state();
     drop(store);
     {
@@ -113,9 +114,9 @@ fn the_log_of_processes_that_were_killed_is_short_again_when_the_state_is_opened
         store.record(&decision(count), now()).unwrap();
         count += 1;
     }
-    // As a process leaves it that had no time to close it.
+    // As after a process that was killed before it closed the store.
     std::mem::forget(store);
-    // While somebody reads an older state, it stays.
+    // The log stays while another connection reads an older state.
     let reader = rusqlite::Connection::open(place.state()).unwrap();
     let read = "BEGIN; SELECT count(*) FROM decision";
     reader.execute_batch(read).unwrap();

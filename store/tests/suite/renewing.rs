@@ -1,4 +1,4 @@
-//! Surfaces that were accepted in an earlier version.
+//! Accepted surfaces of an earlier version.
 
 use toolward_bundle::Content;
 use toolward_bundle::libraries::NoLibraries;
@@ -13,7 +13,7 @@ fn earlier(release: &Release) -> BundleSurface {
     BundleSurface::of_version(&content, Version::V1)
 }
 
-/// Writes a surface in place of the one of what is installed or held.
+/// Replaces the surface of the installed or held release.
 fn put(place: &Place, table: &str, surface: &BundleSurface) {
     let sql = rusqlite::Connection::open(place.state()).unwrap();
     sql.execute(
@@ -48,7 +48,7 @@ fn an_update_of_what_was_accepted_in_an_earlier_version_is_installed_once_it_is_
     assert!(!store.has_earlier_surfaces().unwrap());
     put(&place, "installed", &earlier(&Release::new(1)));
     assert!(store.has_earlier_surfaces().unwrap());
-    // It is still what was accepted.
+    // The bundle still matches the accepted surface.
     let result = store.verify_all(&verifier(), &NoLibraries, now(), &mut |_| {});
     assert_eq!(result.unwrap(), 0);
     renew(&store);
@@ -126,7 +126,7 @@ fn an_update_that_waits_is_accepted_by_its_new_surface_only() {
     accept(&held.surface).unwrap();
 }
 
-/// The surfaces that the version before recorded for the archives in `examples/bundles`.
+/// The surfaces that the previous version recorded for the archives in `examples/bundles`.
 const RECORDED: [(&str, &str); 15] = [
     (
         "check-digits",

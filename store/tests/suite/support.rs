@@ -107,7 +107,7 @@ pub(crate) fn verified(archive: &[u8], publisher: &str) -> Verified<Bundle> {
     verify::archive_bytes(archive, &trust_for(publisher), &options).unwrap()
 }
 
-/// As an operator who trusts `acme` verifies.
+/// Verifies as an operator who trusts `acme`.
 pub(crate) fn verifier() -> impl Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync {
     verifier_for("acme")
 }
@@ -134,7 +134,7 @@ pub(crate) fn options() -> InstallOptions {
     }
 }
 
-/// A place for a store, which goes with it.
+/// A temporary directory for a store, deleted when this is dropped.
 pub(crate) struct Place {
     pub(crate) directory: tempfile::TempDir,
 }

@@ -1,4 +1,4 @@
-//! Updates that change what is seen wait for a person.
+//! Updates that change a bundle's surface wait for a person.
 
 use std::fs::File;
 use toolward_bundle::libraries::NoLibraries;
