@@ -1,5 +1,5 @@
-//! Addresses: sources as a person writes them, which addresses may be requested, which of them with credentials, and
-//! how they are shown.
+//! Addresses: parses the sources that a person writes, checks which addresses may be requested,
+//! compares origins, and formats addresses for display.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use url::Url;
 use crate::failure::{Failure, FailureReason, quoted};
 use crate::reference::{Reference, is_loopback};
 
-/// An address below the registry's. `path` is made of checked names only. Plain http is only for this machine, and only
-/// if `plain`.
+/// Returns the URL of `path` at the registry of `reference`. `path` must consist of checked names.
+/// Plain http is used only with this machine, and only if `plain`.
 pub(crate) fn below(reference: &Reference, plain: bool, path: &str) -> Result<Url, Failure> {
     let scheme = match plain && reference.is_loopback() {
         true => "http",
@@ -24,8 +24,8 @@ pub(crate) fn below(reference: &Reference, plain: bool, path: &str) -> Result<Ur
     })
 }
 
-/// The spelling of a registry, `host[:port]`, for comparisons: without the default port of its scheme. `plain`: whether
-/// plain http is used with this machine.
+/// The spelling of a registry, `host[:port]`, for comparisons: without the default port of its scheme.
+/// `plain` states whether plain http is used with this machine.
 ///
 /// ```
 /// use toolward_registry::bare_registry;
@@ -67,8 +67,8 @@ fn host(registry: &str) -> &str {
     registry.get(..end).unwrap_or(registry)
 }
 
-/// Whether a document may be fetched from here: https, or plain http on this machine if `plain`; without a name and
-/// password in it.
+/// Checks that a URL may be fetched: it is https, or plain http on this machine if `plain`, and
+/// contains no name and password.
 pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
     let host = url.host_str().unwrap_or_default();
     match url.scheme() {
@@ -87,7 +87,7 @@ pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
     }
 }
 
-/// Scheme, host and port in one text, to be compared.
+/// The scheme, host and port as one text, for comparisons.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -97,7 +97,7 @@ pub(crate) fn shown(url: &Url) -> String {
     let mut text = url.clone();
     text.set_query(None);
     text.set_fragment(None);
-    // These fail only for addresses that have neither.
+    // These calls fail only for URLs that can't have a name and password.
     let _ = text.set_username("");
     let _ = text.set_password(None);
     text.as_str().chars().take(300).collect()
@@ -108,14 +108,14 @@ pub(crate) fn shown(url: &Url) -> String {
 pub enum Source {
     /// A file, or the directory of a bundle. It may not exist.
     Path(PathBuf),
-    /// An `https` address, or plain http on this machine, which a client may refuse.
+    /// An `https` address, or an address on this machine in plain http, which a client may refuse.
     Web(Url),
     /// A registry.
     Registry(Reference),
 }
 
 impl Source {
-    /// Reads `oci://…`, `https://…`, or else a path.
+    /// Reads `oci://…` or `https://…`; any other text is a path.
     ///
     /// # Errors
     /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`], [`FailureReason::PlainHttp`],
@@ -131,7 +131,7 @@ impl Source {
         match scheme {
             "oci" => text.parse().map(Self::Registry),
             "https" | "http" => {
-                // Not shown: it may contain a password.
+                // The text is not shown, since it may contain a password.
                 let url = Url::parse(text)
                     .map_err(|error| Failure::new(FailureReason::SourceInvalid).caused_by(error))?;
                 check_scheme(&url, true)?;
@@ -141,7 +141,7 @@ impl Source {
         }
     }
 
-    /// Whether the bytes come over the network, where newer ones may be withheld.
+    /// Whether the bytes come over the network, so that newer ones may be withheld.
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Path(_))
     }

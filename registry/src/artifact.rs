@@ -1,5 +1,5 @@
-//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the content. Writing
-//! it twice gives the same bytes, and it is read strictly.
+//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the
+//! content. The same bundle always gives the same manifest. Reading is strict.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Blob {
     }
 }
 
-/// Descriptions of a bundle that are not signed. Registries show them; nothing trusts them.
+/// Unsigned descriptions of a bundle. Registries show them; no decision depends on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// A sentence about the bundle.
@@ -55,10 +55,10 @@ pub struct OutgoingBundle {
 }
 
 impl OutgoingBundle {
-    /// Prepares a bundle. Compresses, which takes a second for some MB.
+    /// Prepares a bundle. Compression takes about a second for a few MB.
     ///
     /// # Errors
-    /// [`FailureReason::NotPublishable`] if the envelope is not one of this manifest;
+    /// [`FailureReason::NotPublishable`] if the envelope is not over this manifest;
     /// [`Cause::Signing`](crate::Cause) if it is not a bundle.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
         let refuse = || Failure::new(FailureReason::NotPublishable);
@@ -96,7 +96,7 @@ impl OutgoingBundle {
     }
 }
 
-/// A bundle in a registry, as its OCI manifest describes it. Everything but the digests is a claim.
+/// A bundle in a registry, as its OCI manifest describes it. Everything except the digests is a claim.
 #[derive(Clone, Debug)]
 pub struct Artifact {
     /// The OCI manifest's digest.
@@ -112,7 +112,8 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Reads an OCI manifest that was checked to have `digest`. `max` is the largest content.
+    /// Reads an OCI manifest, whose digest was checked to be `digest`. `max` limits the size of the
+    /// content.
     pub(crate) fn parse(digest: BlobDigest, bytes: Bytes, max: u64) -> Result<Self, Failure> {
         let manifest = parse_manifest(&bytes, media::BUNDLE)?;
         let [envelope, content] = manifest.layers.as_slice() else {
@@ -204,8 +205,8 @@ pub(crate) fn manifest_of(
         .map_err(|error| invalid().caused_by(error))
 }
 
-/// The only image manifest of this `artifactType` in an index. An entry without a type may have any type, and counts if
-/// no entry has this type.
+/// The only image manifest of this `artifactType` in an index. If no entry has this type, entries
+/// without a type count instead.
 pub(crate) fn only_entry(
     entries: &[Descriptor],
     artifact_type: &str,
@@ -232,7 +233,7 @@ pub(crate) fn only_entry(
     }
 }
 
-/// Reads an OCI manifest of our form, with this `artifactType`.
+/// Reads an OCI manifest of this crate's form, with this `artifactType`.
 pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageManifest, Failure> {
     let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|error| {
         // An index, or another kind of file, is unsupported rather than invalid.

@@ -1,7 +1,7 @@
-//! Documents attached to a bundle, the referrers of the distribution specification: by its API, or by an index under
-//! the tag `sha256-HEX` if a registry lacks it. Co-signatures are attached documents: signatures over the same
-//! manifest, by anyone who may write to the repository. They are added to the envelope, and the trust store decides
-//! which of them count.
+//! Documents attached to a bundle, which the distribution specification calls referrers. They are found
+//! by its API, or by an index under the tag `sha256-HEX` if a registry has no such API. Co-signatures
+//! are attached documents: signatures over the same manifest, which anyone who may write to the
+//! repository can add. They are added to the envelope, and the trust store decides which of them count.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::reference::Reference;
 use crate::response::{next_page, read, unexpected};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
-/// How often an index is written because another client wrote it at the same time.
+/// How often writing an index is tried, if other clients write it at the same time.
 const MAX_ATTEMPTS: usize = 4;
 /// How many pages of referrers are read.
 const MAX_PAGES: usize = 8;
@@ -43,7 +43,8 @@ impl RegistryClient {
     /// again changes nothing.
     ///
     /// # Errors
-    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the errors of the
+    /// transfer.
     pub async fn attach(
         &self,
         subject: &Reference,
@@ -81,12 +82,12 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// The documents of a kind that are attached to the current target of `subject`: at most as many as the limits
+    /// The documents of a kind that are attached to the current target of `subject`, as many as the limits
     /// allow. They are not verified.
     ///
     /// # Errors
-    /// The reason for which they can't be listed. The list is empty for a registry without referrers, or with neither
-    /// the referrers API nor an index under the fallback tag.
+    /// The failure to list them. The list is empty if there are no referrers, or if the registry has
+    /// neither the referrers API nor an index under the fallback tag.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -141,7 +142,7 @@ impl Operation {
         Ok(referrers)
     }
 
-    /// The referrers by the API; `None` if there is no such API.
+    /// Lists the referrers by the API; `None` if the registry has no such API.
     async fn listed(
         &self,
         reference: &Reference,
@@ -167,7 +168,7 @@ impl Operation {
             }
             next = next_page(&ask.url, response.headers())?;
             let body = read(response, self.transport.limits.manifest).await?;
-            // Some registries answer unknown paths with 200 and a page for people.
+            // Some registries answer unknown paths with status 200 and an HTML page.
             let page = readable_entries(&body).ok_or_else(|| {
                 Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(&ask.url))
@@ -178,8 +179,8 @@ impl Operation {
         Ok(Some(entries))
     }
 
-    /// The index under the fallback tag, if there is one. Some registries without the API resolve the tag to the
-    /// subject itself, which then has no index either.
+    /// The index under the fallback tag, if it exists. Some registries without the API resolve the tag to
+    /// the subject itself; such a registry has no index either.
     async fn fallback(
         &self,
         reference: &Reference,
@@ -194,8 +195,8 @@ impl Operation {
         }
     }
 
-    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with another
-    /// client: repeated until the index has the entry.
+    /// Adds an entry to the index under the fallback tag. The read and the write can race with another
+    /// client, so both are repeated until the index has the entry.
     async fn add_to_index(
         &self,
         repository: &Reference,
@@ -205,7 +206,7 @@ impl Operation {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
             let mut index = match self.fallback(repository, subject).await? {
-                // It is written again, so unreadable entries would be lost.
+                // The whole index must be readable: it is written again, so unreadable entries would be lost.
                 Some((_, bytes)) => {
                     ImageIndex::parse(&bytes).ok_or_else(|| not_an_index(&tagged))?
                 }
@@ -240,16 +241,17 @@ fn not_an_index(tagged: &Reference) -> Failure {
         .expected("an image index")
 }
 
-/// The tag of the index of referrers without an API (the distribution specification, "Referrers Tag Schema").
+/// The tag of the index of referrers for registries without the API (the distribution specification,
+/// "Referrers Tag Schema").
 fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference, Failure> {
     reference.with_tag(&format!("sha256-{}", subject.hex()))
 }
 
-/// Adds the signatures of other envelopes to `base`, if they are over the same payload of the same type, each once, as
-/// many as fit. An envelope without added signatures keeps its bytes. No signature is verified.
+/// Adds the signatures of other envelopes over the same payload and type to `base`, each once, as many
+/// as fit. If no signature is added, the bytes stay the same. Signatures are not verified.
 ///
 /// # Errors
-/// [`Cause::Signing`] if `base` is not an envelope. Others that are not are skipped.
+/// [`Cause::Signing`] if `base` is not an envelope. Invalid envelopes among `others` are skipped.
 pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec<u8>, Failure> {
     let mut envelope = Envelope::parse(base).map_err(refused)?;
     let mut added = 0;
@@ -273,7 +275,7 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
 /// An envelope with its co-signatures.
 pub(crate) struct CosignedEnvelope {
     pub(crate) bytes: Vec<u8>,
-    /// Why some, or all, could not be looked up.
+    /// The failure for which some or all co-signatures could not be looked up.
     pub(crate) missing: Option<Failure>,
 }
 
@@ -293,9 +295,9 @@ impl CosignedEnvelope {
 }
 
 impl Operation {
-    /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry
-    /// that can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are
-    /// missing.
+    /// The envelope with the co-signatures that are attached to the artifact. The look-up is optional: if a
+    /// registry can't list them, or the list is invalid, none are added. The trust store decides whether
+    /// signatures are missing.
     pub(crate) async fn with_signatures(
         &self,
         reference: &Reference,
@@ -313,7 +315,7 @@ impl Operation {
             let attached = reference.with_digest(referrer.digest);
             match self.document(&attached, kind, kind.max_bytes()).await {
                 Ok(document) => others.push(document.bytes),
-                // Anyone who may write to the repository could have attached it.
+                // An invalid attachment is skipped, since anyone who may write to the repository can attach one.
                 Err(failure) if is_its_own_fault(&failure) => {}
                 Err(failure) => missing = Some(failure),
             }
@@ -325,7 +327,7 @@ impl Operation {
     }
 }
 
-/// Whether an attachment is to blame, and not the network or the registry.
+/// Whether the attachment itself caused the failure, and not the network or the registry.
 fn is_its_own_fault(failure: &Failure) -> bool {
     !matches!(
         failure.kind(),

@@ -1,5 +1,6 @@
-//! Authentication: a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) is checked, then answered
-//! with credentials, which go only to the registry itself or to an allowed token server.
+//! Authentication: checks a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) and
+//! answers it with credentials. Credentials go only to the registry itself or to an allowed token
+//! server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -72,7 +73,7 @@ impl Operation {
             if let Some(service) = &service {
                 query.append_pair("service", service);
             }
-            // Our own scope, not the scope of the challenge.
+            // The scope that this client needs, not the scope of the challenge.
             query.append_pair(
                 "scope",
                 &format!("repository:{}:{actions}", access.repository),
@@ -94,7 +95,7 @@ impl Operation {
         let place = shown(response.url());
         let body = read(response, MAX_TOKEN).await?;
         let invalid = || Failure::new(FailureReason::ResponseInvalid).at(place.clone());
-        // The error of serde might quote the token.
+        // serde's error is dropped, since it might quote the token.
         let answer: TokenAnswer = serde_json::from_slice(&body)
             .map_err(|_| invalid().expected("a JSON object with `token`"))?;
         let token = answer
@@ -112,8 +113,8 @@ impl Operation {
 }
 
 impl RegistryTransport {
-    /// The realm, if credentials may be sent there: the registry's own origin, or an origin that is allowed for this
-    /// registry, by https (or on this machine, if the registry is on it too).
+    /// Checks that credentials may be sent to the realm. Its origin must be the registry's, or be allowed
+    /// for this registry. It must use https, or plain http on this machine if the client allows that.
     fn check_realm(&self, access: &AccessScope, asked: &Url, realm: &str) -> Result<Url, Failure> {
         let refuse = || Failure::new(FailureReason::RealmRefused).at(shown(asked));
         let own = origin(asked);
@@ -203,7 +204,7 @@ fn parse(value: &str) -> Option<Challenge> {
             "service" => &mut service,
             _ => continue,
         };
-        // Two values are ambiguous: readers might choose different ones.
+        // A repeated parameter is ambiguous: two parsers might choose different values.
         if slot.replace(value).is_some() {
             return None;
         }
@@ -214,7 +215,8 @@ fn parse(value: &str) -> Option<Challenge> {
     })
 }
 
-/// One `name=value` or `name="value"`, and what follows the comma after it.
+/// Splits off one `name=value` or `name="value"`, and returns its name, its value and the text after
+/// the next comma.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.split_once('=')?;
     let name = name.trim();

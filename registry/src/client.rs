@@ -48,7 +48,7 @@ pub struct ClientOptions {
     pub authorities: Vec<Vec<u8>>,
     /// Whether the system's certificate authorities are trusted.
     pub system_roots: bool,
-    /// Whether plain http is used with this machine; https is used with all others.
+    /// Whether plain http is used with this machine. All other hosts need https.
     pub plain_http: bool,
     /// The source of names and passwords.
     pub credentials: RegistryCredentials,
@@ -57,13 +57,13 @@ pub struct ClientOptions {
     /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`, to which its
     /// credentials may be sent. A realm at the registry's own origin is always allowed.
     pub realms: Vec<(String, String)>,
-    /// Origins, `https://host[:port]`, that downloads may be redirected to, at addresses that `redirect_addresses`
-    /// allows. No credentials ever go there.
+    /// Origins, `https://host[:port]`, to which downloads may be redirected, at addresses that
+    /// `redirect_addresses` allows. No credentials ever go there.
     pub redirects: Vec<String>,
-    /// Origins that downloads may be redirected to, at any address. No credentials ever go there.
+    /// Origins to which downloads may be redirected, at any address. No credentials ever go there.
     pub local_redirects: Vec<String>,
-    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and
-    /// only addresses in the redirect itself are checked.
+    /// The check for addresses to which downloads may be redirected. The default allows none. A proxy
+    /// resolves names itself, so with a proxy only IP addresses in the redirect's URL are checked.
     pub redirect_addresses: AddressCheck,
     /// The proxy for https.
     pub proxy: Option<Proxy>,
@@ -87,14 +87,14 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     /// [`FailureReason::ClientInvalid`] for certificates or origins that can't be used.
     pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
-            // This name is this machine, for any resolver.
+            // `localhost` always means this machine, independent of the resolver.
             let loopback = [
                 ([127, 0, 0, 1], 0).into(),
                 (std::net::Ipv6Addr::LOCALHOST, 0).into(),
@@ -116,7 +116,7 @@ impl ClientOptions {
             .realms
             .iter()
             .map(|(registry, origin)| {
-                // Both in the spelling for comparisons.
+                // The registry and the origin are stored in the spelling for comparisons.
                 let reference: Reference = format!("oci://{registry}/x")
                     .parse()
                     .map_err(|_| invalid().expected("host[:port]").found(quoted(registry)))?;
@@ -148,7 +148,7 @@ impl ClientOptions {
         })
     }
 
-    /// An HTTP client, with further settings.
+    /// Builds an HTTP client with further settings.
     fn http(
         &self,
         tls: ClientConfig,
@@ -173,8 +173,8 @@ fn invalid() -> Failure {
     Failure::new(FailureReason::ClientInvalid)
 }
 
-/// Checks that a text is an origin that realms and redirects may have: `https://host[:port]`, or with `plain` also one
-/// of this machine in plain http.
+/// Checks that a text is a valid origin for realms and redirects: `https://host[:port]`. With `plain`,
+/// an origin on this machine in plain http is also valid.
 ///
 /// # Errors
 /// [`FailureReason::ClientInvalid`].
@@ -186,7 +186,7 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
     let url = Url::parse(text).ok();
     url.filter(|url| {
         check_scheme(url, plain).is_ok()
-            // Addresses may contain it; hosts don't.
+            // A URL may contain `*`, but a host name doesn't.
             && !text.contains('*')
             && url.path() == "/"
             && url.query().is_none()
@@ -203,7 +203,8 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
 fn tls(system: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Failure> {
     let mut store = RootCertStore::empty();
     if system {
-        // Some systems have roots that are too old to be parsed. Without any root, each connection fails.
+        // Roots that can't be parsed are skipped, since some systems have very old ones. Without any root,
+        // every connection fails.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for pem in authorities {

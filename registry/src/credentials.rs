@@ -1,6 +1,7 @@
-//! Names and passwords for registries: given, in the form of Docker's `config.json`, or from credential helpers. The
-//! caller reads the file; only the entry for exactly this registry is ever used. Helpers are programs that know
-//! passwords: they run only if the caller allows it, for a bounded time, and only from folders that the caller names.
+//! Names and passwords for registries: from the caller, from Docker's `config.json`, or from credential
+//! helpers. The caller reads the file. Only the entry for exactly the requested registry is used.
+//! Helpers are programs that know passwords. They run only if the caller allows it, for a limited time,
+//! and only from folders that the caller names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,11 +22,11 @@ use crate::failure::{Failure, FailureReason, quoted};
 /// How large a credentials file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
-/// Logins by registry, and helpers that know further ones, if they are allowed.
+/// Logins by registry, and credential helpers that know further logins, if helpers are allowed.
 #[derive(Clone, Default)]
 pub struct RegistryCredentials {
     logins: HashMap<String, Login>,
-    /// By registry; `None` is for all others.
+    /// The helper's name by registry; the key `None` is for all other registries.
     helpers: HashMap<Option<String>, String>,
     run: Helpers,
 }
@@ -39,7 +40,7 @@ impl fmt::Debug for RegistryCredentials {
     }
 }
 
-/// The file. Other programs use other keys.
+/// The file. Keys of other programs are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DockerConfig {
@@ -77,8 +78,8 @@ impl RegistryCredentials {
         self
     }
 
-    /// Whether there is a login for a registry, `host[:port]`, with its default port or without. `plain`: whether
-    /// plain http is used with this machine.
+    /// Whether a login for a registry, `host[:port]`, exists, with or without the default port. `plain`
+    /// states whether plain http is used with this machine.
     pub fn has(&self, registry: &str, plain: bool) -> bool {
         self.known(registry, plain).is_some()
     }
@@ -92,12 +93,13 @@ impl RegistryCredentials {
     /// `credsStore`.
     ///
     /// # Errors
-    /// [`FailureReason::CredentialsInvalid`], with nothing of the file but a registry's name.
+    /// [`FailureReason::CredentialsInvalid`], which contains nothing from the file except a registry's
+    /// name.
     pub fn from_docker_config(bytes: &[u8], helpers: Helpers) -> Result<Self, Failure> {
         if bytes.len() > MAX_FILE {
             return Err(invalid().expected("at most 1 MiB"));
         }
-        // The error of serde might quote a password.
+        // serde's message is not shown, since it might quote a password.
         let config: DockerConfig = serde_json::from_slice(bytes).map_err(|error| {
             invalid()
                 .expected("a JSON object with `auths`")
@@ -121,8 +123,8 @@ impl RegistryCredentials {
         })
     }
 
-    /// The login for a registry. As with Docker, a helper for this registry precedes the file; if helpers are not
-    /// allowed, only the file is used.
+    /// The login for a registry. As with Docker, a helper for this registry takes precedence over the file.
+    /// If helpers are not allowed, only the file is used.
     pub(crate) async fn login(
         &self,
         registry: &str,
@@ -132,7 +134,8 @@ impl RegistryCredentials {
         let own = spelled
             .iter()
             .find_map(|one| Some((one, self.helpers.get(&Some(one.clone()))?)));
-        // A helper is asked by the spelling that its login was stored for.
+        // A helper stores a login under one spelling of the registry, so the general helper is asked for each
+        // spelling.
         let asked: Vec<_> = match (own, self.helpers.get(&None)) {
             (Some(own), _) => vec![own],
             (None, Some(store)) => spelled.iter().map(|one| (one, store)).collect(),
@@ -155,7 +158,7 @@ impl DockerLogin {
                 .decode(auth.as_bytes())
                 .map(Zeroizing::new)
                 .map_err(|_| wrong())?;
-            // Docker pads with zeros.
+            // Docker pads the pair with zero bytes.
             let pair = std::str::from_utf8(&pair)
                 .map_err(|_| wrong())?
                 .trim_end_matches('\0');
@@ -173,7 +176,7 @@ impl DockerLogin {
     }
 }
 
-/// The registry of a key of `auths`: with `https://` and a slash at the end, or without.
+/// The registry of a key of `auths`, which may start with `https://` and end with a slash.
 fn registry_of(key: &str) -> &str {
     let bare = key.strip_prefix("https://").unwrap_or(key);
     bare.strip_suffix('/').unwrap_or(bare)
@@ -221,7 +224,7 @@ pub(crate) fn invalid() -> Failure {
     Failure::new(FailureReason::CredentialsInvalid)
 }
 
-/// How much of a helper's answer is read, in bytes.
+/// How many bytes of a helper's answer are read.
 const MAX_ANSWER: u64 = 256 * 1024;
 
 /// Whether credential helpers run, from which folders, and for how long.
@@ -234,12 +237,13 @@ impl Helpers {
         Self(None)
     }
 
-    /// `docker-credential-NAME` runs, from the first of these folders that has it, and is stopped after `time`.
+    /// Runs `docker-credential-NAME` from the first of these folders that has it, and stops it after
+    /// `time`.
     pub fn on(folders: Vec<PathBuf>, time: Duration) -> Self {
         Self(Some((folders, time)))
     }
 
-    /// The login of a registry from a helper; `None` if helpers are off, or it has none.
+    /// The login of a registry from a helper; `None` if helpers are off or the helper has no login.
     async fn login(&self, name: &str, registry: &str) -> Result<Option<Login>, Failure> {
         let Some((folders, time)) = &self.0 else {
             return Ok(None);
@@ -257,7 +261,7 @@ impl Helpers {
         let program = folders
             .iter()
             .map(|folder| folder.join(&file))
-            // A relative folder would be in the current directory.
+            // A relative folder would depend on the current directory, so it is skipped.
             .find(|program| program.is_absolute() && program.is_file())
             .ok_or_else(|| failed().expected(format!("`{file}` in a folder of programs")))?;
         let run = async {
@@ -269,7 +273,7 @@ impl Helpers {
                 .kill_on_drop(true)
                 .spawn()?;
             if let Some(mut input) = child.stdin.take() {
-                // The answer of a helper that doesn't read shows the mistake.
+                // A write error is ignored: the answer of a helper that doesn't read its input shows the mistake.
                 let _ = input.write_all(format!("{registry}\n").as_bytes()).await;
             }
             let mut answer = Zeroizing::new(Vec::new());
@@ -388,8 +392,8 @@ mod helper_tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::Instant;
 
-    /// A program that is being written can't be run, and another test that starts its
-    /// own just then holds it open for a moment: these tests take turns.
+    /// These tests run one at a time. A program can't be run while it is open for writing, and a process
+    /// that another test starts could inherit the open file for a moment.
     static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
     fn helper(folder: &std::path::Path, script: &str) {

@@ -1,5 +1,5 @@
-//! SHA-256 digests, the only kind that is accepted from a registry. A bundle is identified by another digest, the
-//! BLAKE3 digest of its manifest.
+//! SHA-256 digests, the only kind that is accepted from a registry. A bundle's identity is a different
+//! digest: BLAKE3 of its manifest.
 
 use std::fmt;
 use std::str::FromStr;

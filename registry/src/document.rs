@@ -1,4 +1,5 @@
-//! Signed documents from files, `https` and registries: of bounded size, not verified.
+//! Fetches signed documents from files, `https` and registries, with a limit on their size. Signatures
+//! are not verified here.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use crate::reference::Reference;
 use crate::response::read;
 use crate::transport::{Operation, RegistryRequest};
 
-/// A document: an envelope, not verified.
+/// A fetched document: an envelope whose signatures are not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedDocument {
     /// The envelope's bytes.
@@ -34,7 +35,7 @@ struct EnvelopeHead {
     payload_type: String,
 }
 
-/// Checks that these bytes can be a document of this kind, before they are sent.
+/// Checks before a push that these bytes can be a document of this kind.
 pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<(), Failure> {
     let refuse = || Failure::new(FailureReason::AttachmentInvalid);
     if envelope.len() as u64 > kind.max_bytes() {
@@ -62,7 +63,8 @@ impl RegistryClient {
     /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
-    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the errors of the
+    /// transfer.
     pub async fn push_document(
         &self,
         kind: DocumentArtifact,
@@ -88,11 +90,11 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// Fetches a document of a kind from any source: at most `max` bytes, and never more than its kind may have. The
-    /// caller verifies it.
+    /// Fetches a document of a kind from any source. Its size is limited by `max` and by the limit of its
+    /// kind, in bytes. The caller verifies it.
     ///
     /// # Errors
-    /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the reason for which it failed.
+    /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the errors of the transfer.
     pub async fn fetch_document(
         &self,
         source: &Source,

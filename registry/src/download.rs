@@ -1,5 +1,5 @@
-//! Downloading a blob to memory or to a file: never more than its size, never another one. A broken download resumes,
-//! and a file is resumed by a later attempt. The progress of transfers.
+//! Downloads a blob to memory or to a file, and checks its size and digest. A broken download resumes,
+//! and a later attempt resumes an incomplete file. Also defines the progress of transfers.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -43,7 +43,7 @@ pub struct TransferProgress {
     pub total: Option<u64>,
 }
 
-/// Called with each progress.
+/// A callback that receives the progress.
 pub type ProgressFn = dyn Fn(TransferProgress) + Send + Sync;
 
 /// Reports progress to a callback, if there is one.
@@ -68,12 +68,12 @@ enum TransferEnd {
     Complete,
     /// The connection broke; resuming may help.
     Broken(Failure),
-    /// The registry must not be asked again.
+    /// The registry broke the protocol, so the download is not retried.
     Hostile(Failure),
 }
 
 impl Operation {
-    /// Downloads `blob` to `sink`, which may have its first bytes already, and returns the complete sink.
+    /// Downloads `blob` to `sink`, which may already have the first bytes, and returns the complete sink.
     pub(crate) async fn download(
         &self,
         reference: &Reference,
@@ -120,7 +120,7 @@ impl Operation {
         }
     }
 
-    /// One request for the missing bytes.
+    /// Sends one request for the missing bytes.
     async fn request_rest(
         &self,
         url: &Url,
@@ -159,7 +159,7 @@ impl Operation {
                 }
             }
             StatusCode::OK => sink.restart().map_err(io)?,
-            // It does not have the next bytes, so the bytes so far are not its first ones.
+            // The server's blob is not longer than the bytes so far, so these are not its first bytes.
             StatusCode::RANGE_NOT_SATISFIABLE if sink.length > 0 => {
                 sink.restart().map_err(io)?;
                 let failure = unexpected(response).await;
@@ -184,7 +184,7 @@ impl Operation {
                     reporter.report(sink.length, Some(blob.size));
                 }
                 Ok(None) if sink.length == blob.size => return Ok(TransferEnd::Complete),
-                // A regular end, not a broken connection.
+                // The response ended regularly, so this is not a broken connection.
                 Ok(None) => {
                     return Ok(TransferEnd::Hostile(wrong_size(
                         place,
@@ -209,7 +209,7 @@ fn wrong_size(place: String, expected: u64, found: u64) -> Failure {
         .found(found)
 }
 
-/// The bytes of a blob so far, in a file or in memory, and their hash.
+/// The downloaded bytes of a blob, in a file or in memory, and their hash.
 #[derive(Default)]
 pub(crate) struct BlobSink {
     pub(crate) memory: Vec<u8>,
@@ -220,7 +220,8 @@ pub(crate) struct BlobSink {
     resumed: bool,
 }
 
-/// A file named after the expected digest, or an unnamed file, which disappears when it is closed.
+/// A file that is named after the expected digest, or an unnamed file, which disappears when it is
+/// closed.
 struct PartialFile {
     folder: Dir,
     name: Option<String>,
@@ -228,8 +229,8 @@ struct PartialFile {
 }
 
 impl BlobSink {
-    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. Falls back to an unnamed file while
-    /// another process has it locked.
+    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. If another process has
+    /// locked the file, an unnamed file is used.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
         let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         let name = format!("{}.partial", blob.digest.hex());
@@ -295,14 +296,15 @@ impl BlobSink {
         Ok(())
     }
 
-    /// Removes the file: its bytes must not be reused.
+    /// Removes the file, whose bytes must not be reused.
     pub(crate) fn discard(self) {
         if let Some(partial) = self.file {
             partial.remove();
         }
     }
 
-    /// The file, at its first byte, and unnamed: it disappears when the last handle is closed.
+    /// Removes the file's name and returns the file at its first byte. It disappears when the last handle
+    /// is closed.
     pub(crate) fn into_file(self) -> std::io::Result<File> {
         let mut partial = self.file.ok_or(std::io::ErrorKind::Unsupported)?;
         partial.file.seek(SeekFrom::Start(0))?;

@@ -1,13 +1,13 @@
-//! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
-//! never contains a secret or the query of an address.
+//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. It
+//! never contains a secret or the query of a URL.
 
 use toolward_signing::{ErrorKind, Refusal};
 use toolward_support::report::{Code, Kind, Report, codes};
 
-/// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.
+/// A failure. No pulled bytes are kept, except an incomplete blob that a later attempt resumes.
 pub type Failure = Report<Cause>;
 
-/// Why something failed.
+/// The reason of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The registry, the network or the request.

@@ -1,6 +1,7 @@
-//! Hosts that a registry may involve. Redirects of downloads lead only to allowed origins, at addresses that pass a
-//! check: a redirect must not make this machine connect to its own network. The token servers and download hosts of the
-//! best-known public registries are known, so that these need no setting. A person may be asked about any other host.
+//! The other hosts that a registry may use. Downloads are redirected only to allowed origins, at
+//! addresses that pass a check, so that a redirect can't make this machine connect to its own network.
+//! The token servers and download hosts of the best-known public registries are built in, so they need
+//! no setting. A person may be asked about any other host.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +17,11 @@ use crate::reference::{Reference, is_loopback};
 pub(crate) const NOT_GLOBAL: &str = "the registry has to serve its downloads itself: only `redirects_to` of a registry on this \
      machine allows such an address";
 
-/// Checks that a redirect may lead to an address; the error is its kind of address.
+/// A function that checks whether a redirect may lead to an address. The error is the kind of the
+/// address.
 pub type AddressCheck = fn(IpAddr) -> Result<(), &'static str>;
 
-/// The origins that downloads may be redirected to.
+/// The origins to which downloads may be redirected.
 pub(crate) struct Redirects {
     /// At addresses that pass the check.
     pub(crate) origins: Vec<String>,
@@ -38,8 +40,8 @@ pub(crate) enum RedirectTarget {
 }
 
 impl Redirects {
-    /// Whether a request to `from` may be redirected to `to`, and how. `Err` has what would be allowed, and the kind of
-    /// address of `to`, if that is why it is refused.
+    /// Whether a request to `from` may be redirected to `to`, and how. The error has a description of
+    /// allowed targets, and the kind of the address of `to` if the redirect is refused for that.
     pub(crate) fn target(
         &self,
         from: &Url,
@@ -49,7 +51,7 @@ impl Redirects {
         if target == own || self.local.contains(&target) {
             return Ok(RedirectTarget::Any);
         }
-        // These are not resolved.
+        // IP addresses in the URL are not resolved, so they are checked here.
         let literal = match to.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
@@ -58,7 +60,7 @@ impl Redirects {
         let refused = literal.and_then(|address| (self.check)(address).err());
         let allowed = self.origins.contains(&target) || is_redirect(&own, &target);
         match refused {
-            // A setting could allow it only for a registry on this machine.
+            // Only for a registry on this machine could a setting allow this address.
             Some(kind) if allowed || !from.host_str().is_some_and(is_loopback) => {
                 Err(("a global unicast address".to_owned(), Some(kind)))
             }
@@ -68,7 +70,7 @@ impl Redirects {
     }
 }
 
-/// Resolves names to their addresses that pass the check.
+/// Resolves names, and returns only addresses that pass the check.
 pub(crate) struct CheckedResolver(pub(crate) AddressCheck);
 
 impl Resolve for CheckedResolver {
@@ -92,14 +94,14 @@ impl Resolve for CheckedResolver {
     }
 }
 
-/// All addresses of a name are of a kind that no redirect may lead to.
+/// The error if no address of a name passes the check; contains the kind of address.
 #[derive(Debug, thiserror::Error)]
 #[error("an address that is {0}")]
 pub(crate) struct AddressRefused(pub(crate) &'static str);
 
-/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls: `host[:port]`; the origin of
-/// its token server, if that is not its own; origins that it redirects downloads to. Each row lets the credentials for
-/// that registry go to its token server; credentials never go to a download host.
+/// The hosts of a public registry, as its operator publishes them for firewalls: `host[:port]`, the
+/// origin of its token server if that differs, and the origins to which it redirects downloads. A row
+/// allows credentials for that registry to go to its token server; they never go to a download host.
 type KnownRegistry = (&'static str, Option<&'static str>, &'static [&'static str]);
 
 const KNOWN: &[KnownRegistry] = &[
@@ -157,7 +159,7 @@ fn is_redirect(own: &str, origin: &str) -> bool {
 /// A proxy would resolve them in its own network.
 const PRIVATE_NAMES: [&str; 4] = ["localhost", "local", "internal", "home.arpa"];
 
-/// The purpose of a host.
+/// The purpose of a host that a registry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRole {
     /// Credentials are sent there, and a token comes back.
@@ -166,8 +168,9 @@ pub enum HostRole {
     Downloads,
 }
 
-/// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public
-/// DNS, reached by https. It is the [source](Error::source) of a failure, whose text does not change.
+/// A host that a registry names, but that neither a setting nor the list of known hosts allows. It has
+/// a name in the public DNS and is reached by https. It is added to a failure as its
+/// [source](Error::source); the failure's text does not change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}")]
 pub struct UnknownHost {
@@ -178,8 +181,8 @@ pub struct UnknownHost {
 }
 
 impl UnknownHost {
-    /// The host, if a person may be asked about it: no address, no name of this machine or its network, and no name
-    /// that looks like another one when it is shown.
+    /// The host, if a person may be asked about it. It must not be an IP address, a name of this machine or
+    /// its network, or a name that looks like another name.
     pub fn of(role: HostRole, url: &Url) -> Option<Self> {
         let Some(Host::Domain(name)) = url.host() else {
             return None;
@@ -212,13 +215,13 @@ impl UnknownHost {
         }
     }
 
-    /// Whether the name encodes a name with letters beyond ASCII (RFC 5890).
+    /// Whether the name is the ASCII form of an internationalised name (RFC 5890).
     pub fn is_encoded(&self) -> bool {
         let name = self.origin.trim_start_matches("https://");
         name.split('.').any(|label| label.starts_with("xn--"))
     }
 
-    /// The failure with this as its source.
+    /// Adds the unknown host, if any, to the failure as its source.
     pub(crate) fn explain(found: Option<Self>, failure: Failure) -> Failure {
         let text = failure.found_text().map(str::to_owned);
         match (found, text) {

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::failure::{Failure, FailureReason};
 
-/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a bundle can't be
-/// raised above them, since no reader accepts more.
+/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a
+/// bundle can't be raised above its default, since no reader accepts more.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
     /// The largest archive, in bytes.
@@ -21,11 +21,11 @@ pub struct ClientLimits {
     pub referrers: usize,
     /// How long connecting may take.
     pub connect: Duration,
-    /// How long the registry may be silent.
+    /// How long the registry may send nothing.
     pub silence: Duration,
     /// How long an operation may take, with all its requests, waits and transfers.
     pub total: Duration,
-    /// How often a request is repeated, and a transfer resumed without progress.
+    /// How often a request is repeated, and how often a transfer is resumed without progress.
     pub retries: u32,
     /// The longest `Retry-After` that is honoured.
     pub patience: Duration,
@@ -52,13 +52,13 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 /// The longest backoff, unless the registry asks for more.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// When an operation ends, including all its requests and waits.
+/// The time at which an operation must have ended, with all its requests and waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
     pub(crate) fn after(time: Duration) -> Self {
-        // A duration too long to be added limits nothing.
+        // A duration that is too long to be added means no limit.
         let now = Instant::now();
         Self(
             now.checked_add(time)
@@ -66,7 +66,7 @@ impl Deadline {
         )
     }
 
-    /// Runs something until the deadline.
+    /// Runs a future until the deadline.
     pub(crate) async fn within<T>(
         self,
         place: &str,
@@ -102,11 +102,10 @@ impl Tries {
         }
     }
 
-    /// Waits before the next attempt. `asked` is the registry's `Retry-After`, honoured up to the caller's
-    /// maximum and the deadline.
+    /// Waits before the next attempt. `asked` is the registry's `Retry-After`.
     ///
     /// # Errors
-    /// `failure`, if no attempt is left.
+    /// `failure`, if no attempt is left, or if the wait is longer than `patience` or the deadline allows.
     pub(crate) async fn again(
         &mut self,
         failure: Failure,
@@ -136,18 +135,19 @@ impl Tries {
     }
 }
 
-/// Jitter: between half of a duration and all of it, so that many clients don't return at once.
+/// Adds jitter: a random time between half of the duration and all of it, so that clients don't all
+/// return at once.
 fn jittered(time: Duration) -> Duration {
     let mut random = [0; 1];
-    // Without randomness there is no jitter, and the backoff is still valid.
+    // If this fails, the backoff has no jitter, but is still valid.
     let _ = getrandom::fill(&mut random);
     let [random] = random;
     let half = time / 2;
     half + half * u32::from(random) / 255
 }
 
-/// The delay of `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
-/// answer's own `Date`.
+/// The delay that `Retry-After` requests (RFC 9110, section 10.2.3): in seconds, or as a date, which is
+/// compared with the `Date` of the same response.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = text.parse::<u32>() {

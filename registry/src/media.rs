@@ -1,6 +1,6 @@
-//! Media types, annotations and tags of artifacts in a registry, which are stable, and documented for other clients. The
-//! manifests and indexes of the OCI image specification, with the fields that are used here: they are written in the order
-//! of the fields, which matters for the digest.
+//! Stable media types, annotations and tags of artifacts in a registry, which are documented for other
+//! clients. Also the manifests and indexes of the OCI image specification, with the fields that this
+//! crate uses. They are serialized in the order of the fields, on which the digest depends.
 
 use std::collections::BTreeMap;
 
@@ -91,11 +91,11 @@ impl DocumentArtifact {
         }
     }
 
-    /// The reference of a document of this kind by convention: `BASE/toolward-publisher:NAME`, and, with a version,
-    /// `…:NAME__VERSION`. Names have no underscore, so that the two can't be confused.
+    /// The conventional reference of a document of this kind: `BASE/toolward-publisher:NAME`, or
+    /// `…:NAME__VERSION` with a version. Names have no underscore, so the two forms can't be confused.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceInvalid`] if the name makes no tag, or the kind has no repository.
+    /// [`FailureReason::ReferenceInvalid`] if the name gives no valid tag, or the kind has no repository.
     pub fn reference(
         self,
         base: &Reference,
@@ -125,7 +125,7 @@ impl DocumentArtifact {
 /// The `schemaVersion` of a manifest or an index.
 pub(crate) const SCHEMA_VERSION: u8 = 2;
 
-/// A blob, or a manifest of an index.
+/// The descriptor of a blob, or of a manifest in an index.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -175,16 +175,16 @@ pub(crate) struct ImageIndex {
 }
 
 impl ImageIndex {
-    /// Reads an index. `None` for anything else, including an image manifest. For a document with the members of both,
-    /// the media type decides.
+    /// Reads an index. Returns `None` for anything else, including an image manifest. If a document has the
+    /// members of both, the media type decides.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let index: Self = serde_json::from_slice(bytes).ok()?;
         is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
     }
 }
 
-/// The readable entries of an index. Anyone who may write to a repository can add to its indexes: a wrong entry does
-/// not hide the others. `None` for what [`ImageIndex::parse`] refuses.
+/// The readable entries of an index. Anyone who may write to a repository can add to its indexes, so an
+/// invalid entry must not hide the others. `None` for a document that [`ImageIndex::parse`] refuses.
 pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<Descriptor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

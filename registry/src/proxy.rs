@@ -1,5 +1,5 @@
-//! The proxy for fetching, which is used with `CONNECT` only, so that TLS ends at the origin; and the hosts that are
-//! reached without it.
+//! The proxy for requests, and the hosts that are reached without it. The proxy is used only with
+//! `CONNECT`, so TLS ends at the origin.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,8 @@ use crate::reference::is_loopback;
 /// How long the list of exceptions may be, in bytes.
 const MAX_EXCEPTIONS: usize = 64 * 1024;
 
-/// A proxy for `https`. It is not used for this machine, nor for plain http, which is used with this machine only.
+/// A proxy for `https`. Requests to this machine, the only ones that may use plain http, don't go
+/// through it.
 ///
 /// ```
 /// use toolward_registry::Proxy;
@@ -47,12 +48,12 @@ enum ExceptedHost {
 }
 
 impl Proxy {
-    /// The proxy at `address`, `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`, with a name and a password or
-    /// without. `exceptions` has the form of `NO_PROXY`: names, which include those below them, and addresses, each
-    /// with a port or without, separated by commas; or `*`.
+    /// Reads a proxy. `address` is `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`, optionally with
+    /// a name and a password. `exceptions` has the form of `NO_PROXY`: a comma-separated list of names,
+    /// which include all names below them, and addresses, each with an optional port; or `*`.
     ///
     /// # Errors
-    /// [`FailureReason::ProxyInvalid`]. Nothing of `address` is in it.
+    /// [`FailureReason::ProxyInvalid`], which contains no part of `address`.
     pub fn parse(address: &str, exceptions: &str) -> Result<Self, Failure> {
         let invalid = || {
             Failure::new(FailureReason::ProxyInvalid)
@@ -62,7 +63,7 @@ impl Proxy {
             true => address.to_owned(),
             false => format!("http://{address}"),
         };
-        // The parser's error might quote the password.
+        // The parser's error is dropped, since it might quote the password.
         let url = Url::parse(&text).map_err(|_| invalid())?;
         let plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         if !matches!(url.scheme(), "http" | "https") || !has_plain_host(&url) || !plain {
@@ -88,15 +89,16 @@ impl Proxy {
         url.scheme() == "https" && !loopback && !self.exceptions.iter().any(|one| one.is(url))
     }
 
-    /// The proxy for a client.
+    /// The proxy in the form that `reqwest` takes.
     pub(crate) fn intercept(&self) -> reqwest::Proxy {
         let proxy = self.clone();
         reqwest::Proxy::custom(move |url| proxy.covers(url).then(|| proxy.url.clone()))
     }
 }
 
-/// Whether the host is an address or a name of letters, digits, dots, hyphens and underscores. The connector parses the
-/// address again, by narrower rules, and would connect without a proxy if that failed.
+/// Whether the host is an IP address or a name of letters, digits, dots, hyphens and underscores. The
+/// connector parses the proxy's address again by narrower rules, and would connect without a proxy if
+/// that failed.
 fn has_plain_host(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name

@@ -1,5 +1,6 @@
-//! Pulling a bundle: from a registry, the tag is resolved once, everything after it by digest; by `https`, the first
-//! entry of the archive is the envelope. The caller sees the envelope before the rest is downloaded.
+//! Pulls a bundle. From a registry, the tag is resolved once, and everything else is requested by
+//! digest. By `https`, the envelope is the first entry of the archive. The caller sees the envelope
+//! before the rest is downloaded.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom, Write};
@@ -24,19 +25,19 @@ use crate::reference::Reference;
 use crate::response::{broken, read};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
-/// What a pull depends on besides the reference.
+/// The settings of a pull, besides the reference.
 #[derive(Clone, Copy)]
 pub struct PullOptions<'a> {
     /// A folder for incomplete downloads, which a later pull of the same blob resumes. It should belong to the user.
     pub downloads: &'a Path,
-    /// Whether attached co-signatures are added to the envelope, before the caller sees it.
+    /// Whether attached co-signatures are added to the envelope before the caller sees it.
     pub signatures: bool,
     /// Called with the progress.
     pub progress: Option<&'a ProgressFn>,
 }
 
 impl<'a> PullOptions<'a> {
-    /// With co-signatures, without progress.
+    /// The options for a pull with co-signatures and without progress.
     pub fn new(downloads: &'a Path) -> Self {
         Self {
             downloads,
@@ -62,15 +63,15 @@ pub struct PulledBundle<T> {
     pub artifact: Artifact,
     /// The envelope that the caller accepted, with its co-signatures.
     pub envelope: Vec<u8>,
-    /// Why co-signatures could not be looked up; the envelope was accepted without them.
+    /// The failure for which co-signatures could not be looked up. The envelope was accepted without them.
     pub missing_signatures: Option<Failure>,
     content: File,
 }
 
 impl<T> PulledBundle<T> {
-    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`] it has the bytes of the pushed one (if
-    /// the same version of zstd made it, and no signature was added); [`Effort::Fast`] is many times faster, for an
-    /// archive that is verified and deleted.
+    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`], the archive has the same
+    /// bytes as the pushed one, if the same version of zstd made it and no signature was added.
+    /// [`Effort::Fast`] is many times faster, for an archive that is verified and deleted.
     ///
     /// # Errors
     /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`FailureReason::Io`].
@@ -89,10 +90,11 @@ impl<T> PulledBundle<T> {
 }
 
 impl RegistryClient {
-    /// Pulls a bundle. `verify` gets the envelope before the content is downloaded; if it refuses, no content is.
+    /// Pulls a bundle. `verify` gets the envelope first; the content is downloaded only if `verify`
+    /// accepts.
     ///
     /// # Errors
-    /// The refusal of `verify`; the reason for which it failed.
+    /// The refusal of `verify`; the errors of the transfer.
     pub async fn pull<T>(
         &self,
         reference: &Reference,
@@ -105,7 +107,7 @@ impl RegistryClient {
             .await?;
         let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
-        // This reads and hashes the bytes of an earlier attempt.
+        // Opening the file reads and hashes the bytes of an earlier attempt.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
@@ -124,7 +126,7 @@ impl RegistryClient {
         })
     }
 
-    /// The current target of a reference, without downloading a blob.
+    /// Returns the current target of a reference, without downloading a blob.
     ///
     /// # Errors
     /// The reason for which it failed.
@@ -134,7 +136,7 @@ impl RegistryClient {
 }
 
 impl Operation {
-    /// A bundle's envelope, with its co-signatures if they are wanted.
+    /// A bundle's envelope, with its co-signatures if the options request them.
     pub(crate) async fn envelope(
         &self,
         reference: &Reference,
@@ -166,8 +168,8 @@ impl Operation {
         below(reference, self.transport.plain, &path)
     }
 
-    /// The manifest of an artifact of this type: the target of the reference, or the only entry of the type in an index
-    /// there. Anything that is not an index is returned unchecked.
+    /// The manifest of an artifact of this type. If the target of the reference is an index, this is its
+    /// only entry of the type. Anything that is not an index is returned unchecked.
     pub(crate) async fn artifact_manifest(
         &self,
         reference: &Reference,
@@ -182,7 +184,7 @@ impl Operation {
         self.manifest(&reference.with_digest(entry)).await
     }
 
-    /// A manifest's exact bytes, and their digest, which is the reference's if it has one.
+    /// A manifest's exact bytes and their digest, which must be the reference's digest if it has one.
     pub(crate) async fn manifest(
         &self,
         reference: &Reference,
@@ -221,7 +223,8 @@ impl Operation {
     }
 }
 
-/// The envelope must be within this many bytes of the archive: twice what it can take uncompressed.
+/// The envelope must be within this many first bytes of the archive: twice its maximum uncompressed
+/// size.
 const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 
 /// A `.toolbundle` fetched by `https`, not verified.
@@ -229,19 +232,19 @@ const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 pub struct FetchedBundle<T> {
     /// The result of the caller's `verify`.
     pub accepted: T,
-    /// The archive, at its first byte. The file is unnamed: it disappears when it is closed.
+    /// The archive, at its first byte. The file is unnamed, so it disappears when it is closed.
     pub archive: File,
     /// The archive's size in bytes.
     pub size: u64,
 }
 
 impl RegistryClient {
-    /// Fetches a `.toolbundle`. `verify` gets its first entry, the envelope, as soon as it has arrived; if it
-    /// refuses, the download stops. The file has no name in `downloads`. A broken download starts over: the
-    /// file on the server may have changed.
+    /// Fetches a `.toolbundle`. `verify` gets the first entry, the envelope, as soon as it has arrived, and
+    /// the download stops if `verify` refuses. The file has no name in `downloads`. A broken download
+    /// starts over, since the file on the server may have changed.
     ///
     /// # Errors
-    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
+    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the errors of the transfer.
     pub async fn fetch_bundle<T>(
         &self,
         url: &Url,
@@ -335,8 +338,8 @@ impl Operation {
 #[derive(Default)]
 struct FirstBytes {
     bytes: Vec<u8>,
-    /// How many bytes must have arrived before the next attempt to read the envelope: an attempt for each packet would
-    /// take quadratic time.
+    /// How many bytes must have arrived before the next attempt to read the envelope. An attempt for each
+    /// packet would take quadratic time.
     next_attempt: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Pushing a bundle: the blobs that the registry lacks, in chunks that can be resumed, then the exact bytes of the
-//! manifest that names them.
+//! Pushes a bundle: first the blobs that the registry lacks, in resumable chunks, then the exact bytes
+//! of the manifest that names them.
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE};
@@ -17,12 +17,12 @@ use crate::reference::Reference;
 use crate::response::location;
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
-/// Bytes of a blob in one request.
+/// How many bytes of a blob one request has.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
-/// The digest of the stored blob or manifest, by the registry.
+/// The header with the registry's digest of the stored blob or manifest.
 const STORED: HeaderName = HeaderName::from_static("docker-content-digest");
-/// Sent by a registry with a referrers API in response to a manifest with a subject.
+/// The header that a registry with a referrers API sends in response to a manifest with a subject.
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 
 /// A pushed bundle.
@@ -38,8 +38,8 @@ impl RegistryClient {
     /// Pushes a bundle. An existing tag is moved.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has another digest;
-    /// the reason for which it failed.
+    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has
+    /// another digest; the errors of the transfer.
     pub async fn push(
         &self,
         bundle: &OutgoingBundle,
@@ -107,7 +107,7 @@ impl Operation {
                 let Err(failure) = self.session(reference, &blob, content, reporter).await else {
                     return Ok(());
                 };
-                // A session that the registry lost, or that broke, starts over.
+                // After a lost or broken session, the upload starts over.
                 let lost = matches!(
                     failure.kind(),
                     Cause::Registry(
@@ -131,7 +131,7 @@ impl Operation {
     async fn has(&self, reference: &Reference, blob: &Blob) -> Result<bool, Failure> {
         let url = self.url(reference, &format!("blobs/{}", blob.digest))?;
         let mut ask = RegistryRequest::new(Method::HEAD, url, Some(AccessScope::push(reference)));
-        // Some registries redirect to the storage, whose answer counts.
+        // Some registries redirect to their storage, whose answer then counts.
         ask.follow = true;
         let response = match self.send(&ask).await {
             Err(failure) if failure.kind() == FailureReason::RedirectRefused.into() => {
@@ -143,7 +143,7 @@ impl Operation {
         Ok(response.status() == StatusCode::OK)
     }
 
-    /// One complete upload.
+    /// Performs one complete upload.
     async fn session(
         &self,
         reference: &Reference,
@@ -169,7 +169,7 @@ impl Operation {
                         done = done.saturating_add(length);
                     }
                     Err(failure) => {
-                        // How much did the registry receive?
+                        // Ask how much the registry received.
                         let (next, got) = self.upload_state(&at, &access).await?;
                         if got <= done || got > content.len() {
                             return Err(failure);
@@ -255,13 +255,14 @@ impl Operation {
     }
 }
 
-/// The next chunk of a blob of which `done` bytes are uploaded.
+/// The next chunk of a blob, after `done` uploaded bytes.
 fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
     let end = done.saturating_add(CHUNK_BYTES).min(content.len());
     (done < end).then(|| content.slice(done..end))
 }
 
-/// The address at which an upload continues: at the registry itself, which receives the bytes and the credentials.
+/// The address at which an upload continues. It must be at the registry itself, since it receives the
+/// bytes and the credentials.
 fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
     let to = location(from, response, "`Location`, where the upload continues")?;
     if origin(&to) == origin(from) {
@@ -274,8 +275,8 @@ fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .hinted("uploads go to the registry's own origin only, and no setting allows another"))
 }
 
-/// How many bytes a registry has, by its header `Range: 0-LAST`. Zero bytes and one byte look the same, and no
-/// chunk is one byte.
+/// How many bytes a registry has, by its header `Range: 0-LAST`. `0-0` means zero bytes, since no chunk
+/// has only one.
 fn received(headers: &HeaderMap) -> Option<usize> {
     let range = headers.get(RANGE)?.to_str().ok()?;
     let last: usize = range

@@ -1,5 +1,5 @@
-//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each has one spelling, without
-//! defaults.
+//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each address has only
+//! one spelling, and no part has a default.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -55,7 +55,7 @@ impl Reference {
         self.tag.as_deref()
     }
 
-    /// The digest of the OCI manifest. With one, the tag is not requested.
+    /// The digest of the OCI manifest. If it exists, the tag is not requested.
     pub fn digest(&self) -> Option<BlobDigest> {
         self.digest
     }
@@ -92,8 +92,8 @@ impl Reference {
         }
     }
 
-    /// The repository alone, in the spelling for comparing sources: without the default port of https. A registry on
-    /// this machine keeps its port, since it may use plain http.
+    /// The repository alone, in the spelling for comparing sources: without https's default port. If the
+    /// registry is on this machine, the port stays, since the registry may use plain http.
     #[must_use]
     pub fn bare_repository(&self) -> Self {
         let port = self.port.filter(|port| *port != 443 || self.is_loopback());
@@ -108,7 +108,7 @@ impl Reference {
         is_loopback(&self.host)
     }
 
-    /// The version for requests: the digest, else the tag.
+    /// The version for requests: the digest, or otherwise the tag.
     pub(crate) fn version(&self) -> Result<String, Failure> {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => Ok(digest.to_string()),
@@ -217,7 +217,7 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
 
 fn host_is_valid(host: &str) -> bool {
     if let Some(bare) = host.strip_prefix('[') {
-        // One spelling, and none that hides an IPv4 address.
+        // Only the canonical spelling is valid, and no form that embeds an IPv4 address.
         return bare.strip_suffix(']').is_some_and(|bare| {
             bare.parse::<Ipv6Addr>()
                 .is_ok_and(|ip| ip.to_string() == bare && ip.to_ipv4_mapped().is_none())
@@ -235,7 +235,8 @@ fn host_is_valid(host: &str) -> bool {
     if host.len() > 253 || !host.split('.').all(label) {
         return false;
     }
-    // A last label of digits is read as an address, in more ways than one.
+    // A host whose last label is a number would be read as an IPv4 address, of which there are several
+    // spellings.
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.starts_with(|first: char| first.is_ascii_digit())
         && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x"));

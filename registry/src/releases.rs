@@ -1,5 +1,5 @@
-//! The releases of a repository: the tags that name a version, and the envelope behind each. A tag is only a hint; the
-//! signed manifest defines the release.
+//! The releases of a repository: the tags that contain a version, and the envelope of each. A tag is
+//! only a hint; the signed manifest defines the release.
 
 use semver::Version;
 use serde::Deserialize;
@@ -15,12 +15,13 @@ use crate::reference::Reference;
 use crate::response::{next_page, read};
 use crate::transport::{AccessScope, RegistryRequest};
 
-/// How many releases of a repository are read. Anyone who may push to it can add tags, and each costs a few requests.
+/// How many releases of a repository are read. Anyone who may push to it can add tags, and each tag
+/// costs a few requests.
 pub const MAX_RELEASES: usize = 1_000;
-/// How many of them are requested at the same time.
+/// How many releases are requested at the same time.
 const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-/// The form of the tags of releases: the same text, then a version.
+/// The form of the tags of releases: a fixed text, then a version.
 ///
 /// ```
 /// use toolward_registry::TagPattern;
@@ -63,7 +64,7 @@ pub struct TaggedRelease<T> {
     pub tag: String,
     /// The digest of its OCI manifest.
     pub digest: Option<BlobDigest>,
-    /// The result of the caller's `verify`, or why there is no envelope.
+    /// The result of the caller's `verify`, or the failure to get the envelope.
     pub accepted: Result<T, Failure>,
 }
 
@@ -72,17 +73,17 @@ pub struct TaggedRelease<T> {
 pub struct TaggedReleases<T> {
     /// The releases that were read, the highest tag first.
     pub found: Vec<TaggedRelease<T>>,
-    /// How many tags follow the pattern and were not read.
+    /// How many further tags follow the pattern but were not read.
     pub left_out: usize,
 }
 
 impl RegistryClient {
-    /// Reads the releases of a repository with the highest versions in their tags, at most [`MAX_RELEASES`]. `verify`
-    /// gets the envelope of each, with its co-signatures; no content is downloaded.
+    /// Reads at most [`MAX_RELEASES`] releases of a repository, with the highest versions in their tags.
+    /// `verify` gets the envelope of each, with its co-signatures. No content is downloaded.
     ///
     /// # Errors
-    /// Those of [`RegistryClient::tags`]; the reason for which the registry can't be used now. A tag without an
-    /// acceptable bundle, or which the registry refuses to serve, fails alone.
+    /// The errors of [`RegistryClient::tags`]; the failure if the registry can't be used now. A tag that
+    /// has no acceptable bundle, or that the registry refuses to serve, gives only its release an error.
     pub async fn releases<T>(
         &self,
         repository: &Reference,
@@ -147,8 +148,9 @@ impl RegistryClient {
     }
 }
 
-/// Whether the same request may succeed later: an outage must not make an older release the newest. Any other answer is
-/// final for its tag; otherwise it would hide every other release for as long as the tag exists.
+/// Whether the same request may succeed later. Such a failure fails the whole operation: an outage must
+/// not make an older release the newest. Any other failure is final for its tag; otherwise it would
+/// hide every other release for as long as the tag exists.
 fn may_pass(failure: &Failure) -> bool {
     matches!(
         failure.kind(),
@@ -161,7 +163,7 @@ const PAGE_TAGS: usize = 1000;
 
 #[derive(Deserialize)]
 struct TagPage {
-    // A repository whose tags were all deleted has `null`.
+    // `null` in a repository whose tags were all deleted.
     tags: Option<Vec<Value>>,
 }
 
@@ -170,7 +172,7 @@ impl RegistryClient {
     ///
     /// # Errors
     /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more than the limit;
-    /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
+    /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the errors of the transfer.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let operation = self.operation();
         let first = operation.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;
@@ -180,7 +182,7 @@ impl RegistryClient {
             let mut tags = Vec::new();
             let mut entries = 0_usize;
             let mut next = Some(first);
-            // Bounds a registry that sends endless pages without tags.
+            // Limits the pages, since a registry could send endless pages without tags.
             let mut pages = limit / PAGE_TAGS + 8;
             while let Some(url) = next {
                 pages = pages.saturating_sub(1);
@@ -196,7 +198,7 @@ impl RegistryClient {
                 let page = page.tags.unwrap_or_default();
                 entries = entries.saturating_add(page.len());
                 tags.extend(page.into_iter().filter_map(|tag| match tag {
-                    // No other text becomes part of an address.
+                    // Only a valid tag becomes part of a URL.
                     Value::String(tag) if reference.with_tag(&tag).is_ok() => Some(tag),
                     _ => None,
                 }));

@@ -1,4 +1,4 @@
-//! Responses: the failure for a status, bodies of bounded size, the pages of lists.
+//! Handles responses: the failure for a status, bodies of limited size, and the pages of lists.
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{HeaderMap, LINK, LOCATION};
@@ -9,14 +9,14 @@ use crate::address::{origin, shown};
 use crate::failure::{Failure, FailureReason, bytes, quoted};
 use crate::hosts::{AddressRefused, NOT_GLOBAL};
 
-/// How much of an error's body is read.
+/// How many bytes of an error's body are read.
 const MAX_ERROR: u64 = 16 * 1024;
 
 /// The failure for an unexpected status. It repeats the registry's message, shortened and without control
 /// characters.
 pub(crate) async fn unexpected(response: Response) -> Failure {
     let place = shown(response.url());
-    // Distribution specification: a registry's paths start with it.
+    // A registry's paths start with `/v2/` (the distribution specification).
     let of_registry = response.url().path().starts_with("/v2/");
     let status = response.status();
     let reason = match status {
@@ -55,7 +55,7 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
     }
 }
 
-/// The whole body; more than `max` bytes, announced or received, are refused.
+/// Reads the whole body. More than `max` bytes, announced or received, are refused.
 pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Failure> {
     let place = shown(response.url());
     let refuse = || {
@@ -82,7 +82,7 @@ pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Fail
     Ok(body.freeze())
 }
 
-/// The failure for a broken connection. It names no URL, as URLs can contain secrets.
+/// The failure for a broken connection. It names no URL, since URLs can contain secrets.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     if let Some(refused) = refused_address(error) {
         return Failure::new(FailureReason::RedirectRefused)
@@ -111,7 +111,7 @@ fn advice(error: &reqwest::Error) -> Option<&'static str> {
                 "name the certificate authority that signed the server's certificate: \
                  `--ca-file PEM`, or `ca_file` in a `[[registry]]` of toolward.toml",
             ),
-            // The first bytes of an answer in plain http are not a record of TLS.
+            // The first bytes of a plain http answer are not a TLS record.
             Some(rustls::Error::InvalidMessage(_)) => Some(
                 "the server does not speak TLS; for one on this machine that speaks plain http \
                  give `--plain-http`, or write `plain_http = true` into its `[[registry]]`",
@@ -129,7 +129,8 @@ fn deepest(error: &reqwest::Error) -> String {
     deepest.map_or_else(|| "a broken connection".to_owned(), ToString::to_string)
 }
 
-/// Whether a retry would not help: no certificate could be trusted, or a redirect leads to a refused address.
+/// Whether a retry would not help, because no certificate is trusted or a redirect leads to a refused
+/// address.
 pub(crate) fn is_final(error: &reqwest::Error) -> bool {
     refused_address(error).is_some() || causes(error).any(|error| of_tls(error).is_some())
 }
@@ -138,7 +139,7 @@ fn refused_address(error: &reqwest::Error) -> Option<&AddressRefused> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// The TLS error that this is or wraps, in nested system errors.
+/// Finds a TLS error, which may be nested in I/O errors.
 fn of_tls<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
     let mut error = error;
     loop {
@@ -157,7 +158,7 @@ fn causes(
     std::iter::successors(Some(first), |error| error.source())
 }
 
-/// The page of the same list that `Link` leads to.
+/// The next page of the same list, from the header `Link`.
 pub(crate) fn next_page(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, Failure> {
     let Some(link) = headers.get(LINK) else {
         return Ok(None);
@@ -182,7 +183,7 @@ pub(crate) fn next_page(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, 
     Err(refuse().found(shown(&to)))
 }
 
-/// The address that a response names in `Location`; `expected` says what it is, if there is none.
+/// The address in a response's `Location`. `expected` describes it in the failure if it is missing.
 pub(crate) fn location(
     from: &Url,
     response: &Response,

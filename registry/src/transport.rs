@@ -1,5 +1,5 @@
-//! Sending requests, with authentication and retries. Redirects are followed by this code or not at all, and never with
-//! credentials.
+//! Sends requests, with authentication and retries. Only this code follows redirects, and it never
+//! sends credentials with them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,18 +24,18 @@ const MAX_REDIRECTS: usize = 3;
 /// The shared state of all operations of a client.
 pub(crate) struct RegistryTransport {
     pub(crate) http: reqwest::Client,
-    /// Without a proxy, for redirects to addresses that must be checked.
+    /// A client without a proxy, for redirects to addresses that must be checked.
     pub(crate) redirected: reqwest::Client,
     pub(crate) proxy: Option<Proxy>,
     pub(crate) limits: ClientLimits,
     /// Whether plain http is used with this machine.
     pub(crate) plain: bool,
-    /// Registries, each with an origin that its credentials may be sent to.
+    /// Registries, each with an origin to which its credentials may be sent.
     pub(crate) realms: Vec<(String, String)>,
-    /// Where downloads may be redirected to.
+    /// The origins to which downloads may be redirected.
     pub(crate) redirects: Redirects,
     pub(crate) credentials: RegistryCredentials,
-    /// The values of `Authorization` so far, marked as sensitive.
+    /// The cached values of `Authorization`, marked as sensitive.
     pub(crate) granted: Mutex<HashMap<AccessScope, HeaderValue>>,
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct RegistryRequest {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
-    /// `None`: sent without credentials.
+    /// The access for which credentials are sent; `None` for a request without credentials.
     pub(crate) access: Option<AccessScope>,
     /// Whether redirects to allowed origins are followed.
     pub(crate) follow: bool,
-    /// Whether it may be sent twice.
+    /// Whether the request may be sent more than once.
     pub(crate) repeat: bool,
 }
 
@@ -140,7 +140,7 @@ impl Operation {
         }
     }
 
-    /// Sends a request until the answer is not "later", and authenticates if the registry demands it.
+    /// Sends a request, with retries, and authenticates if the registry demands it.
     pub(crate) async fn send(&self, ask: &RegistryRequest) -> Result<Response, Failure> {
         let mut renewed = false;
         loop {
@@ -150,13 +150,13 @@ impl Operation {
                 .and_then(|access| self.transport.granted(access));
             let response = self.answered(ask, authorization.as_ref()).await?;
             match &ask.access {
-                // Only the registry's own challenge counts, not one of a server that it redirected to.
+                // Only a challenge from the registry itself counts, not one from the target of a redirect.
                 Some(access)
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed
                         && *response.url() == ask.url =>
                 {
-                    // An earlier authorization may have expired; a new one has not.
+                    // Authenticate only once: an earlier authorization may have expired, but a new one has not.
                     renewed = true;
                     let headers = response.headers().clone();
                     drop(response);
@@ -167,7 +167,7 @@ impl Operation {
         }
     }
 
-    /// Sends a request, and repeats it if that can help.
+    /// Sends a request, and repeats it after a failure that may be temporary.
     pub(crate) async fn answered(
         &self,
         ask: &RegistryRequest,
@@ -205,7 +205,8 @@ impl Operation {
 }
 
 impl RegistryTransport {
-    /// Sends a request once, and follows redirects if it may. A failure has a flag that it is final.
+    /// Sends a request once, and follows redirects if allowed. The flag of a failure states that a retry
+    /// would not help.
     async fn once(
         &self,
         ask: &RegistryRequest,

@@ -1,4 +1,4 @@
-//! Answers that make no sense: refused before anything is downloaded.
+//! Invalid answers, which are refused before anything is downloaded.
 
 use crate::attacks::{held, lying};
 use crate::sample::client;

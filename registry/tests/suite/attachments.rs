@@ -13,7 +13,7 @@ use crate::sample::{Sample, by_key_one, client, envelope, key, verified};
 use crate::scripted::{Held, Say, Scripted, ok, status};
 use crate::server::Server;
 
-/// The keys that made the valid signatures of an envelope, of 1 to 9.
+/// The keys, of keys 1 to 9, with a valid signature in an envelope.
 fn signers(bytes: &[u8]) -> Vec<KeyId> {
     let envelope = Envelope::parse(bytes).unwrap();
     let signed = envelope.to_be_signed();
@@ -48,7 +48,7 @@ async fn cosignatures_are_added_to_the_envelope_that_is_verified() {
             .attach(&tagged, DocumentArtifact::Signatures, &own)
             .await
             .unwrap();
-        // A second time nothing changes.
+        // Attaching it again changes nothing.
         client
             .attach(&tagged, DocumentArtifact::Signatures, &own)
             .await
@@ -143,7 +143,8 @@ async fn several_who_attach_at_once_are_all_found() {
     for number in 2..5 {
         let (tagged, own) = (tagged.clone(), cosignature(&sample, number));
         all.spawn(async move {
-            // The index can only be read and written: who was overwritten says so, or tries again.
+            // The index can't be updated atomically. A client whose entry was overwritten gets an error or must
+            // try again.
             for _ in 0..12 {
                 let client = client();
                 let digest = client
@@ -179,7 +180,7 @@ async fn wrong_attachments_neither_help_nor_hinder() {
         .push(&sample.outgoing(), &tagged, None)
         .await
         .unwrap();
-    // Over another manifest; and no envelope at all, which only its head passes for.
+    // A signature over another manifest, and a document that only looks like an envelope at its start.
     let foreign = cosignature(&other, 2);
     let broken = format!("{{\"payloadType\":\"{MANIFEST_TYPE}\"}}");
     for own in [foreign, broken.into_bytes(), cosignature(&sample, 3)] {

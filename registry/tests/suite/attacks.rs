@@ -1,5 +1,5 @@
-//! Attacks by a registry, or by whoever stands between, a module for each: what was tried, the code it is refused
-//! with, and what did not happen.
+//! Attacks by a registry or by someone on the path to it, a module for each: the attempt, the code of
+//! its refusal, and the effects that did not occur.
 
 mod another_blob;
 mod endless_blob;
@@ -11,7 +11,7 @@ mod truncated_blob;
 use crate::sample::Sample;
 use crate::scripted::{Asked, Held, Say, Scripted};
 
-/// A server that is honest but for what `lie` says.
+/// A server that answers honestly, except for requests that `lie` answers.
 pub(crate) fn lying(
     held: &Held,
     lie: impl Fn(&Asked) -> Option<Say> + Send + Sync + 'static,
@@ -20,7 +20,7 @@ pub(crate) fn lying(
     Scripted::start(move |asked| lie(asked).unwrap_or_else(|| held.answer(asked)))
 }
 
-/// What a registry holds of a bundle of some size.
+/// The contents of a registry with a bundle of about 200 kB.
 pub(crate) fn held() -> Held {
     Held::new(&Sample::new(200_000, &[1]))
 }

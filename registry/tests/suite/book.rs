@@ -1,4 +1,4 @@
-//! The page of the book about registries says what the code does.
+//! The book's page about registries agrees with the code.
 
 use std::path::Path;
 

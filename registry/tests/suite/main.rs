@@ -1,4 +1,4 @@
-//! What the registry crate does with a real registry, and what it refuses from a hostile one.
+//! The registry crate with a real registry, and its refusals of a hostile one.
 
 #[cfg(test)]
 mod answers;

@@ -1,4 +1,4 @@
-//! Other people's client: what it reads of ours, and what we read of what it wrote.
+//! Another client, `oci-client`: it reads our artifacts, and we read its artifacts.
 
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::manifest::OciImageManifest;
@@ -10,7 +10,7 @@ use crate::scripted::Held;
 use crate::server::Server;
 
 fn other() -> oci_client::Client {
-    // It wants one for the process, even for plain http.
+    // `oci-client` needs a default crypto provider, even for plain http.
     let _ = rustls::crypto::ring::default_provider().install_default();
     oci_client::Client::new(ClientConfig {
         protocol: ClientProtocol::Http,

@@ -106,7 +106,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
     let wrong = vec![0; 150_000];
     for (left, expected) in [
         (&content[..150_000], 150_000),
-        // What is there is another file's: it is found out, and all is fetched anew.
+        // The partial file has wrong bytes: that is detected, and everything is fetched again.
         (&wrong, 150_000),
         (&content[..], content.len() as u64),
         (&[], 0),
@@ -119,7 +119,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
         assert!(archive == sample.archive());
         assert!(!partial.exists());
     }
-    // Too long: it is no beginning of this blob.
+    // The partial file is too long to be the start of this blob.
     std::fs::write(&partial, [content.as_slice(), b"x"].concat()).unwrap();
     client().pull(&tagged, &options, by_key_one).await.unwrap();
 }
@@ -170,7 +170,7 @@ async fn a_crashed_download_leaves_at_most_what_can_be_gone_on_with() {
     let partial = downloads
         .path()
         .join(format!("{}.partial", artifact.content.digest.hex()));
-    // Somebody else is at it.
+    // Another process has locked the file.
     let file = std::fs::File::create(&partial).unwrap();
     file.lock().unwrap();
     let options = PullOptions::new(downloads.path());

@@ -1,4 +1,4 @@
-//! Pushing to a real registry, and what others see there.
+//! Pushing to a real registry, and the result as other clients see it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use toolward_registry::{Details, OutgoingBundle, Step, media};
 use crate::sample::{Sample, client, reference};
 use crate::server::Server;
 
-/// One request by nothing but a socket: status, head and body.
+/// Sends one request over a plain socket; returns status, head and body.
 pub(crate) fn plainly(address: SocketAddr, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -124,7 +124,7 @@ async fn what_is_pushed_is_what_the_book_says_read_by_plain_http() {
     assert_eq!(&tar[512..512 + sample.manifest.len()], sample.manifest);
 }
 
-/// By the command that everybody has, not by our own library.
+/// Decompresses with the `zstd` command, not with the library that compressed.
 fn zstd_decoded(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::decode_all(bytes).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Registries that answer in unusual ways. Looking up co-signatures is optional: whatever the registry answers, the
-//! bundle is pulled, or refused because a signature is missing.
+//! Registries that answer in unusual ways. Looking up co-signatures is optional: after any answer of
+//! the registry, the bundle is either pulled or refused because a signature is missing.
 
 use serde_json::json;
 use toolward_registry::{
@@ -93,7 +93,7 @@ fn index(manifests: &[(&[u8], Option<&str>)]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A client that sends each request once, since answers such as 429 would be waited for.
+/// A client that sends each request only once, since it would wait after answers such as 429.
 fn client() -> RegistryClient {
     let limits = toolward_registry::ClientLimits {
         retries: 0,
@@ -102,7 +102,7 @@ fn client() -> RegistryClient {
     builder().limits(limits).build().unwrap()
 }
 
-/// Accepts an envelope that so many of keys 1 and 2 signed.
+/// Accepts an envelope that at least `threshold` of keys 1 and 2 signed.
 fn signed_by(threshold: usize) -> impl Fn(&[u8]) -> Result<(), Refusal> {
     move |bytes| {
         let envelope = Envelope::parse(bytes)?;
@@ -121,7 +121,7 @@ fn signed_by(threshold: usize) -> impl Fn(&[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Pulls `a:1`; gives the code of the warning, if there was one.
+/// Pulls `a:1`; returns the code of the warning, if any.
 async fn pull(server: &Scripted, threshold: usize) -> Result<Option<&'static str>, Failure> {
     let downloads = tempfile::tempdir().unwrap();
     let options = PullOptions::new(downloads.path());
@@ -132,12 +132,12 @@ async fn pull(server: &Scripted, threshold: usize) -> Result<Option<&'static str
     Ok(pulled.missing_signatures.map(|failure| failure.code()))
 }
 
-/// What a client makes of an answer to its look-up.
+/// The client's result of a look-up.
 #[derive(Clone, Copy)]
 enum Listing {
     Cosignature,
     Empty,
-    /// Not an index, with a part of the warning's code if there is one.
+    /// The answer is not an index. Contains a part of the warning's code, if there is a warning.
     Unusable(Option<&'static str>),
 }
 
@@ -174,7 +174,7 @@ async fn whatever_answers_a_look_up_of_cosignatures_only_a_missing_signature_ref
     let mut apis = answers(&registry);
     apis.extend([405, 501].map(|code| (status(code), Unusable(None))));
     let mut fallbacks = answers(&registry);
-    // Some registries take the tag for the digest in its name.
+    // Some registries resolve the tag to the digest in its name.
     fallbacks.push((ok(registry.held.manifest.clone()), Unusable(None)));
     let absent = (status(404), Unusable(None));
     let indexed = (ok(registry.index()), Listing::Cosignature);
@@ -266,7 +266,7 @@ async fn odd_entries_of_an_index_do_not_hide_a_cosignature() {
         json!({ "artifactType": kind }),
         json!({ "mediaType": media::MANIFEST, "digest": 7, "size": "1", "artifactType": kind }),
     ];
-    // More than are looked at.
+    // More entries than the limit.
     entries.extend((0..40).map(odd));
     for api in [true, false] {
         let registry = Registry::new();
@@ -353,15 +353,15 @@ async fn an_index_does_not_vouch_for_what_it_leads_to() {
     let both = both.replace(media::MANIFEST, media::INDEX);
     let both = both.replacen('{', "{\"manifests\":[],", 1).into_bytes();
     for (entry, served, code) in [
-        // Other bytes than the index names.
+        // Other bytes than the digest in the index identifies.
         (
             &registry.held.manifest,
             b"{}".to_vec(),
             "registry-manifest-differs",
         ),
-        // An index in an index.
+        // An index within an index.
         (&nested, nested.clone(), "registry-artifact-unsupported"),
-        // A document that claims to be both.
+        // A document that claims to be both an index and a manifest.
         (&both, both.clone(), "registry-manifest-invalid"),
     ] {
         let tagged = index(&[(entry, Some(ours))]);

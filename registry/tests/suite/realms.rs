@@ -1,4 +1,5 @@
-//! Credentials go to the registry, and to the realm that the operator allowed, and no further than needed.
+//! Credentials go only to the registry and to the realm that the operator allowed, and only if they are
+//! needed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +21,7 @@ pub(crate) fn knowing(server: &Scripted) -> ClientBuilder {
     builder().credentials(RegistryCredentials::none().with(registry, login))
 }
 
-/// A registry that wants a token from `realm`, and takes the token `granted`.
+/// A registry that requires a token from `realm`, and accepts the token `granted`.
 pub(crate) fn wants_token(realm: impl Fn() -> String + Send + Sync + 'static) -> Scripted {
     let held = held();
     Scripted::start(move |asked| {
@@ -41,7 +42,7 @@ pub(crate) fn has_secret(asked: &Asked) -> bool {
         || String::from_utf8_lossy(&asked.body).contains(PASSWORD)
 }
 
-/// A registry that wants name and password, and redirects its blobs.
+/// A registry that requires a name and password, and redirects its blobs.
 pub(crate) fn wants_password(to: String) -> Scripted {
     let held = held();
     Scripted::start(move |asked| {
@@ -100,7 +101,7 @@ async fn a_token_that_ran_out_is_renewed() {
     let realm = tokens.origin();
     let held = held();
     let uses = AtomicUsize::new(0);
-    // The first token is good for one request.
+    // The first token is valid for one request only.
     let server = Scripted::start(move |asked| match asked.header("authorization") {
         Some("Bearer t0") if uses.fetch_add(1, Ordering::SeqCst) == 0 => held.answer(asked),
         Some("Bearer t1") => held.answer(asked),

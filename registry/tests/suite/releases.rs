@@ -1,4 +1,4 @@
-//! The releases of a repository, as registries list them that want something else.
+//! The releases of a repository, listed by honest and hostile registries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ fn is_list(asked: &Asked) -> bool {
     asked.target.contains("/tags/list")
 }
 
-/// The tags behind which there is a release to take, and all that were looked at.
+/// The tags of accepted releases, and the number of releases that were read.
 fn taken<T>(releases: &TaggedReleases<T>) -> (Vec<&str>, usize) {
     let good = releases.found.iter().filter(|one| one.accepted.is_ok());
     let good = good.map(|one| one.tag.as_str()).collect();
@@ -140,7 +140,7 @@ async fn a_tag_that_leads_to_nothing_good_does_not_hide_the_others() {
         if asked.is("GET", "/manifests/1.2.0") {
             return Some(ok("{}"));
         }
-        // Another bundle's document in place of a manifest.
+        // Another document instead of a manifest.
         asked
             .is("GET", "/manifests/1.1.0")
             .then(|| ok(envelope.clone()))
@@ -184,7 +184,8 @@ async fn an_answer_that_is_final_for_its_tag_does_not_hide_the_others() {
     }
 }
 
-/// A look-up that sends each request once, in a repository with 1.1.0, whose tag is answered like this, and 1.0.0.
+/// Reads the releases of a repository with 1.0.0 and 1.1.0, and sends each request only once. `answer`
+/// is the answer to the tag 1.1.0.
 async fn found_with<T>(
     answer: Say,
     verify: impl Fn(&[u8]) -> Result<T, Refusal>,

@@ -1,4 +1,4 @@
-//! What goes wrong on the way is tried again: soon, not at once, not for ever.
+//! Failed transfers are retried after a short delay, and only a limited number of times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ async fn a_connection_that_breaks_in_the_middle_is_taken_up_there() {
         if !asked.is("GET", &path) {
             return honest.answer(asked);
         }
-        // Each connection brings 100,000 bytes and then breaks.
+        // Each connection transfers 100,000 bytes and then breaks.
         let from = asked.from().unwrap_or(0);
         let to = size.min(from + 100_000);
         let body = honest.content[from..to].to_vec();

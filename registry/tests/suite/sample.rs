@@ -34,7 +34,7 @@ pub(crate) struct Sample {
 impl Sample {
     pub(crate) fn new(size: usize, keys: &[u8]) -> Self {
         let tools = br#"{"version":2,"tools":[]}"#.to_vec();
-        // Not compressible, so that what travels has the size that a test wants.
+        // Bytes that don't compress, so that the archive has the requested size.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let noise: Vec<u8> = (0..size / 8)
             .flat_map(|_| {
@@ -110,7 +110,7 @@ pub(crate) fn envelope(payload_type: &str, payload: &[u8], keys: &[u8]) -> Vec<u
     envelope.to_bytes().unwrap()
 }
 
-/// Takes an envelope that key 1 signed: what a caller's verification does, in small.
+/// Accepts an envelope that key 1 signed: a minimal replacement for a caller's verification.
 pub(crate) fn by_key_one(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let envelope = Envelope::parse(bytes)?;
     let signed = envelope.to_be_signed();
@@ -134,7 +134,7 @@ pub(crate) fn verified(archive: &[u8]) -> Verified<Bundle> {
     verify::archive_bytes(archive, &TrustStore::for_key(key(1).public()), &options).unwrap()
 }
 
-/// A client for loopback. A busy machine takes its time.
+/// Builds a client for loopback, with long timeouts for busy machines.
 pub(crate) fn builder() -> ClientBuilder {
     let limits = ClientLimits {
         connect: Duration::from_secs(30),

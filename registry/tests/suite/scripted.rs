@@ -1,4 +1,5 @@
-//! A small http server that says what a test wants said, and keeps what it was asked. Not for the happy path.
+//! A small http server that sends scripted answers and records the requests, for answers that a real
+//! registry would not give.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,10 +14,10 @@ use crate::sample::{Sample, reference};
 
 /// How long one connection may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How much is sent of what has no end.
+/// How many bytes of an endless body are sent.
 const ENDLESS: usize = 64 * 1024 * 1024;
 
-/// What was asked.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -35,7 +36,7 @@ impl Asked {
         self.method == method && self.target.contains(part)
     }
 
-    /// From where on a blob is wanted.
+    /// The first requested byte of a blob, if the request has a range.
     pub(crate) fn from(&self) -> Option<usize> {
         let range = self.header("range")?;
         range
@@ -46,18 +47,18 @@ impl Asked {
     }
 }
 
-/// What is said.
+/// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Say {
     /// Status, headers, body, and its length.
     Answer(u16, Vec<(String, String)>, Vec<u8>),
-    /// The same, without a length: in pieces, and properly ended.
+    /// A chunked body, properly ended, without a length.
     Pieces(Vec<u8>),
-    /// A length, and then less than that and a closed connection.
+    /// A stated length, then fewer bytes and a closed connection.
     Cut(u16, Vec<(String, String)>, usize, Vec<u8>),
-    /// In pieces without an end.
+    /// A chunked body without an end.
     Endless,
-    /// Nothing at all, and a closed connection.
+    /// A closed connection without any bytes.
     Nothing,
 }
 
@@ -98,7 +99,7 @@ impl Scripted {
                 }
                 let (log, script) = (log.clone(), script.clone());
                 std::thread::spawn(move || {
-                    // A client that goes away is no failure of a test.
+                    // A client may close the connection; that does not fail the test.
                     let _ = serve(stream, &log, &*script);
                 });
             }
@@ -118,7 +119,7 @@ impl Scripted {
         format!("http://{}", self.address)
     }
 
-    /// Forgets what it was asked so far.
+    /// Clears the recorded requests.
     pub(crate) fn forget(&self) {
         self.asked.lock().unwrap().clear();
     }
@@ -225,7 +226,7 @@ fn serve(
     out.flush()
 }
 
-/// What a registry would hold of a bundle.
+/// The contents of a registry with one bundle.
 #[derive(Clone)]
 pub(crate) struct Held {
     pub(crate) manifest: Vec<u8>,
@@ -250,7 +251,7 @@ impl Held {
         format!("/blobs/{}", BlobDigest::of(&self.content))
     }
 
-    /// What an honest registry without attachments says.
+    /// The answer of an honest registry without attachments.
     pub(crate) fn answer(&self, asked: &Asked) -> Say {
         let envelope = format!("/blobs/{}", BlobDigest::of(&self.envelope));
         let target = asked.target.as_str();
@@ -272,7 +273,7 @@ impl Held {
     }
 }
 
-/// A right `Content-Range`.
+/// A correct `Content-Range`.
 pub(crate) fn range(from: usize, size: usize) -> (String, String) {
     (
         "Content-Range".to_owned(),
@@ -280,7 +281,7 @@ pub(crate) fn range(from: usize, size: usize) -> (String, String) {
     )
 }
 
-/// Pulls `server`'s `a:1` with key 1, and gives the code of the failure, if any.
+/// Pulls `a:1` from `server` with key 1, and returns the code of a failure.
 pub(crate) async fn pull_code(
     client: &RegistryClient,
     server: &Scripted,
@@ -291,7 +292,7 @@ pub(crate) async fn pull_code(
     })
 }
 
-/// What `a:1` of the server has, or why it can't be pulled.
+/// Pulls `a:1` from the server.
 pub(crate) async fn pull(client: &RegistryClient, server: &Scripted) -> Result<Artifact, Failure> {
     let downloads = tempfile::tempdir().unwrap();
     let options = toolward_registry::PullOptions::new(downloads.path());

@@ -1,4 +1,4 @@
-//! Debian's `docker-registry`, a real one, started for a test on loopback and stopped after it.
+//! A real registry, Debian's `docker-registry`, started on loopback for a test and stopped after it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
@@ -21,17 +21,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one, or says loudly why there is none, and that the test was skipped.
+    /// Starts a registry, or reports why that is impossible and that the test is skipped.
     pub(crate) fn start() -> Option<Self> {
         Self::with("", |_| {})
     }
 
-    /// Starts one with more configuration. `DIR` in it is a folder that `fill` may write to.
+    /// Starts a registry with more configuration. `DIR` in it is a folder that `fill` may write to.
     pub(crate) fn with(more: &str, fill: impl FnOnce(&Path)) -> Option<Self> {
         let program = match program() {
             Ok(program) => program,
             Err(reason) => {
-                // Not by a macro, whose words the test runner keeps to itself.
+                // Not with `eprintln!`, whose output the test runner captures.
                 let _ = writeln!(
                     std::io::stderr(),
                     "SKIPPED: there is no docker-registry to test against: {reason}"
@@ -64,7 +64,7 @@ impl Server {
             .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
-        // Reads on to the end, so that the registry never waits for a reader.
+        // Reads until the end, so that the registry never blocks on a full pipe.
         std::thread::spawn(move || {
             let mut seen = String::new();
             for line in log.lines().map_while(Result::ok) {
@@ -111,7 +111,7 @@ fn program() -> Result<PathBuf, String> {
     PROGRAM
         .get_or_init(|| {
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-            // Beside what cargo builds, wherever that is.
+            // In cargo's target directory.
             let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
             let output = Command::new(root.join("xtask/registry-server.sh"))
                 .env("REGISTRY_SERVER_DIR", target.join("registry-server"))

@@ -1,4 +1,4 @@
-//! Bundles by `https`, here in plain http on loopback.
+//! Bundles by `https`; the tests use plain http on loopback.
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ fn url(server: &Scripted) -> Url {
     Url::parse(&format!("{}/x.toolbundle", server.origin())).unwrap()
 }
 
-/// Fetches with key 1; the archive, or the code of the failure.
+/// Fetches with key 1; returns the archive, or the code of the failure.
 async fn fetch(server: &Scripted) -> Result<Vec<u8>, &'static str> {
     let downloads = tempfile::tempdir().unwrap();
     let fetched = client()

@@ -1,4 +1,4 @@
-//! A token server of the tests' own: it signs tokens that Debian's `docker-registry` accepts.
+//! A token server for the tests, which signs tokens that Debian's `docker-registry` accepts.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -60,7 +60,7 @@ impl Issuer {
     }
 }
 
-/// What `name` with this password has to send.
+/// The `Authorization` header of `name` with this password.
 pub(crate) fn basic(password: &str) -> String {
     format!(
         "Basic {}",

@@ -1,4 +1,4 @@
-//! A registry that serves something else than the digest names.
+//! A registry that serves other bytes than the digest identifies.
 
 use toolward_registry::{PullOptions, Reference};
 

@@ -1,4 +1,4 @@
-//! A registry that never stops, or never begins.
+//! A registry whose answers never end or never start.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A registry that asks for credentials to be sent to somebody else.
+//! A registry that requests credentials for a foreign server.
 
 use crate::realms::{has_secret, knowing, wants_token};
 use crate::sample::builder;

@@ -1,4 +1,4 @@
-//! A registry whose tag means something else at the second request.
+//! A registry whose tag has another target at the second request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

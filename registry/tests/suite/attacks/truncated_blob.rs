@@ -1,4 +1,4 @@
-//! A registry that serves less than the manifest says, or another part than was asked for.
+//! A registry that serves fewer bytes than the manifest states, or another part than requested.
 
 use crate::attacks::{held, lying};
 use crate::sample::client;
@@ -32,7 +32,7 @@ async fn a_wrong_part_of_a_blob_is_refused() {
         }
         Some(match asked.from() {
             None => Say::Cut(200, vec![], size, content[..50_000].to_vec()),
-            // From somewhere else than it was asked for.
+            // A part that starts one byte before the requested position.
             Some(from) => Say::Answer(
                 206,
                 vec![range(from - 1, size)],
