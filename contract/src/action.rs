@@ -1,4 +1,5 @@
-//! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Not the policies on them.
+//! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Policies on actions are
+//! elsewhere.
 
 mod merge;
 mod read;
@@ -19,47 +20,47 @@ pub(crate) use merge::{Claims, MergedTerms, merge};
 pub(crate) use reference::resolve;
 pub use reference::{Reference, RegistryReference};
 
-/// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
+/// The code for an `implements` whose action is neither in the bundle nor in a known library.
 pub const UNRESOLVED: &str = crate::codes::ACTION_UNRESOLVED.code;
 
-/// The code of an `implements` that leads out of the bundle, where no libraries are known.
+/// The code for an `implements` that refers to another bundle, if no libraries are known.
 pub const ELSEWHERE: &str = crate::codes::ACTION_ELSEWHERE.code;
 
-/// A validated action: the floor under every tool that implements it.
+/// A validated action: the minimum for every tool that implements it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Action {
     /// Identifier, such as `storage:commit`.
     pub id: String,
-    /// Display name. AIP-39 has none; documents without `schema` do.
+    /// Display name. Only documents without `schema` have one; AIP-39 has no such field.
     pub name: Option<String>,
     /// Purpose; `None` only for an inline action.
     pub description: Option<String>,
     /// Version of the document; 1.0.0 by default.
     pub version: semver::Version,
-    /// What every tool that implements it may change at least.
+    /// The changes that every implementing tool must declare at least.
     pub mutates: CapabilitySet,
     /// The lowest risk level that an implementing tool may claim.
     pub risk_level: u8,
     /// The weakest approval class that an implementing tool may claim.
     pub approval: Approval,
-    /// What every implementing tool requires at least.
+    /// The requirements that every implementing tool must declare at least.
     pub requires: Requires,
-    /// Inherited unchanged.
+    /// The category, which implementing tools inherit unchanged.
     pub category: Option<String>,
     /// The bare verb as written.
     pub verb: Option<String>,
-    /// The kind of resource as written; inherited. If it is missing,
+    /// The kind of resource as written, which implementing tools inherit. If it is missing,
     /// [`Action::effective_target_kind`] takes it from the id.
     pub target_kind: Option<String>,
     /// Events that every implementing tool fires at least.
     pub fires_events: Vec<String>,
-    /// Who implements it, as its author knows. A hint for catalogues: no tool is trusted, found or given
-    /// anything because of it (AIP-39, conformance rule 5).
+    /// The implementations that its author knows. They are hints for catalogues: no tool is trusted, found
+    /// or granted anything because of them (AIP-39, conformance rule 5).
     pub implementations: Vec<ImplementationHint>,
     /// Discovery tags.
     pub tags: Vec<String>,
-    /// When to use it, in words.
+    /// Situations in which to use it.
     pub examples: Vec<ActionExample>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
@@ -71,13 +72,13 @@ pub struct Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImplementationHint {
-    /// What implements the action.
+    /// The kind of document that implements the action.
     pub kind: Implementor,
     /// Its id, path or registry reference, as written. Never followed.
     pub reference: String,
 }
 
-/// What may implement an action (AIP-39, "Optional fields").
+/// The kinds of documents that may implement an action (AIP-39, "Optional fields").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implementor {
     /// A contract.
@@ -110,31 +111,32 @@ impl fmt::Display for Implementor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActionExample {
-    /// Names the example.
+    /// The example's name.
     pub name: String,
-    /// What happens.
+    /// The situation.
     pub scenario: String,
-    /// For readers.
+    /// A note for readers.
     pub note: Option<String>,
 }
 
 /// The action behind a contract's `implements`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Implementation {
-    /// As written: an id, a registry reference or a path; the id for an inline action.
+    /// The reference as written: an id, a registry reference or a path. For an inline action, its id.
     pub reference: String,
-    /// How it was written. An inline action has an id of its author's choice, and belongs to the
-    /// contract alone.
+    /// The form of the reference. An inline action has an id of its author's choice, and belongs only to
+    /// the contract.
     pub form: ReferenceForm,
-    /// Who publishes the library that the action is from; `None` for one of the contract's own bundle.
+    /// The publisher of the library with the action; `None` if the action is in the contract's own bundle.
     pub library: Option<String>,
-    /// What it stands for. Contracts share it: thousands may implement one action.
+    /// The action. Contracts share it, since thousands may implement the same one.
     pub action: Arc<Action>,
 }
 
 impl Implementation {
-    /// The id by which other documents may name the action, and its publisher: `own`, which is the contract's, or the
-    /// library's. An inline action, and one at a path, is the contract's alone: `None`.
+    /// The id by which other documents may name the action, and its publisher. The publisher is the
+    /// library's, or otherwise `own`, the contract's. `None` for an action that is inline or at a path,
+    /// which only the contract refers to.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -154,7 +156,7 @@ pub enum ReferenceForm {
     Registry,
     /// The path of an ACTION.md, or of its folder.
     Path,
-    /// The action itself.
+    /// The action itself, written in the contract.
     Inline,
 }
 
@@ -170,19 +172,20 @@ impl Action {
         report.finish(action)
     }
 
-    /// Whether a text is the id of an action (AIP-39, conformance rule 1), with underscores and more colons as
-    /// documents of earlier hosts have them.
+    /// Whether a text is the id of an action (AIP-39, conformance rule 1). Underscores and several colons
+    /// are allowed, too, as in documents for earlier hosts.
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
     }
 
-    /// The kind of resource: as written, else what stands before the colon of the id.
+    /// The kind of resource: as written, or otherwise the part of the id before the colon.
     pub fn effective_target_kind(&self) -> Option<&str> {
         or_else(self.target_kind.as_deref(), id_target_kind(&self.id))
     }
 }
 
-/// An empty text is as good as none: the JSON Schema of AIP-39 permits it.
+/// The written text, or `derived` if it is missing or empty. The JSON Schema of AIP-39 permits an empty
+/// text.
 fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
     written.filter(|text| !text.is_empty()).or(derived)
 }
@@ -190,16 +193,17 @@ fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t
 /// How long an id is, in bytes.
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
 
-/// Whether a text is an id: lower-case letters, digits, dashes and dots, with one colon at most (AIP-39,
-/// conformance rule 1). Stricter than that rule in one point: a part ends with a letter or digit, too, so that
-/// an id within a sentence has one end only.
+/// Whether a text is an id: lower-case letters, digits, dashes and dots, with at most one colon
+/// (AIP-39, conformance rule 1). In addition to that rule, each part must end with a letter or digit,
+/// so that the end of an id in a sentence is unambiguous.
 fn is_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len())
         && text.split(':').count() <= 2
         && text.split(':').all(|part| is_id_part(part, false))
 }
 
-/// Whether a host that does not read `schema` yet takes it for an id: underscores and any number of colons pass, too.
+/// Whether a text is an id by the rules of hosts that do not read `schema` yet, which also allow
+/// underscores and any number of colons.
 fn was_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len()) && text.split(':').all(|part| is_id_part(part, true))
 }
@@ -215,12 +219,12 @@ fn is_id_part(part: &str, underscore: bool) -> bool {
     )
 }
 
-/// The verb that an id names: what follows its colon.
+/// The verb in an id: the part after the colon.
 fn id_verb(id: &str) -> Option<&str> {
     id.split_once(':').map(|(_, verb)| verb)
 }
 
-/// The kind of resource that an id names: what stands before its colon.
+/// The kind of resource in an id: the part before the colon.
 fn id_target_kind(id: &str) -> Option<&str> {
     id.split_once(':').map(|(kind, _)| kind)
 }

@@ -1,6 +1,7 @@
-//! Arguments of prompts and of templates of resources. Not of tools: those have schemas.
+//! Arguments of prompts and of resource templates. (The arguments of tools have schemas.)
 //!
-//! A text has `{{name}}` in their places: found once, filled in once. What a value holds is never looked at again.
+//! A text has `{{name}}` where the value of an argument goes. Placeholders are found and filled once;
+//! values are never searched for placeholders.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,13 +11,13 @@ use crate::diagnostic::{FileReport, Position};
 use crate::shared::{check_characters, prose};
 use crate::source::{FieldReader, nearest};
 
-/// How many arguments a document may have: a person is asked for them in one form.
+/// How many arguments a document may have. A person fills them in in one form.
 const MAX_ARGUMENTS: usize = 32;
 
 /// How many values an argument may suggest.
 const MAX_VALUES: usize = 256;
 
-/// Unknown names that a message lists.
+/// How many unknown names a message lists.
 const MAX_SHOWN: usize = 20;
 
 /// One argument.
@@ -27,7 +28,7 @@ pub struct Argument {
     pub name: String,
     /// Its name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// Its description.
     pub description: Option<String>,
     /// Whether a value must be given.
     pub required: bool,
@@ -114,7 +115,8 @@ fn values(field: &FieldReader<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Whether the names that a text uses, each with its line, are arguments, and arguments are used.
+/// Checks that the names that a text uses, each with its line, are arguments, and that all arguments
+/// are used.
 pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &FileReport<'_>) {
     let known = |name: &str| arguments.iter().any(|argument| argument.name == name);
     let mut reported = BTreeSet::new();
@@ -161,7 +163,7 @@ pub fn asks_for_credential(name: &str) -> bool {
         || plain.ends_with("token")
 }
 
-/// One stretch of a [`Text`].
+/// A piece of a [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Piece {
@@ -171,7 +173,7 @@ pub enum Piece {
     Argument {
         /// The argument's name.
         name: String,
-        /// The line that it stands on, from 1.
+        /// The line of the placeholder, from 1.
         line: u32,
     },
 }
@@ -183,8 +185,8 @@ pub struct Text {
 }
 
 impl Text {
-    /// Finds the placeholders. Every text is one: braces around anything but a name are text, and
-    /// `\{{name}}` gives `{{name}}`.
+    /// Finds the placeholders. Every text is valid: braces around anything but a name are text, and
+    /// `\{{name}}` gives the text `{{name}}`.
     pub fn parse(source: &str) -> Text {
         let mut text = Text::default();
         for (line, number) in source.split_inclusive('\n').zip(1..) {
@@ -231,12 +233,12 @@ impl Text {
         }
     }
 
-    /// The stretches, in order; no two literal ones in a row.
+    /// The pieces in order; there are never two literals in a row.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// The names of the placeholders with their lines, each as often as it occurs.
+    /// The names of all placeholders with their lines; a name is repeated if it occurs more than once.
     pub fn places(&self) -> impl Iterator<Item = (&str, u32)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Argument { name, line } => Some((name.as_str(), *line)),
@@ -244,7 +246,7 @@ impl Text {
         })
     }
 
-    /// The text with values in the place of names; `None` if it has more than `limit` bytes.
+    /// The text with values in place of the placeholders; `None` if it has more than `limit` bytes.
     pub fn fill<'v>(
         &'v self,
         limit: usize,
@@ -268,7 +270,8 @@ impl Text {
 
 /// The name and the length of the placeholder at the start of a text.
 pub(crate) fn placeholder(text: &str) -> Option<(&str, usize)> {
-    // Looked for no farther than a name goes: a text of braces alone takes no longer than another.
+    // The search for the end is limited to the length of a name, so that a text of many braces takes no
+    // longer than others.
     const MAX_SHOWN_CHARS: usize = 80;
     let inner = text.strip_prefix("{{")?;
     let inner = inner.get(..inner.floor_char_boundary(MAX_SHOWN_CHARS))?;
@@ -277,7 +280,7 @@ pub(crate) fn placeholder(text: &str) -> Option<(&str, usize)> {
     is_name(name).then_some((name, end + 4))
 }
 
-/// A letter, then letters, digits and `_`, up to 64.
+/// Whether a text is a name: a letter, then letters, digits and `_`, at most 64 characters.
 pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic())

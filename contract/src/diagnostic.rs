@@ -1,4 +1,4 @@
-//! Findings about a file: code, place, message and hint. Not how they are printed.
+//! Findings about a file: code, place, message and hint. Other crates print them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(crate) struct FileReport<'f> {
     file: &'f str,
     diagnostics: RefCell<Vec<Diagnostic>>,
     follows: Cell<bool>,
-    /// The names of absent fields that a misspelt key stands for.
+    /// The names of absent fields for which a misspelt key was found.
     misspelt: RefCell<BTreeSet<String>>,
 }
 
@@ -43,7 +43,7 @@ impl<'f> FileReport<'f> {
         self.push(Diagnostic::new(code, self.file, at, message));
     }
 
-    /// A finding about this file that was made elsewhere.
+    /// Adds a finding about this file that was made elsewhere.
     pub(crate) fn push(&self, found: Diagnostic) {
         self.diagnostics.borrow_mut().push(found);
     }
@@ -70,7 +70,8 @@ impl<'f> FileReport<'f> {
         self.diagnostics.borrow().iter().any(Diagnostic::is_error)
     }
 
-    /// What `read` gives, if it reports no error: a value that is read in part is not judged.
+    /// The result of `read`; `None` if `read` reports an error, since a partly read value must not be
+    /// checked further.
     pub(crate) fn unbroken<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.diagnostics.borrow().len();
         let value = read();
@@ -84,12 +85,13 @@ impl<'f> FileReport<'f> {
         self.follows.set(true);
     }
 
-    /// A key that has been reported stands for this field, whose absence is therefore not reported.
+    /// Notes that a reported key is a misspelling of this field. The field's absence is then not reported.
     pub(crate) fn misspelt(&self, field: String) {
         self.misspelt.borrow_mut().insert(field);
     }
 
-    /// `value` counts only if no error was reported; a missing value needs an error.
+    /// Returns `value` only if no error was reported. If `value` is missing, an error must have been
+    /// reported.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Parsed<T> {
         let refused = self.follows.get() || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");
@@ -103,7 +105,7 @@ impl<'f> FileReport<'f> {
     }
 }
 
-/// What an absent field leads to, besides the finding that it is missing.
+/// The findings that an absent field causes, besides the finding that it is missing.
 const FOLLOWING: [(&str, &Code); 4] = [
     ("network", &crate::codes::HTTP_EGRESS),
     ("base_url", &crate::codes::HTTP_EGRESS),

@@ -1,4 +1,5 @@
-//! Drivers: DRIVER.md (AIP-30). What carries contracts out, and on what terms; no code is read here.
+//! Drivers: DRIVER.md (AIP-30), which states how contracts are carried out and on what terms. No code
+//! is read here.
 
 mod check;
 mod component;
@@ -40,18 +41,18 @@ pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlo
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
 
-/// Who has drivers of a kind.
+/// The documents that may declare drivers of a kind, and the hosts that run them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// A DRIVER.md; every host runs them.
+    /// Declared by a DRIVER.md; every host runs them.
     Run,
-    /// A version 1 `tools.json`, never a DRIVER.md; hosts run them.
+    /// Declared by a version 1 `tools.json`, never by a DRIVER.md; hosts run them.
     Attached,
-    /// A DRIVER.md; only an executor that an application brings runs them.
+    /// Declared by a DRIVER.md; only an executor that an application brings runs them.
     Named,
 }
 
-/// What a driver of a kind does on a host, from least to most.
+/// The work of a driver of a kind on a host, from least to most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
     Nothing,
@@ -68,11 +69,11 @@ struct KindRow {
     record: &'static str,
 }
 
-/// Declares the kinds. A row has all that differs by kind, except its fields and its executor: its word, who has such
-/// drivers, what they do, their rank, and how records describe what carries a call out.
+/// Declares the kinds. A row has everything that differs by kind, except its fields and its executor:
+/// its word, its `Known`, its `Work`, its rank, and its name in records.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
-        /// What kind of thing a driver is.
+        /// The kind of a driver.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DriverKind {
             $($(#[$doc])+ $kind,)+
@@ -112,24 +113,25 @@ kinds! {
 }
 
 impl DriverKind {
-    /// Whether this host runs drivers of it.
+    /// Whether this host runs drivers of this kind.
     pub fn is_run(self) -> bool {
         self.row().known != Known::Named
     }
 
-    /// Whether drivers of it are code.
+    /// Whether drivers of this kind are code.
     pub fn runs_code(self) -> bool {
         self.row().work == Work::Code
     }
 
-    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its process, over the network,
-    /// with a protocol on top, in a separate process; a component runs where an `sdk` would. A person is asked if nothing
-    /// else answers.
+    /// The rank among drivers with the same cost; lower ranks come first. The order is AIP-30's: inside the
+    /// host, inside its process, over the network, with a protocol on top, in a separate process. A
+    /// component has the rank of an `sdk`. A form comes last: a person is asked only if no other driver
+    /// serves the call.
     pub fn rank(self) -> u8 {
         self.row().rank
     }
 
-    /// How records describe what carries a call out.
+    /// The name of the kind in records.
     pub fn record(self) -> &'static str {
         self.row().record
     }
@@ -181,34 +183,34 @@ pub struct Driver {
     pub description: String,
     /// Version of the driver.
     pub version: semver::Version,
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: DriverKind,
-    /// The `.wasm` file next to DRIVER.md; present exactly for [`DriverKind::Component`].
+    /// The `.wasm` file next to DRIVER.md; `None` for other kinds than [`DriverKind::Component`].
     pub component: Option<String>,
     /// The contracts that it implements; at least one.
     pub implements: Vec<Implements>,
-    /// `network.egress`: the part of the contract's network that it uses. Empty: none.
+    /// `network.egress`: the part of the contract's network that it uses. Empty means no network.
     pub egress: CapabilitySet,
-    /// Whether `network.egress` is written, if only as an empty list: its component may import HTTP.
+    /// Whether `network.egress` is written, even as an empty list: its component may then import HTTP.
     pub declares_network: bool,
-    /// What it needs beyond the contract. Needs a policy rule that names the driver.
+    /// Its needs beyond the contract. They require a policy rule that names the driver.
     pub requires: Requires,
-    /// Where it can run.
+    /// The machines on which it can run.
     pub platform: Platform,
-    /// What its calls cost, unless an entry states another cost.
+    /// The cost of its calls, unless an entry states another cost.
     pub cost_override: CostOverride,
     /// Narrows the contract's `timeout_ms`, never widens it.
     pub timeout_override: Option<Duration>,
     /// Replaces the contract's retry policy.
     pub retry_override: Option<Retry>,
-    /// What it asks of the sandbox; the operator's maxima hold.
+    /// The limits that it requests from the sandbox, up to the operator's maxima.
     pub limits: DriverLimits,
     /// Regions that it serves, as its publisher claims; empty: `global`.
     pub region: Vec<String>,
     /// Labels that policies match, as its publisher claims.
     pub policy_tags: Vec<String>,
-    /// What holds for all requests of a driver of `kind: http`, as written: `base_url`, `default_headers`,
-    /// `default_method`; of a transport in tools.json, `method`, `url` and `headers`.
+    /// The fields for all requests, as written. For `kind: http`: `base_url`, `default_headers`,
+    /// `default_method`. For a transport in tools.json: `method`, `url` and `headers`.
     pub request_defaults: Map<String, Value>,
     /// `streaming` and `rate_limit` of a driver of `kind: http`, as written: no call depends on them.
     pub hints: Map<String, Value>,
@@ -216,19 +218,19 @@ pub struct Driver {
     pub auth: Option<Map<String, Value>>,
     /// `health_check`, as written.
     pub health_check: Option<Map<String, Value>>,
-    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
+    /// The fields that only drivers of its kind have, as written, if no host runs the kind.
     pub kind_fields: Map<String, Value>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
-    /// Whether it stands for a transport of tools.json: it has no DRIVER.md then.
+    /// Whether it represents a transport of tools.json, and so has no DRIVER.md.
     pub is_attachment: bool,
-    /// Why the transport of tools.json that it stands for is denied. Such a driver serves no call.
+    /// The reason if it represents a denied transport of tools.json. Such a driver serves no call.
     pub denied: Option<DeniedTransport>,
 }
 
-/// Why a transport of tools.json is denied.
+/// The reason for which a transport of tools.json is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeniedTransport {
@@ -242,12 +244,12 @@ pub struct DeniedTransport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Implements {
-    /// The contract, as written: an id, or the path of its TOOL.md or of the folder that has it.
+    /// The contract, as written: an id, or the path of its TOOL.md or of the folder of the TOOL.md.
     pub tool: String,
-    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`] has not followed
-    /// yet. Such an entry binds to nothing.
+    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`]
+    /// has not resolved yet. Such an entry serves no contract.
     pub tool_id: Option<ToolId>,
-    /// The versions of the contract that it serves, as npm reads ranges.
+    /// The versions of the contract that it serves, as an npm range.
     pub version: nodejs_semver::Range,
     /// The same range as written.
     pub version_text: String,
@@ -255,23 +257,23 @@ pub struct Implements {
     pub drop_inputs: Vec<String>,
     /// Optional outputs that it does not give.
     pub drop_outputs: Vec<String>,
-    /// How the contract's input becomes the driver's.
+    /// How the contract's input is converted to the driver's.
     pub mapping: InputMapping,
-    /// What a call through it costs.
+    /// The cost of a call through it.
     pub cost_override: CostOverride,
     /// Narrows the timeout for this contract.
     pub timeout: Option<Duration>,
     /// Replaces the retry policy for this contract.
     pub retry: Option<Retry>,
-    /// The request to make; present exactly for [`DriverKind::Http`].
+    /// The request to make; `None` for other kinds than [`DriverKind::Http`].
     pub http: Option<HttpCall>,
-    /// Where the document has the placeholders of the request.
+    /// The positions of the request's placeholders in the document.
     pub(crate) places: PlaceholderPlaces,
-    /// The program to run; present exactly for [`DriverKind::Exec`].
+    /// The program to run; `None` for other kinds than [`DriverKind::Exec`].
     pub program: Option<Program>,
-    /// The world that its component is called in.
+    /// The world in which its component is called.
     pub world: World,
-    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
+    /// The fields that only drivers of its kind have, as written, if no host runs the kind.
     pub kind_fields: Map<String, Value>,
     /// Everything below the entry's `metadata`, as written.
     pub metadata: Map<String, Value>,
@@ -280,12 +282,12 @@ pub struct Implements {
 }
 
 impl Implements {
-    /// Whether it is about the contract with an id.
+    /// Whether the entry is for the contract with the id `id`.
     pub fn is_of(&self, id: &str) -> bool {
         self.tool_id.as_ref().is_some_and(|own| *own == *id)
     }
 
-    /// The contract's id; of a path that leads nowhere, the path.
+    /// The contract's id, or the path if it was not resolved.
     pub fn named(&self) -> &str {
         self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
     }
@@ -297,8 +299,8 @@ impl Driver {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The one host that the requests of a declarative driver go to, by https; no port means 443.
-    /// `None` for other kinds.
+    /// The one host to which the requests of a declarative driver go, by https; without a port, 443 is
+    /// used. `None` for other kinds.
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
@@ -313,9 +315,9 @@ impl Driver {
             .find(|entry| entry.is_of(id) && entry.version.satisfies(&version))
     }
 
-    /// Gives each entry that names its contract by a path the id that stands there.
-    /// `id_at` knows the id of the contract at a path as written in the entry.
-    /// Returns the paths, with their places, at which there is none.
+    /// Resolves the contract's id of each entry that names its contract by a path. `id_at` returns the id
+    /// of the contract at a path as written in the entry. Returns the paths without a contract, with their
+    /// positions.
     pub fn resolve_paths(
         &mut self,
         id_at: impl Fn(&str) -> Option<ToolId>,
@@ -333,7 +335,8 @@ impl Driver {
         missing
     }
 
-    /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.
+    /// The time limit for calling `tool` through `entry`: the shortest of the contract's, the driver's and
+    /// the entry's.
     pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
         let overrides = [self.timeout_override, entry.timeout];
         overrides
@@ -342,8 +345,8 @@ impl Driver {
             .fold(tool.timeout, Duration::min)
     }
 
-    /// The retry policy of a call of `tool` through `entry`: the entry's, else the driver's, else the
-    /// contract's.
+    /// The retry policy for calling `tool` through `entry`: the entry's if it has one, then the driver's,
+    /// then the contract's.
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
     }

@@ -1,5 +1,5 @@
-//! Forms that a person fills in: the flat subset of JSON Schema that MCP's elicitation allows. Read strictly,
-//! so that an answer is checked against exactly what the person saw.
+//! Forms that a person fills in: the flat subset of JSON Schema that MCP's elicitation allows. Reading
+//! is strict, so that an answer is checked against exactly the form that the person saw.
 
 use serde_json::{Map, Value, json};
 use toolward_support::text::is_hidden;
@@ -7,17 +7,17 @@ use toolward_support::text::is_hidden;
 use crate::NoScope;
 use crate::schema::Schema;
 
-/// Fields of a form, and choices of a field: as many as a person looks at.
+/// How many fields a form, and how many choices a field may have: not more than a person reads.
 const FIELDS: usize = 32;
 const CHOICES: usize = 100;
-/// Bytes of a field's name and of a choice.
+/// How long a field's name or a choice may be, in bytes.
 const NAME: usize = 200;
-/// Bytes of the place in an answer that an error names.
+/// How much of a place in an answer an error repeats, in bytes.
 const MAX_PLACE_BYTES: usize = 1024;
-/// Bytes of a title or description.
+/// How long a title or description may be, in bytes.
 const WORDS: usize = 1000;
 
-/// What a form may have besides its fields.
+/// The keywords that a form may have besides its fields.
 const KEYWORDS: &[&str] = &[
     "$schema",
     "type",
@@ -52,7 +52,7 @@ impl Form {
     /// Reads the schema of a form.
     ///
     /// # Errors
-    /// What a form may not have, for people.
+    /// The problem with the schema, for people.
     pub fn read(schema: &Value) -> Result<Self, String> {
         let root = object(schema, "the form")?;
         only(root, KEYWORDS, "the form")?;
@@ -105,10 +105,10 @@ impl Form {
         })
     }
 
-    /// Whether an answer fits: every required field, and no other than the form's.
+    /// Checks that an answer has every required field, no other fields than the form's, and valid values.
     ///
     /// # Errors
-    /// Where it does not, for people.
+    /// The first problem and its place, for people.
     pub fn check(&self, answer: &Value) -> Result<(), String> {
         self.schema.validate(answer).map_err(|violation| {
             let mut place = violation.instance_path;
@@ -130,7 +130,7 @@ fn only(object: &Map<String, Value>, names: &[&str], what: &str) -> Result<(), S
     }
 }
 
-/// Whether the text is shown and returned unchanged.
+/// Whether clients show and return the text unchanged.
 fn is_plain(text: &str) -> bool {
     (1..=NAME).contains(&text.len()) && !text.chars().any(is_hidden)
 }
@@ -193,14 +193,15 @@ fn kept(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
     Ok(Value::Object(kept))
 }
 
-/// These keywords of a field.
+/// Copies these keywords of a field.
 fn keep(field: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
     let mut kept = field.clone();
     kept.retain(|keyword, _| keywords.contains(&keyword.as_str()));
     kept
 }
 
-/// The choices under one of two keywords, of which the second gives each a title; `None` without choices.
+/// The choices under one of two keywords; the second keyword also gives each choice a title. `None` if
+/// there are no choices.
 fn choices(
     object: &Map<String, Value>,
     titled: &str,
@@ -223,7 +224,7 @@ fn text(name: &str, field: &Map<String, Value>) -> Result<Map<String, Value>, St
         });
         names.ok_or("its `enumNames` do not name each value of `enum`")?;
     }
-    // A default must be shown and returned unchanged.
+    // Clients must be able to show and return a default unchanged.
     let default = field.get("default").and_then(Value::as_str);
     if default.is_some_and(|text| text.len() > NAME || text.chars().any(is_hidden)) {
         return Err(format!(
@@ -349,7 +350,7 @@ fn wants_credential(name: &str, field: &Map<String, Value>) -> bool {
     })
 }
 
-/// The words of a text in lower case; `apiKey` and `api_key` are two.
+/// The words of a text in lower case; `apiKey` and `api_key` have two words each.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;

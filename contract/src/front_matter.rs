@@ -1,4 +1,5 @@
-//! Front matter of Markdown files: splits it from the body, and reads it with places. Knows no field.
+//! Front matter of Markdown files: splits it from the body, and reads it with positions. The fields are
+//! defined elsewhere.
 
 use serde_json::Value;
 use toolward_support::fields::without_mark;
@@ -23,12 +24,12 @@ impl FrontMatter<'_> {
     }
 }
 
-/// The two parts, or `None` and a diagnostic.
+/// Splits a document into its two parts; reports a diagnostic if it returns `None`.
 pub(crate) fn split<'s>(source: &'s str, report: &FileReport<'_>) -> Option<FrontMatter<'s>> {
     split_with(source, KeyForm::Text, report)
 }
 
-/// [`split`], with these keys.
+/// As [`split`], with the given form of keys.
 pub(crate) fn split_with<'s>(
     source: &'s str,
     keys: KeyForm,
@@ -87,8 +88,8 @@ fn is_fence(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// The fields of a Markdown file with YAML front matter, each with its place. Other than in the documents of a bundle a
-/// key may be an integer; it is read as the text that stands there.
+/// Reads the fields of a Markdown file with YAML front matter, each with its position. Unlike in a
+/// bundle's documents, a key may be an integer, which is read as its text.
 ///
 /// ```
 /// use toolward_contract::front_matter;
@@ -111,8 +112,8 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front matter can't be split off
-    /// or is not YAML.
+    /// Reads the outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front matter
+    /// can't be split off or is not YAML.
     pub fn read(source: &str) -> Option<Outline> {
         let parts = split(source, &FileReport::new(""))?;
         Some(Outline {
@@ -133,8 +134,8 @@ impl Outline {
         Some(self.fields.get(field)?.to_value())
     }
 
-    /// Where a JSON pointer leads: the key of a field, the item of a list; the nearest part that exists if the last
-    /// does not.
+    /// The position of the part at a JSON pointer: of a field's key or of a list's item. If the part does
+    /// not exist, the position of its nearest existing parent.
     pub fn position(&self, pointer: &str) -> Position {
         self.fields.place(pointer)
     }

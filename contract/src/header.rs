@@ -1,15 +1,15 @@
-//! Headers of requests that no driver sets. The host sets framing, routing and proxy headers: a driver that set them
-//! could smuggle a second request or impersonate another client.
+//! Request headers that a driver may not set. The host sets framing, routing and proxy headers: a
+//! driver that sets them could smuggle a second request or impersonate another client.
 
-/// Set by the host or never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or read by servers as another method
-/// or path than the checked one.
+/// Headers that the host sets, or that are never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or
+/// by which servers replace the checked method or path.
 const FORBIDDEN: &str = "alt-used connection expect forwarded front-end-https host http2-settings keep-alive te trailer \
      transfer-encoding upgrade via x-host x-http-method x-http-method-override x-method-override \
      x-original-url x-real-ip x-rewrite-url";
 
 const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host"];
 
-/// Whether a driver may never set a header, whose name is in lower case.
+/// Whether no driver may set this header. `name` is in lower case.
 ///
 /// ```
 /// use toolward_contract::header::is_forbidden;
@@ -18,7 +18,7 @@ const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host
 /// assert!(!is_forbidden("accept"));
 /// ```
 pub fn is_forbidden(name: &str) -> bool {
-    // Gateways hand `a_b` and `a-b` to their programs under one name.
+    // Gateways pass `a_b` and `a-b` to their programs under the same name.
     if name.contains('_') {
         let plain = name.replace('_', "-");
         let ours = ["content-length", "authorization", "cookie"];
@@ -32,8 +32,8 @@ fn forbidden(name: &str) -> bool {
     FORBIDDEN.split(' ').any(|one| one == name) || prefixes.any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether text may stand before a secret in the value of a header: nothing, a scheme and a space (RFC 9110, section
-/// 11.4), or, in a cookie, a name and `=`.
+/// Whether this text may precede a secret in a header's value: no text, a scheme and a space (RFC 9110,
+/// section 11.4), or, in a cookie, a name and `=`.
 pub fn may_precede_secret(header: &str, text: &[u8]) -> bool {
     let Some((last, word)) = text.split_last() else {
         return true;

@@ -1,4 +1,4 @@
-//! Ids of contracts and drivers. Not versions.
+//! Ids of contracts and drivers, without versions.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 #[serde(transparent)]
 pub struct ToolId(String);
 
-/// Why a text is not a valid id.
+/// The error for a text that is not a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id of 2 to 80 lower-case letters, digits, dashes and dots, found {found:?}")]
 pub struct IdError {
@@ -26,15 +26,15 @@ impl ToolId {
     /// Reads an id as AIP-14 writes it.
     ///
     /// # Errors
-    /// Another length or other characters.
+    /// The text has another length or other characters.
     pub fn parse(text: &str) -> Result<ToolId, IdError> {
         ToolId::checked(text, false)
     }
 
-    /// Reads an id as version 1 of tools.json writes it: `_` is allowed too.
+    /// Reads an id of a version 1 tools.json, in which `_` is allowed, too.
     ///
     /// # Errors
-    /// Another length or other characters.
+    /// The text has another length or other characters.
     pub fn relaxed(text: &str) -> Result<ToolId, IdError> {
         ToolId::checked(text, true)
     }
@@ -74,7 +74,7 @@ impl PartialEq<&str> for ToolId {
     }
 }
 
-/// Whether a text is of lower-case letters and digits, and has `marks` only between them.
+/// Whether a text consists of lower-case letters and digits, with `marks` only between them.
 pub fn is_word(text: &str, marks: &[char]) -> bool {
     let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.starts_with(alphanumeric)

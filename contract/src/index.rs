@@ -1,4 +1,5 @@
-//! The machine index of a bundle: tools.json, versions 1 and 2. It repeats the contracts, which decide.
+//! The machine index of a bundle: tools.json, versions 1 and 2. It repeats the contracts, and the
+//! contracts take precedence.
 
 mod attachment;
 mod parse;
@@ -36,13 +37,14 @@ pub struct Index {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexEntry {
-    /// The contract's id; may hold `_` in version 1.
+    /// The contract's id; may contain `_` in version 1.
     pub id: ToolId,
-    /// The contract's major version, if the document has entries for several of the id. Version 2 only.
+    /// The contract's major version, if the document has entries for several major versions of the id. Only
+    /// in version 2.
     pub major: Option<u64>,
     /// Summary.
     pub description: String,
-    /// What carries the tool out.
+    /// The transport that carries out the tool.
     pub transport: Transport,
     /// Schema of the input.
     pub input_schema: Schema,
@@ -50,10 +52,10 @@ pub struct IndexEntry {
     pub result_schema: Schema,
     /// Names for further schema ids.
     pub schema_refs: Map<String, Value>,
-    /// What it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
+    /// The capabilities that it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
     pub capabilities: CapabilitySet,
-    /// Families that no policy can grant, as version 1 has them: without a scope (`exec`, `model`), or with a scope that
-    /// the family does not have. They deny the attachment.
+    /// Families of version 1 that no policy can grant: without a scope (`exec`, `model`), or with a scope
+    /// that the family does not have. The attachment is denied because of them.
     pub ungrantable: Vec<String>,
     /// Ids of secrets that it needs.
     pub secrets: Vec<String>,
@@ -68,9 +70,9 @@ pub struct IndexEntry {
 }
 
 impl Index {
-    /// The contracts that a version 1 document stands for, where a bundle has no TOOL.md; empty for
-    /// version 2. What the document leaves open is read in the stricter way: every capability
-    /// counts as a mutation unless the transport is an HTTP request that only reads.
+    /// The contracts of a version 1 document, for a bundle without TOOL.md; empty for version 2. Open
+    /// points are read in the stricter way: every capability counts as a mutation unless the transport is
+    /// an HTTP request that only reads.
     pub fn contracts(&self) -> Vec<Tool> {
         if self.version == 1 {
             self.tools.iter().map(contract).collect()
@@ -79,7 +81,8 @@ impl Index {
         }
     }
 
-    /// The index of contracts and their drivers: version 2, by id, contracts without a driver left out.
+    /// Makes the version 2 index of contracts and their drivers, sorted by id. Contracts without a driver
+    /// are left out.
     pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
         let mut entries: Vec<IndexEntry> = tools
             .iter()
@@ -97,25 +100,25 @@ impl Index {
         }
     }
 
-    /// The document: indented JSON with a final line feed, the same bytes for the same index.
+    /// Writes the document: indented JSON with a final line feed, the same bytes for the same index.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
         let document = json!({ "version": self.version, "tools": tools });
-        // A Value has text keys only: writing it can't fail.
+        // Writing a `Value` can't fail, since all its keys are text.
         let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    /// Whether the index agrees with contracts and drivers, as values, field by field.
-    /// A version 1 entry without a contract, and its transport, have nothing to agree with.
+    /// Compares the index with contracts and drivers, by value and field by field. A version 1 entry
+    /// without a contract is not compared, and neither are transports of version 1.
     ///
     /// # Errors
-    /// Each disagreement, with the field and both values.
+    /// A diagnostic for each difference, with the field and both values.
     pub fn agrees(&self, file: &str, tools: &[(&Tool, &[&Driver])]) -> Result<(), Vec<Diagnostic>> {
         let report = FileReport::new(file);
         if self.version == 1 {
-            // Transports of version 1 are not drivers: only the contract can be compared.
+            // Transports of version 1 are not drivers, so only the contract can be compared.
             for (tool, _) in tools {
                 if let Some(entry) = find(self, tool.id.as_str(), None) {
                     compare(entry, &without_transport(tool), false, &report);
@@ -162,7 +165,7 @@ pub fn family(capability: &Capability) -> String {
 /// Reads a capability in the spelling of tools.json.
 ///
 /// # Errors
-/// No colon, an empty part, or a scope that the family does not have.
+/// There is no colon, a part is empty, or the family does not have the scope.
 pub fn parse_family(text: &str) -> Result<Capability, CapabilityError> {
     let short = text
         .split_once(':')
@@ -173,7 +176,8 @@ pub fn parse_family(text: &str) -> Result<Capability, CapabilityError> {
     }
 }
 
-/// The contract that an entry of version 1 stands for, for bundles without TOOL.md. Careful where the document is silent.
+/// The contract of a version 1 entry, for bundles without TOOL.md. Missing statements are read in the
+/// stricter way.
 fn contract(entry: &IndexEntry) -> Tool {
     let only_reads = match &entry.transport {
         Transport::Http { method, .. } => matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"),
@@ -181,12 +185,12 @@ fn contract(entry: &IndexEntry) -> Tool {
     };
     let secrets = entry.secrets.iter();
     let secrets = secrets.filter_map(|id| Capability::of(Class::Secret, id).ok());
-    // Secrets that are used have a separate field.
+    // Required secrets are in a separate field.
     let is_readable =
         |one: &&Capability| one.class().can_be_required() && *one.class() != Class::Secret;
     let read = entry.capabilities.iter().filter(is_readable).cloned();
-    // What can't be required is a change with any method: a declaration that
-    // this host can't read must block the tool, not be left out.
+    // A capability that can't be required counts as a change with any method: a declaration that this host
+    // can't read must block the tool, not be ignored.
     let is_change = |one: &&Capability| !only_reads || !is_readable(one);
     let mutates: CapabilitySet = entry
         .capabilities
@@ -194,7 +198,7 @@ fn contract(entry: &IndexEntry) -> Tool {
         .filter(is_change)
         .cloned()
         .collect();
-    // No declaration states what a program does, and what can't be granted may be a change.
+    // No declaration covers everything that a program does, and an ungrantable family may be a change.
     let undeclared = !entry.ungrantable.is_empty();
     let changes =
         undeclared || !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });
@@ -260,7 +264,7 @@ fn entry(tool: &Tool, drivers: &[&Driver]) -> Option<IndexEntry> {
     })
 }
 
-/// The default driver if it serves the contract, else the driver with the lowest id of all that do.
+/// The default driver if it serves the contract, otherwise the serving driver with the lowest id.
 fn chosen<'d>(tool: &Tool, drivers: &[&'d Driver]) -> Option<&'d ToolId> {
     let serves = |driver: &&&Driver| {
         tool.driver_constraints.permits(driver.kind.as_str())
@@ -273,7 +277,7 @@ fn chosen<'d>(tool: &Tool, drivers: &[&'d Driver]) -> Option<&'d ToolId> {
     ids.min_by_key(|id| (Some(id.as_str()) != default, *id))
 }
 
-/// All that an entry repeats of its contract, with a placeholder for the transport.
+/// The entry with all fields from its contract, and a placeholder for the transport.
 fn without_transport(tool: &Tool) -> IndexEntry {
     let read = tool
         .requires
@@ -309,7 +313,7 @@ fn without_transport(tool: &Tool) -> IndexEntry {
     }
 }
 
-/// Optional fields are left out if they are empty.
+/// The entry as JSON. Empty optional fields are left out.
 fn entry_value(entry: &IndexEntry) -> Value {
     let transport = match &entry.transport {
         Transport::Exec { command, args } => {
@@ -375,7 +379,7 @@ fn compare(entry: &IndexEntry, wanted: &IndexEntry, transport: bool, report: &Fi
     }
 }
 
-/// The fields of an entry that an index repeats, in a form in which order does not matter.
+/// The compared fields of an entry, in a form in which the order of lists does not matter.
 fn compared(entry: &IndexEntry) -> [(&'static str, Value); 10] {
     [
         ("description", json!(entry.description)),
@@ -406,7 +410,7 @@ fn transport(transport: &Transport) -> String {
     }
 }
 
-/// Both texts, cut to the part where they start to differ.
+/// Both texts, cut to the part in which they start to differ.
 fn contrast(expected: &str, found: &str) -> (String, String) {
     const BEFORE: usize = 20;
     let pairs = expected.chars().zip(found.chars());

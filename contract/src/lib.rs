@@ -1,8 +1,8 @@
 //! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md), prompts,
-//! sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary of capabilities.
-//! Pure: reads no file, no environment and no clock, and prints nothing.
+//! sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary of
+//! capabilities. This crate reads no file, no environment and no clock, and prints nothing.
 //!
-//! Text comes in, a validated value or a list of [`Diagnostic`]s comes out:
+//! A parser takes text and returns a validated value or a list of [`Diagnostic`]s:
 //!
 //! ```
 //! use toolward_contract::{NoScope, tool::Tool};
@@ -50,33 +50,35 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// What else is in the bundle that a document may refer to.
+/// The rest of the bundle, for the references of a document.
 pub trait Scope: SchemaScope {
-    /// The action behind a reference of TOOL.md's `implements`. Inline actions are never asked for; a
-    /// path is asked for once for each folder that it may be relative to.
+    /// The action that `implements` of a TOOL.md refers to. It is not called for inline actions. For a
+    /// path, it is called once for each folder to which the path may be relative.
     fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
         None
     }
 
-    /// Whether [`SchemaScope::schema`] gave nothing because the file exists and is not JSON. The file has an error
-    /// then, and a reference to it has none.
+    /// Whether [`SchemaScope::schema`] returned `None` because the file exists but is not JSON. The error
+    /// is then reported for the file, not for the reference.
     fn is_schema_unread(&self, _id: &str) -> bool {
         false
     }
 
-    /// Whether [`Scope::action`] gave nothing because the document exists and is not valid. The document has
-    /// errors then, and a reference to it has none.
+    /// Whether [`Scope::action`] returned `None` because the document exists but is invalid. The errors are
+    /// then reported for the document, not for the reference.
     fn is_action_unread(&self, _reference: &action::Reference) -> bool {
         false
     }
 
-    /// Who publishes the library in which [`Scope::action`] found an action; `None` if it was in the bundle.
+    /// The publisher of the library in which [`Scope::action`] found an action; `None` if the action was in
+    /// the bundle.
     fn library(&self, _reference: &action::Reference) -> Option<String> {
         None
     }
 
-    /// Whether [`Scope::action`] gave nothing because the action is in a library, which only the host that runs
-    /// the bundle has: the contract is read as if it implemented nothing, and never run so.
+    /// Whether [`Scope::action`] returned `None` because the action is in a library that only the host that
+    /// runs the bundle has. The contract is then read as if it implemented no action, but it never runs in
+    /// that form.
     fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
         false
     }
@@ -86,12 +88,12 @@ pub trait Scope: SchemaScope {
         Vec::new()
     }
 
-    /// The ids that [`Scope::action`] knows, and the paths with `./` before them, for hints.
+    /// The ids that [`Scope::action`] knows, and the paths, each with `./` before it, for hints.
     fn actions(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// This schema, if it was compiled for another document of the same scope.
+    /// The compiled schema, if this schema was already compiled for another document of the same scope.
     fn compiled(&self, _schema: &Value) -> Option<schema::Schema> {
         None
     }

@@ -1,13 +1,15 @@
-//! Paths by which the documents of a bundle name each other. Text only: no file is looked for here.
+//! Paths by which the documents of a bundle name each other. This module handles only text and looks
+//! for no files.
 
-/// Folders whose names start with a dot in a workspace (AIP-39, "File location"). A path in a bundle has no
-/// such name, so that the dot is left out there.
+/// Folders whose names start with a dot in a workspace (AIP-39, "File location"). No name in a bundle
+/// starts with a dot, so in a bundle's paths the dot is left out.
 const DOTTED: &[&str] = &[".actions", ".drivers", ".tools"];
 
-/// The path that `reference` means from `folder`, relative to the bundle's root. The dot of `.actions`,
+/// Resolves `reference` from `folder` to a path relative to the bundle's root. The dot of `.actions`,
 /// `.drivers` and `.tools` is ignored.
 ///
-/// `None` where it is absolute, leaves the bundle, or has a segment that no path in a bundle has.
+/// Returns `None` if the reference is absolute, leaves the bundle, or has a segment that is not allowed
+/// in a bundle's path.
 pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in reference.strip_suffix('/').unwrap_or(reference).split('/') {
@@ -22,20 +24,22 @@ pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Whether a text can only be meant as a path: it starts with `./`, `../` or a dotted folder.
+/// Whether a text must be a path: it starts with `./`, `../` or a folder with a dot.
 pub(crate) fn is_relative(text: &str) -> bool {
     text.split_once('/')
         .is_some_and(|(first, _)| matches!(first, "." | "..") || DOTTED.contains(&first))
 }
 
-/// Whether a text can be the path of a document from somewhere in a bundle: `.` and `..` stand first only.
+/// Whether a text can be a path to a document from some folder of a bundle: `.` and `..` are only at
+/// the start.
 pub(crate) fn is_path(text: &str) -> bool {
     let parts = text.strip_suffix('/').unwrap_or(text).split('/');
     let mut parts = parts.skip_while(|part| matches!(*part, "." | ".."));
     parts.all(|part| segment(part).is_some())
 }
 
-/// The document `name` that a path means: itself, or the one in that folder.
+/// The path of the document `name`: `path` itself if it ends with that name, otherwise the document in
+/// the folder `path`.
 pub fn document(path: String, name: &str) -> String {
     let is_document = path
         .strip_suffix(name)

@@ -1,4 +1,5 @@
-//! Prompts: `prompts/*.md`, messages that a person picks in a client and fills in. Not who may see them.
+//! Prompts: `prompts/*.md`, messages that a person picks in a client and fills in. Who may see them is
+//! decided elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::front_matter::split;
 use crate::id::ToolId;
 use crate::shared::{self, is_deceptive, plain_name};
 
-/// How many messages a prompt may give: each may carry a file.
+/// How many messages a prompt may give. Each may carry a file.
 const MAX_MESSAGES: usize = 256;
 
 /// A validated prompt.
@@ -22,11 +23,11 @@ pub struct Prompt {
     pub id: ToolId,
     /// Display name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
-    /// What a caller fills in, in order.
+    /// The arguments that a caller fills in, in order.
     pub arguments: Vec<Argument>,
-    /// `metadata.mcp.name`: the name that it asks to be known by instead of its id.
+    /// `metadata.mcp.name`: the name that it requests instead of its id.
     pub mcp_name: Option<String>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
@@ -38,18 +39,18 @@ pub struct Prompt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Whose words it is.
+    /// The role that speaks.
     pub role: PromptRole,
-    /// Text, a file or a resource.
+    /// The content: text, a file or a resource.
     pub part: Part,
 }
 
-/// Whose words a message is.
+/// The role that speaks a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptRole {
-    /// The person's.
+    /// The person.
     User,
-    /// The model's.
+    /// The model.
     Assistant,
 }
 
@@ -57,7 +58,7 @@ pub enum PromptRole {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// Text with places for arguments.
+    /// Text with placeholders for arguments.
     Text(Text),
     /// A file of the bundle, below `resources/`, as an image or a sound.
     Media {
@@ -99,7 +100,7 @@ impl Prompt {
             fields.unknown();
             let known = !report.has_errors();
             let messages = messages(source, parts.body, &report);
-            // Names that were refused above would be reported twice.
+            // Skipped if an argument's name was refused above, which would be reported twice.
             if known {
                 check_placeholders(&messages, &arguments, &report);
             }
@@ -133,11 +134,11 @@ fn first_line(source: &str, body: &str) -> u32 {
     Position::of_offset(source, source.len() - body.len()).line
 }
 
-/// What a line is, outside of fenced code.
+/// The kind of a line outside fenced code.
 enum Line<'l> {
     Role(PromptRole),
     Part(Part),
-    /// Text, less the backslash that kept it from being one of the above.
+    /// Text, without the backslash that escapes one of the other kinds.
     Text(&'l str),
 }
 
@@ -183,7 +184,8 @@ fn special(text: &str, line: u32) -> Option<Line<'_>> {
     (length == target.len()).then_some(Line::Part(Part::Chosen { argument, line }))
 }
 
-/// The fence of code that a line opens, or that it closes if `open` is the opening one.
+/// The code fence on a line: one that opens code, or, if `open` is the opening fence, the fence that
+/// closes it.
 fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
     let trimmed = text.trim();
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -195,7 +197,7 @@ fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
     }
 }
 
-/// The messages, one more than are allowed at most.
+/// Reads the messages; stops at one more than allowed.
 fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut role = PromptRole::User;
@@ -255,11 +257,11 @@ fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
     bad.is_some()
 }
 
-/// Lines of text that become one message.
+/// Collects lines of text that become one message.
 #[derive(Default)]
 struct TextRun {
     text: Text,
-    /// Line feeds to add before the next line that isn't blank.
+    /// The number of line feeds to add before the next line that isn't blank.
     owed: usize,
     started: bool,
 }
@@ -289,7 +291,7 @@ impl TextRun {
     }
 }
 
-/// Whether placeholders are arguments and arguments are used.
+/// Checks that all placeholders are arguments and that all arguments are used.
 fn check_placeholders(messages: &[Message], arguments: &[Argument], report: &FileReport<'_>) {
     let mut used = BTreeSet::new();
     for message in messages {

@@ -1,8 +1,8 @@
-//! Sidecars of resources: `NAME.resource.md`, how a bundle describes its file `NAME`. Not the file, and not
-//! who may read it.
+//! Sidecars of resources: `NAME.resource.md`, a bundle's description of its file `NAME`. The file
+//! itself, and who may read it, are handled elsewhere.
 //!
-//! Of RFC 6570 a URI template has only `{name}` in the place of a whole segment: whether a URI fits a template, and with
-//! which values, has one answer, found in one pass.
+//! A URI template has only one form of RFC 6570: `{name}` in place of a whole segment. So a URI matches
+//! a template in at most one way, which is found in one pass.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::shared::{self, is_deceptive};
 use crate::source::FieldReader;
 use crate::url_path::{has_valid_escapes, percent_decoded};
 
-/// How the name of a sidecar ends, after the name of the file that it is about.
+/// The end of a sidecar's name, after the name of the described file.
 pub const SIDECAR: &str = ".resource.md";
 
 /// The description of a resource.
@@ -26,15 +26,15 @@ pub const SIDECAR: &str = ".resource.md";
 pub struct Resource {
     /// Display name.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Its media type, if it differs from the one for the file's name.
     pub mime_type: Option<String>,
-    /// The URI that it asks to be known by.
+    /// The URI that it requests.
     pub uri: Option<String>,
-    /// The template that it asks to be known by.
+    /// The URI template that it requests.
     pub uri_template: Option<UriTemplate>,
-    /// What is filled in. A template has some, another resource has none.
+    /// The arguments. A template has at least one; other resources have none.
     pub arguments: Vec<Argument>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
@@ -73,19 +73,19 @@ impl Resource {
         report.finish(resource)
     }
 
-    /// Whether what is read depends on its URI.
+    /// Whether this is a template: its content depends on the requested URI.
     pub fn is_template(&self) -> bool {
         !self.arguments.is_empty()
     }
 
-    /// What is wrong with the text of a template: placeholders that are not arguments, and arguments that
-    /// it does not use. `file` and `text` are the file that the sidecar is about.
+    /// The problems with the text of a template: placeholders that are not arguments, and unused arguments.
+    /// `file` and `text` are the name and the text of the described file.
     pub fn check_text(&self, file: &str, text: &Text) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let used: BTreeSet<_> = text.places().collect();
         let mut arguments = self.arguments.clone();
         for argument in &mut arguments {
-            // Its place is in the sidecar, not in this file.
+            // The argument's position is in the sidecar, not in this file.
             argument.at = Position::START;
         }
         argument::check(&used, &arguments, &report);
@@ -125,7 +125,7 @@ fn own_template(field: &FieldReader<'_>, arguments: &[Argument]) -> Option<UriTe
     Some(template)
 }
 
-/// `type/subtype`, without parameters.
+/// Reads a media type: `type/subtype`, without parameters.
 fn media_type(field: &FieldReader<'_>) -> Option<String> {
     let found = field.text()?;
     let token = |text: &str| {
@@ -152,7 +152,7 @@ const MAX_URI_BYTES: usize = 512;
 /// How long a value in a URI may be, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
 
-/// Schemes whose URIs clients resolve themselves, and the host's own.
+/// Schemes whose URIs clients resolve themselves, and the host's own scheme.
 const RESERVED: &[&str] = &[
     "toolward",
     "http",
@@ -177,19 +177,19 @@ enum Segment {
 }
 
 impl UriTemplate {
-    /// Reads a template that a bundle may use.
+    /// Reads a template with a scheme that a bundle may use.
     ///
     /// # Errors
-    /// What was expected and what was found, in words.
+    /// The expected and the found value, in words.
     pub fn parse(text: &str) -> Result<UriTemplate, String> {
         check_uri(&text.replace(['{', '}'], ""))?;
         UriTemplate::of_host(text)
     }
 
-    /// Reads a template of any scheme, the host's own among them.
+    /// Reads a template of any scheme, including the host's own.
     ///
     /// # Errors
-    /// What was expected and what was found, in words.
+    /// The expected and the found value, in words.
     pub fn of_host(text: &str) -> Result<UriTemplate, String> {
         let mut segments = Vec::new();
         for part in text.split('/') {
@@ -234,7 +234,7 @@ impl UriTemplate {
         })
     }
 
-    /// The values in a URI that fits the template, percent-decoded; `None` for another URI.
+    /// The percent-decoded values in a URI; `None` if the URI does not match the template.
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         let mut values = Vec::new();
         let mut found = uri.split('/');
@@ -249,7 +249,7 @@ impl UriTemplate {
         found.next().is_none().then_some(values)
     }
 
-    /// Whether some URI fits both.
+    /// Whether some URI matches both templates.
     pub fn overlaps(&self, other: &UriTemplate) -> bool {
         let pairs = self.segments.iter().zip(&other.segments);
         let fit = |(one, other): (&Segment, &Segment)| match (one, other) {
@@ -282,7 +282,7 @@ fn value(part: &str) -> Option<String> {
 /// Checks a URI of a resource: absolute, ASCII, of a scheme that clients do not resolve themselves.
 ///
 /// # Errors
-/// What was expected and what was found, in words.
+/// The expected and the found value, in words.
 fn check_uri(text: &str) -> Result<(), String> {
     if text.len() > MAX_URI_BYTES {
         return Err(format!(

@@ -1,4 +1,5 @@
-//! Fields that documents share: name, description, version, capabilities, approval, risk, retry. Not whole documents.
+//! Readers of the fields that several kinds of documents have: name, description, version,
+//! capabilities, approval, risk, retry.
 
 use std::time::Duration;
 
@@ -23,22 +24,22 @@ pub(crate) fn id(fields: &mut MappingReader<'_>) -> Option<ToolId> {
     }
 }
 
-/// Why events do nothing.
+/// The reason why events have no effect.
 pub(crate) const NO_EVENTS: &str = "this host fires no events";
 
-/// Warns of a field that is kept and decides nothing. `instead`: what holds.
+/// Warns of a field that is stored but has no effect. `instead` describes the behaviour instead.
 pub(crate) fn without_effect(name: &str, at: Position, instead: &str, report: &FileReport<'_>) {
     let message = format!("expected a field that has an effect, found `{name}`: {instead}");
     report.add(&codes::FIELD_WITHOUT_EFFECT, at, message);
 }
 
-/// `schema`, which the public implementation of the AIPs writes into every document.
+/// Checks `schema`, which the public implementation of the AIPs writes into every document.
 pub(crate) fn schema(field: &FieldReader<'_>, known: &[&str]) {
     let words: Vec<(&str, ())> = known.iter().map(|word| (*word, ())).collect();
     field.word(&words, &codes::WRONG_VALUE);
 }
 
-/// `mutates`: a list of `class:scope`; `None` if it isn't there, or an entry is invalid.
+/// Reads `mutates`: a list of `class:scope`; `None` if it is missing or an entry is invalid.
 pub(crate) fn mutates(fields: &mut MappingReader<'_>) -> Option<PlacedValue<CapabilitySet>> {
     let field = fields.take("mutates")?;
     let value = fields.report.unbroken(|| changes(&field))?;
@@ -93,7 +94,8 @@ fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
     }
 }
 
-/// `requires`, subfield by subfield: a missing one is not stated, an empty one has no capabilities.
+/// The subfields of `requires`. A missing subfield is not stated; an empty one states that there are no
+/// capabilities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequiresParts {
     pub(crate) parts: Vec<(&'static str, Class, PlacedValue<CapabilitySet>)>,
@@ -137,7 +139,7 @@ pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
             }
             Err(error) => {
                 let message = format!("in `{}`: {error}", field.name);
-                // A frequent slip: the whole capability where only its scope belongs.
+                // A frequent mistake is to write the whole capability instead of its scope.
                 let rest = found.strip_prefix(&format!("{class}:"));
                 let hint = rest.map(|rest| format!("write {rest}"));
                 field
@@ -149,7 +151,7 @@ pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
     value
 }
 
-/// `requires` of contracts and actions.
+/// Reads `requires` of contracts and actions.
 pub(crate) fn requires(fields: &mut MappingReader<'_>) -> RequiresParts {
     fields.within("requires", |inner| requires_parts(inner, Class::required()))
 }
@@ -188,7 +190,7 @@ pub(crate) fn milliseconds(fields: &mut MappingReader<'_>, key: &'static str) ->
     fields.integer(key, 1..=DAY).map(Duration::from_millis)
 }
 
-/// The pause before the first retry where none is written: a service that just failed gets a moment.
+/// The default wait before the first retry, which gives a failed service a moment.
 const DEFAULT_INITIAL_MS: u64 = 100;
 
 /// `retry` of a contract (AIP-14): `initial_ms` may be left out.
@@ -231,13 +233,13 @@ fn attempts(fields: &mut MappingReader<'_>, backoff: Option<Backoff>) -> Option<
     })
 }
 
-/// Characters that change what a text looks like: controls, bidirectional overrides, tag characters.
+/// Whether a character changes the look of a text: controls, bidirectional overrides, tag characters.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text for people: within a length, without deceptive characters.
+/// Reads text for people: of limited length, without deceptive characters.
 pub(crate) fn prose(
     field: &FieldReader<'_>,
     length: std::ops::RangeInclusive<usize>,
@@ -258,7 +260,7 @@ pub(crate) fn prose(
         .then(|| found.trim().to_owned())
 }
 
-/// Text of any length but none, without deceptive characters.
+/// Reads text that is not empty and has no deceptive characters.
 pub(crate) fn filled(field: &FieldReader<'_>, lines: bool) -> Option<String> {
     let found = field.text()?;
     if found.trim().is_empty() {
@@ -268,7 +270,7 @@ pub(crate) fn filled(field: &FieldReader<'_>, lines: bool) -> Option<String> {
     shown_text(field, lines)
 }
 
-/// Text without deceptive characters.
+/// Reads text without deceptive characters.
 pub(crate) fn shown_text(field: &FieldReader<'_>, lines: bool) -> Option<String> {
     let found = field.text()?;
     check_characters(found, &field.name, field.at, lines, field.report).then(|| found.to_owned())
@@ -295,7 +297,7 @@ pub(crate) fn check_characters(
     bad.is_none()
 }
 
-/// `name`, of every front matter.
+/// Reads `name`, which every front matter has.
 pub(crate) fn name(fields: &mut MappingReader<'_>) -> Option<String> {
     let field = fields.required("name")?;
     prose(&field, 1..=80, false)
@@ -307,7 +309,8 @@ pub(crate) fn description(fields: &mut MappingReader<'_>) -> Option<String> {
 }
 
 pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
-    // Unquoted, `1.0` is a number, and quoting it does not make it a version.
+    // An unquoted `1.0` is a number. Quoting it would not make it a version, so the hint shows three
+    // numbers.
     let number;
     let found = match &field.content {
         Content::Number(found) => {
@@ -323,7 +326,7 @@ pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
             let message = format!(
                 "expected `{name}` to be a semantic version such as 1.0.0, found {found:?} ({error})"
             );
-            // Of a number the zeros at its end are lost: `1.10` was read as 1.1.
+            // A number loses the zeros at its end: `1.10` is read as 1.1.
             let is_exact = !matches!(field.content, Content::Number(_))
                 || found
                     .strip_suffix(".0")
@@ -338,7 +341,7 @@ pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
     }
 }
 
-/// `1` and `1.0` as versions of three numbers.
+/// Completes `1` or `1.0` to a version of three numbers.
 fn completed(found: &str) -> Option<semver::Version> {
     let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = found.split('.').collect();
@@ -372,7 +375,7 @@ pub(crate) fn plain_name(field: &FieldReader<'_>) -> Option<String> {
     })
 }
 
-/// What `read` makes of a text below `metadata`.
+/// Reads a text below `metadata` with `read`, and reports a text that it refuses.
 pub(crate) fn metadata<T>(
     field: &FieldReader<'_>,
     expected: &str,

@@ -1,5 +1,5 @@
-//! Values with line and column, from YAML front matter or JSON. Reads them as what they should be, and reports every
-//! problem of a document. Knows the name of no field.
+//! Values with line and column, from YAML front matter or JSON. Reads values as the expected types, and
+//! reports every problem of a document. Field names are defined elsewhere.
 
 mod yaml;
 
@@ -19,14 +19,14 @@ pub(crate) type Node = toolward_support::fields::Node<Position>;
 pub(crate) type Content = toolward_support::fields::Content<Position>;
 pub(crate) type Entry = toolward_support::fields::MappingEntry<Position>;
 
-/// What was read from a value of a document, with its place.
+/// A value that was read from a document, with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedValue<T> {
     pub(crate) value: T,
     pub(crate) at: Position,
 }
 
-/// A value under the name that messages give it. What is wrong with it goes to the report of its file.
+/// Reads one value, which has a name in messages. Its problems go to the report of the file.
 #[derive(Clone)]
 pub(crate) struct FieldReader<'n> {
     inner: toolward_support::fields::Field<'n, Position>,
@@ -81,7 +81,7 @@ impl<'n> FieldReader<'n> {
         Some(FieldReader::new(&name, node, self.report))
     }
 
-    /// [`MappingReader::whole`] of a mapping.
+    /// As [`MappingReader::whole`], for the fields of this value.
     pub(crate) fn whole<T>(
         &self,
         read: impl FnOnce(&mut MappingReader<'n>) -> Option<T>,
@@ -107,13 +107,13 @@ impl<'n> FieldReader<'n> {
             })
     }
 
-    /// The items of a list; of another value none.
+    /// The items of a list; empty for another value.
     pub(crate) fn items(&self) -> Vec<FieldReader<'n>> {
         let items = self.read(self.inner.items()).into_iter().flatten();
         items.map(|inner| Self { inner, ..*self }).collect()
     }
 
-    /// The texts of a list, each with its place; items that are not text are reported and left out.
+    /// The texts of a list, each with its position. Items that are not text are reported and left out.
     pub(crate) fn texts(&self) -> Vec<(&'n str, Position)> {
         let items = self.items();
         let read = items
@@ -122,7 +122,7 @@ impl<'n> FieldReader<'n> {
         read.collect()
     }
 
-    /// [`FieldReader::texts`] without their places.
+    /// As [`FieldReader::texts`], without positions.
     pub(crate) fn strings(&self) -> Vec<String> {
         self.texts()
             .into_iter()
@@ -140,7 +140,7 @@ impl<'n> FieldReader<'n> {
         )
     }
 
-    /// A mapping of the author's, as written; for another value an empty one.
+    /// A mapping with keys of the author's choice, as written; empty for another value.
     pub(crate) fn mapping(&self) -> Map<String, Value> {
         match self.members().map(|_| self.to_value()) {
             Some(Value::Object(mapping)) => mapping,
@@ -156,12 +156,14 @@ impl<'n> FieldReader<'n> {
         })
     }
 
-    /// [`FieldReader::fields`] in a JSON format of others, whose writers have `null` for what is absent.
+    /// As [`FieldReader::fields`], for a JSON format of others, in which `null` means that a field is
+    /// absent.
     pub(crate) fn foreign(&self) -> Option<MappingReader<'n>> {
         self.fields().map(MappingReader::null_is_absent)
     }
 
-    /// What `read` makes of the text. A text of which it makes nothing is reported, with what was expected instead.
+    /// Reads the text with `read`. A text for which `read` returns `None` is reported, with the expected
+    /// form.
     pub(crate) fn text_as<T>(
         &self,
         code: &Code,
@@ -175,7 +177,7 @@ impl<'n> FieldReader<'n> {
         })
     }
 
-    /// One word of a closed set.
+    /// Reads one word of a closed set.
     pub(crate) fn word<T: Clone>(&self, words: &[(&str, T)], code: &Code) -> Option<T> {
         let found = self.text()?;
         let known = words.iter().find(|(word, _)| *word == found);
@@ -194,18 +196,18 @@ impl<'n> FieldReader<'n> {
         None
     }
 
-    /// What was read from the value, with the value's place.
+    /// Adds the position of the value to the result of reading it.
     pub(crate) fn placed<T>(&self, value: T) -> PlacedValue<T> {
         let at = self.at;
         PlacedValue { value, at }
     }
 
-    /// A finding at the value.
+    /// Reports a finding at the value.
     pub(crate) fn note(&self, code: &Code, message: impl Into<String>) {
         self.report.add(code, self.at, message);
     }
 
-    /// A finding at the key.
+    /// Reports a finding at the key.
     pub(crate) fn note_at_key(&self, code: &Code, message: impl Into<String>) {
         self.report.add(code, self.key_at, message);
     }
@@ -219,14 +221,14 @@ impl<'n> FieldReader<'n> {
         self.report.add_with_hint(code, self.at, message, hint);
     }
 
-    /// A finding at the value, which is therefore not read.
+    /// Reports a finding at the value, and returns `None` in place of the value.
     pub(crate) fn refuse<T>(&self, code: &Code, message: impl Into<String>) -> Option<T> {
         self.note(code, message);
         None
     }
 }
 
-/// The fields of one mapping. What is wrong with them goes to the report of their file.
+/// Reads the fields of one mapping. Their problems go to the report of the file.
 pub(crate) struct MappingReader<'n> {
     inner: toolward_support::fields::Fields<'n, Position>,
     pub(crate) report: &'n FileReport<'n>,
@@ -251,7 +253,7 @@ impl<'n> MappingReader<'n> {
         Self { inner, ..self }
     }
 
-    /// The field, if it is present.
+    /// Takes the field, if it is present.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
         let inner = self.inner.take(key)?;
         Some(FieldReader {
@@ -260,7 +262,7 @@ impl<'n> MappingReader<'n> {
         })
     }
 
-    /// The field, whose absence is reported.
+    /// Takes the field, and reports its absence.
     pub(crate) fn required(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
         let inner = self.inner.required(key);
         let inner = inner.map_err(|problem| self.report.refuse(&problem)).ok()?;
@@ -268,8 +270,8 @@ impl<'n> MappingReader<'n> {
         Some(FieldReader { inner, report })
     }
 
-    /// What `read` makes of the fields of a mapping in the same spelling, all others being reported; the default if it is
-    /// absent.
+    /// Reads the mapping at `key`, in the same spelling, with `read`. Fields that `read` does not take are
+    /// reported. Returns the default if the mapping is absent.
     pub(crate) fn within<T: Default>(
         &mut self,
         key: &'static str,
@@ -280,14 +282,15 @@ impl<'n> MappingReader<'n> {
         fields.map(|fields| fields.whole(read)).unwrap_or_default()
     }
 
-    /// What `read` makes of all fields; others are reported. It must not end early.
+    /// Reads all fields with `read`, and reports the fields that it does not take. So `read` must not
+    /// return early.
     pub(crate) fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let value = read(&mut self);
         self.unknown();
         value
     }
 
-    /// What `read` makes of the field; the default if it is absent.
+    /// Reads the field with `read`; returns the default if the field is absent.
     pub(crate) fn or_default<T: Default>(
         &mut self,
         key: &'static str,
@@ -296,17 +299,17 @@ impl<'n> MappingReader<'n> {
         self.take(key).map(|field| read(&field)).unwrap_or_default()
     }
 
-    /// The texts of a list; none if it is absent.
+    /// The texts of a list; empty if the field is absent.
     pub(crate) fn strings(&mut self, key: &'static str) -> Vec<String> {
         self.or_default(key, FieldReader::strings)
     }
 
-    /// A mapping of the author's, as written; an empty one if it is absent.
+    /// A mapping with keys of the author's choice, as written; empty if the field is absent.
     pub(crate) fn mapping(&mut self, key: &'static str) -> Map<String, Value> {
         self.or_default(key, FieldReader::mapping)
     }
 
-    /// What `read` makes of the field, if it is present.
+    /// Reads the field with `read`, if it is present.
     pub(crate) fn read<T>(
         &mut self,
         key: &'static str,
@@ -315,7 +318,7 @@ impl<'n> MappingReader<'n> {
         read(&self.take(key)?)
     }
 
-    /// [`MappingReader::read`] of a field whose absence is reported.
+    /// As [`MappingReader::read`], and reports the absence of the field.
     pub(crate) fn require<T>(
         &mut self,
         key: &'static str,
@@ -332,7 +335,7 @@ impl<'n> MappingReader<'n> {
         self.take(key)?.integer(range)
     }
 
-    /// The items of a list; none if it is absent.
+    /// The items of a list; empty if the field is absent.
     pub(crate) fn items(&mut self, key: &'static str) -> Vec<FieldReader<'n>> {
         self.or_default(key, FieldReader::items)
     }

@@ -1,4 +1,4 @@
-//! The small values of a contract: approval, cost class, retry, constraints, requirements. Not the fields that have them.
+//! The types of a contract's small values: approval, cost class, retry, constraints, requirements.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub enum Approval {
     OnMutate,
     /// Always prompts.
     Always,
-    /// Defers to a named policy; counts as [`Approval::Always`] until that is resolved.
+    /// Defers to a named policy; counts as [`Approval::Always`] until the policy is resolved.
     Policy(String),
 }
 
@@ -36,7 +36,7 @@ impl Approval {
         }
     }
 
-    /// The class that holds as long as no policy is resolved: never [`Approval::Policy`].
+    /// The class that applies until a policy is resolved; never [`Approval::Policy`].
     pub fn effective(&self) -> Approval {
         match self {
             Approval::Policy(_) => Approval::Always,
@@ -62,7 +62,7 @@ impl Serialize for Approval {
     }
 }
 
-/// What a call costs, roughly.
+/// The rough cost of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostClass {
@@ -138,7 +138,7 @@ pub struct Requires {
 }
 
 impl Requires {
-    /// Whether nothing is required.
+    /// Whether there are no requirements.
     pub fn is_empty(&self) -> bool {
         self.capabilities.is_empty()
     }
@@ -158,12 +158,12 @@ impl Requires {
     }
 }
 
-/// Which kinds of driver a contract permits.
+/// The kinds of driver that a contract permits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct DriverConstraints {
     /// Kinds that must not serve the tool.
     pub forbid: Vec<String>,
-    /// If not empty, the kinds that may.
+    /// The only kinds that may serve the tool; empty means any kind.
     pub require_kind: Vec<String>,
 }
 
@@ -180,15 +180,16 @@ impl DriverConstraints {
     }
 }
 
-/// One input with, possibly, the output that every driver must give.
+/// An example input, optionally with the output that every driver must give.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolExample {
-    /// Names the example in reports; unique in the contract.
+    /// The example's name in reports; unique in the contract.
     pub name: String,
-    /// Valid against `inputs`.
+    /// The input, valid against `inputs`.
     pub input: serde_json::Value,
-    /// Valid against `outputs`; drivers must give an equal value. `None`: any valid output.
+    /// The output, valid against `outputs`; drivers must give an equal value. `None` means any valid
+    /// output.
     pub output: Option<serde_json::Value>,
-    /// For readers.
+    /// A note for readers.
     pub note: Option<String>,
 }

@@ -1,5 +1,6 @@
-//! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out. Of `metadata`, what the host
-//! reads; everything else there belongs to the author.
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. A contract states what a tool does; drivers carry it
+//! out. This module also reads the keys of `metadata` that the host uses; all other keys belong to the
+//! author.
 
 mod parse;
 
@@ -27,7 +28,8 @@ pub use crate::terms::{
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The member of a call's context that pins a driver (AIP-30). Hosts take it out: no driver sees it.
+/// The member of a call's context that pins a driver (AIP-30). Hosts remove it, so drivers do not see
+/// it.
 pub const CONTEXT_PIN: &str = "pinnedProvider";
 
 /// A validated contract.
@@ -46,30 +48,30 @@ pub struct Tool {
     pub inputs: Schema,
     /// Schema of a successful output.
     pub outputs: Schema,
-    /// Schema of the per-call context; `None`: no context.
+    /// Schema of the per-call context; `None` means no context.
     pub context_schema: Option<Schema>,
-    /// Whether calling twice has the effect of calling once.
+    /// Whether two equal calls have the same effect as one.
     pub idempotent: bool,
-    /// What any driver of it may change. Changing implies reading.
+    /// The changes that its drivers may make. Changing implies reading.
     pub mutates: CapabilitySet,
-    /// What it needs to read or call.
+    /// The capabilities that it needs to read or call.
     pub requires: Requires,
-    /// The approval class that holds: the declared one, or `on-mutate` where `auto` was declared
-    /// (or nothing) and `mutates` is not empty. Use [`Approval::effective`] for decisions.
+    /// The approval class that applies: the declared class, or `on-mutate` if the declaration is `auto` or
+    /// missing and `mutates` is not empty. Use [`Approval::effective`] for decisions.
     pub approval: Approval,
     /// 0 read-only, 1 scoped writes, 2 external side effects, 3 irreversible.
     pub risk_level: u8,
-    /// What a call costs, roughly.
+    /// The rough cost of a call.
     pub cost_class: CostClass,
     /// Ceiling on the wall-clock time of a call.
     pub timeout: Duration,
-    /// Baseline retry policy; `None`: no retries.
+    /// Baseline retry policy; `None` means no retries.
     pub retry: Option<Retry>,
-    /// The driver to use when nothing else decides.
+    /// The driver to use if no other rule decides.
     pub default_implementation: Option<String>,
-    /// The action that it implements, resolved; its floor is merged into the fields above.
+    /// The resolved action that it implements. The action's minimum is merged into the fields above.
     pub implements: Option<Implementation>,
-    /// Which kinds of driver it permits.
+    /// The kinds of driver that it permits.
     pub driver_constraints: DriverConstraints,
     /// Discovery tags.
     pub tags: Vec<String>,
@@ -77,19 +79,19 @@ pub struct Tool {
     pub examples: Vec<ToolExample>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
-    /// `metadata.mcp.name`: the name that it asks to be shown by over MCP, as written.
+    /// `metadata.mcp.name`: the name over MCP that it requests, as written.
     pub mcp_name: Option<String>,
-    /// `metadata.mcp.result`: which half of a result a client of MCP is sent.
+    /// `metadata.mcp.result`: the half of a result that MCP clients get.
     pub mcp_result: McpResult,
     /// `metadata.mcp.schemas`: how its schemas are listed over MCP.
     pub mcp_schemas: McpSchemas,
-    /// `metadata.toolward.aliases`: older names.
+    /// `metadata.toolward.aliases`: former ids.
     pub aliases: Vec<String>,
     /// `metadata.toolward.namespace`: the collision boundary of the name.
     pub namespace: Option<String>,
     /// `metadata.toolward.search_hint`: words for discovery.
     pub search_hint: Option<String>,
-    /// Events that it fires, its action's included.
+    /// Events that it fires, including its action's.
     pub fires_events: Vec<String>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
@@ -101,14 +103,16 @@ impl Tool {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The collision boundary of its name: the one that it declares, else its id without the last part.
+    /// The collision boundary of its name: the declared namespace, or otherwise its id without the last
+    /// part.
     pub fn effective_namespace(&self) -> &str {
         let id = self.id.as_str();
         let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);
         self.namespace.as_deref().unwrap_or(of_id)
     }
 
-    /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. Nothing counts them.
+    /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. No call is counted
+    /// against them.
     pub fn budget(&self) -> Map<String, Value> {
         let runloop = self.metadata.get("runloop");
         let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
@@ -121,13 +125,13 @@ impl Tool {
             .collect()
     }
 
-    /// What it asks for: `requires` and `mutates` together.
+    /// The capabilities that it declares: `requires` and `mutates` together.
     pub fn declaration(&self) -> CapabilitySet {
         self.requires.capabilities.union(&self.mutates)
     }
 }
 
-/// Makes a contract of a definition object with the camel-case keys of AIP-14's `ToolDefinition`
+/// Makes a contract from a definition object with the camel-case keys of AIP-14's `ToolDefinition`
 /// (`id`, `description`, `inputSchema`, `outputSchema`, ...).
 ///
 /// `name` defaults to the id, `version` to 1.0.0. An `execute` member is ignored with a migration
@@ -136,7 +140,7 @@ pub fn define_tool(definition: &Value) -> Parsed<Tool> {
     define_tool_in(definition, &NoScope)
 }
 
-/// [`define_tool`] with a scope for `schema:` references and actions.
+/// As [`define_tool`], with a scope for `schema:` references and actions.
 pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
     let report = FileReport::new("<definition>");
     if let Err(error) = json::check(definition, &json::Limits::default()) {
@@ -149,10 +153,11 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
     report.finish(tool)
 }
 
-/// A text in the characters of a name that MCP clients accept. The protocol allows dots; clients refuse a tool, and
-/// some the whole chat, for a name that does not match `^[a-zA-Z0-9_-]{1,64}$`: letters, digits, `-`, and `_` for everything else. `_` stands
-/// alone, never first and never last: clients put `__` between their own prefix and a name. Empty if no character
-/// is left.
+/// Maps a text to the characters of a name that MCP clients accept: letters, digits and `-` stay,
+/// everything else becomes `_`. The protocol allows dots, but for a name that does not match
+/// `^[a-zA-Z0-9_-]{1,64}$`, clients refuse the tool, and some the whole chat. `_` is never first, last
+/// or repeated, since clients put `__` between their own prefix and a name. Empty if no character is
+/// left.
 pub fn mapped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {
@@ -168,21 +173,22 @@ pub fn mapped(text: &str) -> String {
     name
 }
 
-/// Which half of a result MCP clients get, besides the value as text.
+/// The half of a result that MCP clients get, besides the value as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpResult {
-    /// The value as structured content, and the blocks of content. Several clients then show a model the value alone.
+    /// The value as structured content, and the blocks of content. Several clients then show a model only
+    /// the value.
     #[default]
     Structured,
-    /// The blocks of content alone. The tool lists no `outputSchema`.
+    /// Only the blocks of content. The tool lists no `outputSchema`.
     Content,
 }
 
 /// How the schemas of a tool are listed over MCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpSchemas {
-    /// For clients and APIs of models that take only a part of JSON Schema: references inlined, and the input as one
-    /// plain object.
+    /// References inlined, and the input as one plain object, for clients and model APIs that support only
+    /// a part of JSON Schema.
     #[default]
     Plain,
     /// As written in the contract.
@@ -239,7 +245,7 @@ impl<'n> ToolMetadata<'n> {
     }
 }
 
-/// Warns of keys of ours that the host does not read.
+/// Warns of keys in the host's namespaces that it does not read.
 fn check_keys(field: &FieldReader<'_>) {
     let Content::Mapping(entries) = &field.content else {
         return refuse(field, "a mapping");
@@ -276,7 +282,7 @@ fn refuse(field: &FieldReader<'_>, expected: &str) {
     field.note(&codes::METADATA_INVALID, message);
 }
 
-/// One of two words; the default of another value, which is reported.
+/// Reads one of two words. Another value is reported, and the default is returned.
 fn word<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T); 2]) -> T {
     let [(one, _), (other, _)] = words;
     let known = |text: &str| {
@@ -288,7 +294,7 @@ fn word<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T); 2
     word.unwrap_or_default()
 }
 
-/// The name for MCP as written. Warns if clients see another one.
+/// Reads the name for MCP, as written. Warns if clients see another name.
 fn mcp_name(field: &FieldReader<'_>) -> Option<String> {
     let name = plain_name(field)?;
     let shown = mapped(&name);

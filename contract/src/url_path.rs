@@ -1,12 +1,12 @@
-//! Paths of URLs: to which one a secret may be sent, and percent-encoding (RFC 3986, section 2.1) as servers read it. The
-//! rule serves paths of requests as sent, and of declarative drivers as written.
+//! Paths of URLs: the paths to which a secret may be sent, and percent-encoding (RFC 3986, section 2.1)
+//! as servers read it. The rule applies to the paths of sent requests and to the written paths of
+//! declarative drivers.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
 
-/// Whether `path` is at or below `prefix`, by whole segments. With a prefix
-/// other than `/`, a path that a server could read as another one is not:
-/// dot segments, empty segments, and escaped dots, slashes, backslashes,
-/// percent signs or control characters.
+/// Whether `path` is at or below `prefix`, by whole segments. With a prefix other than `/`, this is
+/// false for a path that a server could read as another path: one with dot segments, empty segments, or
+/// escaped dots, slashes, backslashes, percent signs or control characters.
 ///
 /// ```
 /// use toolward_contract::url_path::is_below;
@@ -22,7 +22,7 @@ pub fn is_below(path: &str, prefix: &str) -> bool {
     let segments = path.strip_prefix('/').unwrap_or(path);
     let mut all = segments.split('/').peekable();
     while let Some(segment) = all.next() {
-        // One empty segment may end the path: `/repos/`.
+        // An empty segment is allowed at the end of the path: `/repos/`.
         let empty = segment.is_empty() && all.peek().is_some();
         if empty || is_dots(segment) || hides(segment) {
             return false;
@@ -32,15 +32,15 @@ pub fn is_below(path: &str, prefix: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a segment leads to the same place or to the one above.
+/// Whether a segment means the same folder (`.`) or its parent (`..`).
 pub fn is_dots(segment: &str) -> bool {
-    // Some servers cut `;parameters` off before they look for dots.
+    // Some servers cut off `;parameters` before they look for dots.
     let name = segment.split(';').next().unwrap_or_default();
     name == "." || name == ".."
 }
 
-/// Whether a segment of a path has escapes that a server could read as another path: of dots, slashes, backslashes,
-/// percent signs, semicolons or control characters.
+/// Whether a path segment has escapes that a server could read as another path: escaped dots, slashes,
+/// backslashes, percent signs, semicolons or control characters.
 pub fn hides(segment: &str) -> bool {
     segment.split('%').skip(1).any(|rest| {
         let digits = rest.get(..2).unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn hides(segment: &str) -> bool {
     })
 }
 
-/// All but the unreserved characters (RFC 3986, section 2.3).
+/// All characters except the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

@@ -1,5 +1,5 @@
-//! The narrowing rules: what a contract inherits from its action, and what it must not relax (AIP-14,
-//! "Action implementation"). Finds no action.
+//! The narrowing rules: the fields that a contract inherits from its action, and the limits that it
+//! must not relax (AIP-14, "Action implementation"). The action was found before.
 
 use super::{Action, Implementation};
 use crate::capability::{Capability, CapabilitySet, Class};
@@ -9,7 +9,7 @@ use crate::shared::{self, RequiresParts};
 use crate::source::PlacedValue;
 use crate::terms::{Approval, Requires};
 
-/// What a contract states itself, before its action is merged in. `None`: not stated.
+/// The claims of a contract before its action is merged in. `None` means not stated.
 pub(crate) struct Claims {
     pub(crate) mutates: Option<PlacedValue<CapabilitySet>>,
     pub(crate) requires: RequiresParts,
@@ -20,7 +20,7 @@ pub(crate) struct Claims {
     pub(crate) fires_events: Option<PlacedValue<Vec<String>>>,
 }
 
-/// What holds for a contract.
+/// The terms that apply to a contract after the merge.
 pub(crate) struct MergedTerms {
     pub(crate) mutates: CapabilitySet,
     pub(crate) requires: Requires,
@@ -29,14 +29,15 @@ pub(crate) struct MergedTerms {
     pub(crate) fires_events: Vec<String>,
 }
 
-/// Merges an action into a contract's claims; every widening is reported with both values.
+/// Merges an action into a contract's claims. Reports each claim that exceeds the action's limits, with
+/// both values.
 pub(crate) fn merge(
     claims: Claims,
     implements: Option<&Option<Implementation>>,
     report: &FileReport<'_>,
 ) -> MergedTerms {
     let Some(Some(Implementation { action, .. })) = implements else {
-        // An action that was not found may give the fields a meaning.
+        // If the action was named but not found, it may give the fields a meaning.
         if implements.is_none() {
             refuse_alone(&claims, report);
         }
@@ -56,7 +57,7 @@ pub(crate) fn merge(
     merged
 }
 
-/// An action, below which a contract must not go.
+/// An action as the minimum for a contract.
 struct Floor<'a> {
     action: &'a Action,
     report: &'a FileReport<'a>,
@@ -73,7 +74,7 @@ impl Floor<'_> {
             .add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
     }
 
-    /// What is claimed, or the floor; a claim that `holds` refuses is reported.
+    /// Returns the claim, or the action's value if there is no claim. Reports a claim that `holds` refuses.
     fn claimed<T: Clone>(
         &self,
         claim: Option<PlacedValue<T>>,
@@ -128,7 +129,8 @@ impl Floor<'_> {
             self.widened(claim.at, "approval", rule, &floor, &own);
             return self.action.approval.clone();
         }
-        // A policy is resolved elsewhere: until then it can't be compared with another one, and must not replace `always`.
+        // Policies are resolved elsewhere. An unresolved policy can't be compared with another one, and must
+        // not replace `always`.
         let own = claim.value;
         let asks_always = floor.effective() == Approval::Always;
         if matches!(own, Approval::Policy(_)) && asks_always && own != *floor {
@@ -161,7 +163,7 @@ impl Floor<'_> {
 
     /// A field that a contract can only repeat.
     fn fixed(&self, field: &str, claim: Option<PlacedValue<String>>, floor: Option<&str>) {
-        // An empty text counts as none.
+        // An empty text counts as missing.
         let floor = floor.unwrap_or_default();
         if let Some(claim) = claim.filter(|claim| claim.value != floor) {
             let message = format!(
@@ -176,7 +178,7 @@ impl Floor<'_> {
     }
 }
 
-/// Refuses the fields that only an action gives a meaning.
+/// Refuses the fields that have a meaning only with an action.
 fn refuse_alone(claims: &Claims, report: &FileReport<'_>) {
     let places = [
         ("category", claims.category.as_ref().map(|claim| claim.at)),
@@ -207,7 +209,7 @@ fn unmerged(claims: Claims) -> MergedTerms {
     }
 }
 
-/// The scopes of one class as the field lists them.
+/// The scopes of one class, formatted as in the field.
 fn spelled(set: &CapabilitySet) -> String {
     let scopes: Vec<String> = set.iter().map(Capability::scope).collect();
     format!("[{}]", scopes.join(", "))

@@ -1,4 +1,5 @@
-//! ACTION.md field by field (AIP-39, "Frontmatter"), and the same fields inline. Looks nothing up.
+//! Reads the fields of an ACTION.md (AIP-39, "Frontmatter") or of an inline action. References are not
+//! looked up here.
 
 use super::{
     Action, ActionExample, ImplementationHint, Implementor, id_target_kind, id_verb, is_valid_id,
@@ -13,19 +14,20 @@ use crate::terms::Approval;
 /// The one version of the format.
 const SCHEMA: &str = "action/v1";
 
-/// What `schema` may say: also what the public implementation of the AIPs writes.
+/// The valid values of `schema`, including the one that the public implementation of the AIPs writes.
 const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
 
-/// By which rules a document is read.
+/// The rules by which a document is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edition {
     /// The rules of AIP-39, for a document with `schema: action/v1`.
     V1,
-    /// The rules of hosts that knew no `schema`: `name`, other ids, and `implementations` as a list of texts.
+    /// The rules of hosts from before `schema`: with `name`, other ids, and `implementations` as a list of
+    /// texts.
     Unnamed,
 }
 
-/// The whole of an ACTION.md.
+/// Reads a whole ACTION.md.
 pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
     root.whole(|fields| {
         let edition = match fields.take("schema") {
@@ -42,8 +44,8 @@ pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
     })
 }
 
-/// An action written inside a contract. Only the contract refers to it, so that `schema` may be left
-/// out, and `description` with it.
+/// Reads an action that is written inside a contract. Only the contract refers to it, so `schema` may
+/// be omitted; without `schema`, `description` may be omitted, too.
 pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
     let mut fields = field.fields()?;
     let edition = fields
@@ -65,12 +67,13 @@ pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
 }
 
 fn edition(field: &FieldReader<'_>) -> Edition {
-    // Another one is refused; the rest is read for what else is wrong.
+    // Another value is refused, but the other fields are read, so that their errors are reported, too.
     shared::schema(field, SCHEMAS);
     Edition::V1
 }
 
-/// A document of the time before `schema` was read has the fields that were demanded then.
+/// Accepts a document without `schema` if it has `name` and `version`, which were required before
+/// `schema` existed.
 fn without_schema(root: &FieldReader<'_>, fields: &mut MappingReader<'_>) -> Edition {
     if root.get("name").is_some() && root.get("version").is_some() {
         let message = format!(
@@ -84,7 +87,7 @@ fn without_schema(root: &FieldReader<'_>, fields: &mut MappingReader<'_>) -> Edi
     Edition::Unnamed
 }
 
-/// All fields but `schema` and `description`.
+/// Reads all fields except `schema` and `description`.
 fn shared_fields(fields: &mut MappingReader<'_>, edition: Edition) -> Option<Action> {
     let name = match edition {
         Edition::V1 => None,
@@ -146,8 +149,8 @@ fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue
     Some(field.placed(shared::shown_text(&field, false)?))
 }
 
-/// Warns of a `verb` or `target_kind` that is not the id's. AIP-39 derives them only where they are not
-/// written, and lets a host put its own name before the colon.
+/// Warns of a `verb` or `target_kind` that differs from the id. AIP-39 derives them from the id only if
+/// they are missing, and lets a host put its own name before the colon.
 fn compare(
     key: &str,
     written: Option<&PlacedValue<String>>,
@@ -178,7 +181,8 @@ fn events(field: &FieldReader<'_>) -> Vec<String> {
     events
 }
 
-/// A hint without effect: the contract states what it implements.
+/// Reads `implementations`, which has no effect: a contract itself states the action that it
+/// implements.
 fn implementations(field: &FieldReader<'_>, edition: Edition) -> Vec<ImplementationHint> {
     let items = field.items();
     let written = items.len();

@@ -1,5 +1,5 @@
-//! `implements` in a contract: which action, and where from (AIP-39, "Composition pattern"). Finding it is
-//! the scope's, merging is elsewhere.
+//! Reads `implements` in a contract and resolves it to an action (AIP-39, "Composition pattern"). The
+//! scope finds the action; another module merges it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::codes;
 use crate::path::{self, folder, is_relative, resolve_beneath};
 use crate::source::{Content, FieldReader, MappingReader, nearest};
 
-/// Where an action is to be looked up.
+/// A reference to an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A bare id, such as `storage:commit`.
@@ -25,16 +25,16 @@ pub enum Reference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistryReference {
-    /// Who publishes the library.
+    /// The publisher of the library.
     pub owner: String,
-    /// Which library: one part, or several with `/` between them.
+    /// The library: one part, or several with `/` between them.
     pub library: String,
-    /// Which action: the name of its folder.
+    /// The action, by the name of its folder.
     pub action: String,
 }
 
 impl RegistryReference {
-    /// Reads `@owner/library/action`; `None` for all else.
+    /// Reads `@owner/library/action`; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (owner, rest) = text.strip_prefix('@')?.split_once('/')?;
         let (library, action) = rest.rsplit_once('/')?;
@@ -58,8 +58,8 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// The action that a contract implements; `None` if it names none, `Some(None)` if it is not known: this has been
-/// reported, or the action's document has errors.
+/// The action that a contract implements; `None` if it names no action. `Some(None)` if the action is
+/// unknown: that was reported, or the action's document has errors.
 pub(crate) fn resolve(
     fields: &mut MappingReader<'_>,
     scope: &dyn Scope,
@@ -109,7 +109,7 @@ fn composed(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation
     }
 }
 
-/// By its id or registry reference.
+/// Resolves an id or a registry reference.
 fn by_name(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
     let text = field.text()?;
     let (reference, form) = if let Some(registry) = RegistryReference::parse(text) {
@@ -149,7 +149,8 @@ fn by_name(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
     None
 }
 
-/// By a path from the bundle's root, else from the folder of the contract, to an ACTION.md or its folder.
+/// Resolves a path to an ACTION.md or its folder. The path is relative to the bundle's root or, if it
+/// leads to no action there, to the folder of the contract.
 fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
     let text = field.text()?;
     let bases = ["", folder(field.report.file())];
@@ -173,7 +174,7 @@ fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
                 action,
             });
         }
-        // The contract means this action: another path must not replace it.
+        // The contract means this unreadable action, so the other path must not replace it.
         if scope.is_action_unread(&reference) {
             field.report.follows();
             return None;
@@ -187,7 +188,7 @@ fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
     None
 }
 
-/// The hint at an action that is nearly what a contract may mean, else another one.
+/// A hint at an action with a name similar to one that the contract may mean, or `otherwise`.
 fn hint<'t>(
     meant: impl IntoIterator<Item = &'t str>,
     scope: &dyn Scope,

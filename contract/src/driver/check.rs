@@ -1,4 +1,5 @@
-//! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
+//! Checks a driver against one contract that it implements: a driver may narrow the contract, but never
+//! widen it.
 
 use serde_json::Value;
 use toolward_support::fields::NearNames;
@@ -11,9 +12,10 @@ use crate::form::Form;
 use crate::schema::Shape;
 use crate::tool::Tool;
 
-/// Hints at the name that was meant. Hosts check drivers too, and a driver may misspell thousands of names.
+/// The hint at the name that was meant. `near` limits the work, since hosts check drivers, too, and a
+/// driver may misspell thousands of names.
 fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
-    // A name that is known is wrong for another reason.
+    // A known name is refused for another reason, so it needs no such hint.
     if shape.names.contains(name) {
         return None;
     }
@@ -22,8 +24,9 @@ fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
 }
 
 impl Driver {
-    /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,
-    /// kind. `file` names DRIVER.md in the diagnostics. Empty if the driver does not name it.
+    /// Checks the driver against a contract that it names: version, dropped and mapped fields, timeout,
+    /// kind. `file` is the name of DRIVER.md in the diagnostics. Returns no diagnostics if the driver does
+    /// not name the contract.
     pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let entries = self.implements.iter();
@@ -49,11 +52,11 @@ impl Driver {
         report.finish(Some(())).diagnostics
     }
 
-    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
+    /// The form that a person fills in for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
     /// contract's `outputs` without the outputs that the driver does not give.
     ///
     /// # Errors
-    /// Why `outputs` is not a form, for people.
+    /// The reason why `outputs` is not a form, for people.
     pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
         let mut schema = tool.outputs.value().clone();
         if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -118,7 +121,7 @@ fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRe
         report.add(&codes::DRIVER_TIMEOUT_WIDENED, at, message);
     }
     check_request(driver, entry, tool, &mut near, report);
-    // With other errors this is left out: a misspelt placeholder leaves an input without a place.
+    // Skipped after other errors, since a misspelt placeholder also leaves its input without a place.
     if let Some(call) = entry.http.as_ref().filter(|_| !report.has_errors()) {
         check_places(call, entry, tool, report);
     }
@@ -146,8 +149,9 @@ fn check_places(call: &HttpCall, entry: &Implements, tool: &Tool, report: &FileR
     }
 }
 
-/// The first input that neither a placeholder nor the body sends, and that the driver does not drop: it would be lost
-/// silently. One rule for DRIVER.md and for the transports of tools.json.
+/// The first input that would be lost silently: no placeholder uses it, the body does not send it, and
+/// the driver does not list it as dropped. The rule is the same for DRIVER.md and for the transports of
+/// tools.json.
 pub(crate) fn unplaced<'s>(
     call: &HttpCall,
     mapping: &InputMapping,
@@ -172,7 +176,7 @@ pub(crate) fn unplaced<'s>(
     names.find(|name| !placed(name) && !dropped.iter().any(|own| own == name))
 }
 
-/// Checks a driver that asks a person: reports what would be refused at every call.
+/// Checks a driver that asks a person. Reports problems for which every call would be refused.
 fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     if let Err(problem) = driver.form(tool, entry) {
         let message = format!(
@@ -192,13 +196,13 @@ fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRep
     }
 }
 
-/// What driver and contract require.
+/// The requirements of the driver and of the contract.
 fn required<'r>(driver: &'r Driver, tool: &'r Tool) -> impl Iterator<Item = &'r Capability> {
     let own = driver.requires.capabilities.iter();
     own.chain(&tool.requires.capabilities)
 }
 
-/// Checks the request of a declarative driver: reports what would be refused at every call.
+/// Checks the request of a declarative driver. Reports problems for which every call would be refused.
 fn check_request(
     driver: &Driver,
     entry: &Implements,
@@ -210,7 +214,7 @@ fn check_request(
         return;
     };
     let inputs = tool.inputs.shape();
-    // A placeholder of `default_headers` has its place elsewhere.
+    // A placeholder in `default_headers` is not in the entry, so it is reported at the start of the entry.
     let placed = |source, name: &str| entry.places.find(source, name).unwrap_or(entry.at);
     for name in call.inputs() {
         let renamed = entry.mapping.iter().any(|(own, _)| own == name);

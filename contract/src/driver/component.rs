@@ -1,6 +1,6 @@
-//! How a component carries a contract out (`metadata.component` of an entry): in which world, and
-//! by which export. Not whether the component has that export. Nothing here knows a world of another host: an adapter
-//! registers what it brings.
+//! Reads how a component carries out a contract (`metadata.component` of an entry): the world and the
+//! export. Whether the component has that export is checked elsewhere. This module knows no worlds of
+//! other hosts; their adapters register them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
@@ -12,7 +12,7 @@ use crate::codes;
 use crate::json::JsonError;
 use crate::source::{FieldReader, MappingReader};
 
-/// The world that a component is called in.
+/// The world in which a component is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum World {
@@ -33,7 +33,7 @@ pub struct WitCall {
     pub export: String,
     /// How the input becomes its parameters.
     pub arguments: WitArguments,
-    /// What becomes of a result.
+    /// How a `result` becomes the output.
     pub result: ResultForm,
     /// How `list<u8>` is written in JSON.
     pub bytes: BytesForm,
@@ -49,7 +49,7 @@ pub enum WitArguments {
     Whole,
 }
 
-/// What becomes of a function's `result`.
+/// How a function's `result` becomes the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResultForm {
     /// `unwrap`: the value of `ok` is the output, `err` an error of the tool.
@@ -65,7 +65,7 @@ pub enum BytesForm {
     /// `base64`: text, with padding (RFC 4648, section 4).
     #[default]
     Base64,
-    /// `utf8`: text; bytes that are not UTF-8 end the call.
+    /// `utf8`: text; the call fails if the bytes are not UTF-8.
     Utf8,
     /// `array`: an array of integers.
     Array,
@@ -144,7 +144,7 @@ fn choice<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T)]
 }
 
 impl WitCall {
-    /// A call of this function; arguments, result and bytes by their defaults.
+    /// A call of this function, with the default forms of arguments, result and bytes.
     pub fn new(export: impl Into<String>) -> Self {
         Self {
             export: export.into(),
@@ -183,23 +183,24 @@ impl WitCall {
 pub struct ForeignWorld {
     /// The name in DRIVER.md.
     pub name: &'static str,
-    /// How the interfaces of that host start, whether or not a component can be called.
+    /// The prefix of that host's interfaces, including interfaces of components that can't be called.
     pub interfaces: &'static str,
     /// The functions that a component must export; the first is called.
     pub functions: &'static [&'static str],
     /// The name of that host in JSON, and of the subcommand of `import`.
     pub word: &'static str,
-    /// What a component of that host is, for people.
+    /// The description of that host's components, for people.
     pub component: &'static str,
-    /// What a component of this world is, for people.
+    /// The description of this world's components, for people.
     pub tool: &'static str,
-    /// Why other components of that host can't be used.
+    /// The reason why other components of that host can't be used, for people.
     pub unusable: &'static str,
-    /// The output in what the function returned, which is hostile: it must not panic, nor return much more than it got.
+    /// Converts the function's result to the output. The result is hostile: this function must not panic,
+    /// and must not return much more than it got.
     pub output: fn(ForeignResult) -> Result<Value, ForeignError>,
 }
 
-/// What the function of a foreign world returned.
+/// The result of the function of a foreign world.
 #[derive(Debug)]
 pub enum ForeignResult {
     /// Bytes, read as JSON.
@@ -208,14 +209,14 @@ pub enum ForeignResult {
     Failed(String),
 }
 
-/// Why a call in a foreign world has no output.
+/// The error of a call in a foreign world.
 #[derive(Debug)]
 pub struct ForeignError {
-    /// The code.
+    /// The error's code.
     pub code: String,
-    /// What happened.
+    /// The message.
     pub message: String,
-    /// JSON text.
+    /// The cause, as JSON text.
     pub cause: Option<String>,
 }
 
@@ -233,13 +234,14 @@ impl Hash for ForeignWorld {
     }
 }
 
-/// Why a world of another host is not known to the process.
+/// The reason why a world of another host can't be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignWorldError {
     /// Its name is empty, or one of Toolward.
     #[error("the world `{0}` has a reserved name")]
     Reserved(&'static str),
-    /// It has no interfaces or no functions, so that it would match any component, or none could be called.
+    /// It has no interfaces, so it would match any component, or no functions, so no component could be
+    /// called.
     #[error("the world `{0}` has no interfaces or no functions")]
     Empty(&'static str),
     /// Another world has its name.
@@ -247,18 +249,19 @@ pub enum ForeignWorldError {
     Taken(&'static str),
 }
 
-/// The names of our worlds in DRIVER.md.
+/// The names of Toolward's own worlds in DRIVER.md.
 const TOOLWARD: &str = "toolward";
 const WIT: &str = "wit";
 
 static REGISTERED: RwLock<Vec<&'static ForeignWorld>> = RwLock::new(Vec::new());
 
 impl ForeignWorld {
-    /// Makes this process know the world. Call it before any bundle is read; more than once is as good as once.
+    /// Registers the world for this process. Call it before any bundle is read; repeated calls have no
+    /// further effect.
     ///
     /// # Errors
-    /// A reserved name, nothing that a component must export, and a name that another world has. The world is then
-    /// not known.
+    /// The name is reserved or another world has it, or there are no interfaces or functions. The world is
+    /// then not registered.
     pub fn register(&'static self) -> Result<(), ForeignWorldError> {
         if ["", TOOLWARD, WIT].contains(&self.name) {
             return Err(ForeignWorldError::Reserved(self.name));
@@ -279,7 +282,7 @@ impl ForeignWorld {
         Ok(())
     }
 
-    /// All that are registered.
+    /// All registered worlds.
     pub fn registered() -> Vec<&'static Self> {
         let known = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         known.clone()
@@ -291,7 +294,7 @@ impl ForeignWorld {
     }
 }
 
-/// The code of an error that a component of this domain names, in the form of a code.
+/// The code for an error name from a component of this domain.
 pub fn domain_code(domain: &str, name: &str) -> String {
     const LONGEST: usize = 60;
     let form = |byte: u8| match byte.to_ascii_lowercase() {

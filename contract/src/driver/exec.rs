@@ -1,26 +1,26 @@
-//! A program of the host's machine, as a version 1 index names it. Runs nothing: whether and how it
-//! is run is the operator's to say.
+//! A program on the host's machine, as a version 1 index names it. Nothing is run here: the operator
+//! decides whether and how programs run.
 
-/// Programs that run what their arguments or their input tell them: such a name does not identify a program.
-/// Each word stands for all names that start with it and continue with another character than a letter,
-/// such as `python3.12` and `ssh-keygen`.
+/// Programs that run commands from their arguments or their input, so that their name does not identify
+/// what runs. Each word matches all names that start with it and don't continue with a letter, such as
+/// `python3.12` and `ssh-keygen`.
 const INTERPRETERS: &str = "ash awk bash bun busybox cmake csh dash deno ed elixir elvish emacs erl escript ex expect fish gawk \
      gdb ghci gmake groovy guile irb java jshell julia kotlin ksh lldb lua luajit make mawk mksh nawk \
      ninja node nodejs nu nvim ocaml octave perl php powershell pwsh pypy python racket rbash rscript \
      ruby runghc scala sed sh swipl tclsh tcsh toybox vi vim wish xonsh zsh";
 
-/// Programs that start another one, here or elsewhere. They can't be the interpreter of a `#!` file either:
-/// the program would be looked up when it is started.
+/// Programs that start another program, on this machine or another. They can't be the interpreter of a
+/// `#!` file either, since that program would be looked up only at the start.
 const WRAPPERS: &str = "at batch bwrap cargo chroot chrt crictl crontab dbus doas docker env find firejail flock fusermount \
      git go hg ionice kubectl ld machinectl nc ncat nerdctl nice nohup npm npx nsenter parallel pip pipx \
      pkexec pnpm podman rsync runc runuser scp screen script setarch setpriv setsid sftp socat ssh start \
      stdbuf strace su sudo svn systemd tar taskset time timeout tmux unshare uv uvx watch xargs yarn";
 
-/// The most arguments of a program, and the most bytes of one.
+/// How many arguments a program may have, and how many bytes an argument may have.
 const MAX_ARGUMENTS: usize = 64;
 const MAX_ARGUMENT_BYTES: usize = 4096;
 
-/// The program that carries a tool out, and its arguments after the path of the input.
+/// The program that carries out a tool, and its arguments after the path of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Program {
@@ -31,12 +31,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program that can be named.
+    /// Checks a program and its arguments.
     ///
     /// # Errors
-    /// What was expected and found, for people: a path that is not absolute or not plain, a program
-    /// that runs any other, or arguments that are too many, too long, or hold characters
-    /// that do not show.
+    /// The expected and the found value, for people, if the path is not absolute or not plain, the program
+    /// runs other programs, there are too many arguments, or an argument is too long or has invisible
+    /// characters.
     pub fn new(command: &str, args: &[String]) -> Result<Self, String> {
         check_path(command)?;
         if is_one_of(WRAPPERS, command) || is_one_of(INTERPRETERS, command) {
@@ -67,7 +67,7 @@ impl Program {
     /// Checks the path of an interpreter that a `#!` file names.
     ///
     /// # Errors
-    /// What was expected and found, for people.
+    /// The expected and the found value, for people.
     pub fn check_interpreter(path: &str) -> Result<(), String> {
         check_path(path)?;
         if is_one_of(WRAPPERS, path) {
@@ -79,7 +79,7 @@ impl Program {
     }
 }
 
-/// Whether a path is absolute, and each part of it the name of something.
+/// Whether a path is absolute, and each part of it is a plain name.
 pub(crate) fn is_absolute(path: &str) -> bool {
     let plain = path
         .strip_prefix('/')

@@ -22,25 +22,25 @@ pub use url::Endpoint;
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
     pub endpoint: Endpoint,
-    /// The method. By default POST; GET for a driver without `base_url`.
+    /// The method. The default is POST, or GET for a driver without `base_url`.
     pub method: Method,
-    /// Header names (lower case) and values: the driver's `default_headers`, which
-    /// the entry's replace by name.
+    /// Header names (lower case) and values. A header of the entry replaces a header with the same name in
+    /// the driver's `default_headers`.
     pub headers: Vec<(String, Template)>,
-    /// The JSON body; `None`: no body. Without `body_template`, POST, PUT and PATCH send the input.
+    /// The JSON body, if any. Without `body_template`, POST, PUT and PATCH send the input.
     pub body: Option<BodyTemplate>,
-    /// Where the output is in the response.
+    /// The place of the output in the response.
     pub response: OutputPlace,
-    /// The header (lower case) that a fresh identifier of each call goes into.
+    /// The header (lower case) that gets a fresh identifier for each call.
     pub idempotency_key_header: Option<String>,
-    /// What statuses of the service mean, each once.
+    /// The meanings of the service's statuses, each status once.
     pub errors: Vec<StatusError>,
-    /// All statuses after which the call may be repeated. `None`: the default for each status.
+    /// All statuses after which the call may be repeated. `None` means the default for each status.
     pub retry_statuses: Option<Vec<u16>>,
-    /// The time of one request, which may be repeated; 1 ms to a day.
+    /// The time limit for one attempt; 1 ms to a day.
     pub timeout: Option<Duration>,
-    /// Secrets that the request needs without a place in it: the host puts each where policy
-    /// states. Only a transport of tools.json has any.
+    /// Secrets that the request needs, but that have no place in it: the host puts each where the policy
+    /// states. Only a transport of tools.json has such secrets.
     pub secrets_by_policy: Vec<String>,
 }
 
@@ -59,14 +59,14 @@ impl HttpCall {
         self.names(SlotSource::Input)
     }
 
-    /// Whether a placeholder stands for the input as a whole.
+    /// Whether a placeholder means the whole input.
     pub(crate) fn sends_whole_input(&self) -> bool {
         self.body
             .as_ref()
             .is_some_and(BodyTemplate::has_whole_input)
     }
 
-    /// The names of the members of the call's context that its placeholders use.
+    /// The names of the context members that its placeholders use.
     pub fn context(&self) -> BTreeSet<&str> {
         self.names(SlotSource::Context)
     }
@@ -124,31 +124,31 @@ impl Method {
         found.map_or("", |(word, _)| word)
     }
 
-    /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
+    /// Whether it only reads (RFC 9110, section 9.2.1), so that `requires.network` alone allows it.
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }
 
-    /// Whether the input is its body by default. A body of DELETE has no meaning
-    /// that servers agree about (RFC 9110, section 9.3.5).
+    /// Whether the input is its body by default. Not for DELETE, whose body has no generally defined
+    /// meaning (RFC 9110, section 9.3.5).
     pub(crate) fn sends_input(self) -> bool {
         matches!(self, Method::Post | Method::Put | Method::Patch)
     }
 }
 
-/// What one status of the service means. Words of the publisher, for the cause of an error.
+/// The meaning of one status of the service, in the publisher's words, for the cause of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusError {
-    /// From 400 to 599.
+    /// The status, from 400 to 599.
     pub status: u16,
     /// A code that the tool chose.
     pub code: String,
-    /// What happened; at most 500 bytes, one line.
+    /// A message, in one line of at most 500 bytes.
     pub message: Option<String>,
-    /// Whether the same call may succeed later. `None`: the default for the status.
+    /// Whether the same call may succeed later. `None` means the default for the status.
     pub retryable: Option<bool>,
-    /// What to do; at most 500 bytes, one line.
+    /// A hint at what to do, in one line of at most 500 bytes.
     pub hint: Option<String>,
 }
 
@@ -156,14 +156,14 @@ pub struct StatusError {
 const MAX_TEXT_BYTES: usize = 500;
 const MAX_CODE_BYTES: usize = 128;
 
-/// `errors`: what statuses mean, each once.
+/// Reads `errors`: the meanings of statuses, each status once.
 fn status_errors(field: &FieldReader<'_>) -> Vec<StatusError> {
     let members = field.members().into_iter().flatten();
     let read = members.filter_map(|(key, member)| status_error(key, &member));
     read.collect()
 }
 
-/// `retry_statuses`: from 400 to 599, in any order.
+/// Reads `retry_statuses`: from 400 to 599, in any order.
 fn statuses(field: &FieldReader<'_>) -> Vec<u16> {
     let items = field.items().into_iter();
     let statuses = items.filter_map(|item| u16::try_from(item.integer(400..=599)?).ok());
@@ -189,7 +189,7 @@ fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
     })
 }
 
-/// `word` or `word:word`, as a component's errors have them.
+/// Reads a code: `word` or `word:word`, as in the errors of components.
 fn code_of(field: &FieldReader<'_>) -> Option<String> {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let is_code = |found: &str| {

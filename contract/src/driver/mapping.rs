@@ -1,34 +1,35 @@
-//! `mapping`: how the contract's input becomes the driver's. Renaming and a closed set of transforms, no expressions.
+//! `mapping`: converts the contract's input to the driver's by renaming and a closed set of transforms,
+//! without expressions.
 
 use serde_json::{Map, Number, Value};
 
 use crate::codes;
 use crate::source::{Content, FieldReader, nearest};
 
-/// What a driver receives under another name than the contract's. Inputs not mentioned pass
-/// unchanged; an input that is mentioned passes only under its new names.
+/// The inputs that a driver receives under other names than the contract's. Inputs that are not
+/// mentioned pass unchanged; a mentioned input passes only under its new names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputMapping {
     entries: Vec<(String, MappedInput)>,
 }
 
-/// Where a driver's field comes from.
+/// The source of a driver's field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedInput {
     /// The contract's input.
     pub from: String,
-    /// What is done to it on the way.
+    /// The transform of its value.
     pub transform: Option<Transform>,
-    /// The name of a transform in the driver's entry file, which no host knows. Calls that give the
-    /// input are not for this driver.
+    /// The name of a transform that is defined in the driver's entry file, and so is unknown to hosts. The
+    /// driver does not serve calls with this input.
     pub unknown_transform: Option<String>,
 }
 
-/// The named transforms. Each fails on a value that it has no meaning for.
+/// The named transforms. Each fails on a value for which it is not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transform {
-    /// Text without white space at both ends.
+    /// Removes white space at both ends of a text.
     Trim,
     /// Text in lower case.
     Lowercase,
@@ -50,7 +51,7 @@ pub enum Transform {
     Wrap,
 }
 
-/// Why an input can't be mapped.
+/// The error for an input that can't be mapped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected the input `{from}` to be {expected} for the transform {transform}")]
 pub struct MappingError {
@@ -95,7 +96,7 @@ impl Transform {
         found.map_or(("", ""), |(name, _, expected)| (*name, *expected))
     }
 
-    /// The value after the transform; `None` for a value that it has no meaning for.
+    /// The value after the transform; `None` for a value for which the transform is not defined.
     pub fn apply(self, value: &Value) -> Option<Value> {
         let text = value.as_str();
         Some(match self {
@@ -156,7 +157,7 @@ impl InputMapping {
             .map(|(name, source)| (name.as_str(), source))
     }
 
-    /// The first input of a call whose transform no host knows, and that transform.
+    /// The first input of a call with a transform that is unknown to hosts, and that transform.
     pub fn lacks_transform(&self, input: &Value) -> Option<(&str, &str)> {
         self.entries.iter().find_map(|(_, source)| {
             let transform = source.unknown_transform.as_deref()?;
@@ -165,10 +166,10 @@ impl InputMapping {
         })
     }
 
-    /// The input as the driver receives it. Fields whose source is absent are absent.
+    /// The input as the driver receives it. A field is absent if its source is absent.
     ///
     /// # Errors
-    /// The first input that its transform has no meaning for.
+    /// The first input for which its transform is not defined.
     pub fn apply(&self, input: Value) -> Result<Value, MappingError> {
         let Value::Object(members) = input else {
             return Ok(input);
@@ -237,7 +238,7 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
     }
 }
 
-/// Warns of a transform in the driver's entry file, which no host runs.
+/// Warns of a transform that is defined in the driver's entry file: no host runs it.
 fn warn_of_transform(found: &str, field: &FieldReader<'_>) -> String {
     let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
     let message = format!(

@@ -1,4 +1,4 @@
-//! DRIVER.md field by field. Not checked against contracts here.
+//! Reads the fields of a DRIVER.md. They are not checked against contracts here.
 
 use std::ops::RangeInclusive;
 
@@ -21,10 +21,10 @@ use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, FieldReader, KeyForm, MappingReader, Node, PlacedValue, nearest};
 use crate::tool::Requires;
 
-/// What `spec` may say: the format of AIP-30.
+/// The valid values of `spec`: the format of AIP-30.
 const SPEC: &[&str] = &["agentdriver/v1"];
 
-/// What `schema` may say.
+/// The valid values of `schema`.
 const SCHEMA: &[&str] = &["agentproto/driver/v1"];
 
 impl Driver {
@@ -40,7 +40,8 @@ impl Driver {
     }
 }
 
-/// The parts of a driver of a kind that no host runs. Its keys may be integers, such as the exit codes of a command.
+/// Splits the document of a driver whose kind no host runs. Keys in it may be integers, such as the
+/// exit codes of a command.
 fn never_run(source: &str) -> Option<FrontMatter<'_>> {
     let parts = split_with(source, KeyForm::Integers, &FileReport::new(""))?;
     kind_of(&parts.fields)
@@ -80,7 +81,7 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
     if let Some(spec) = fields.take("spec") {
         shared::schema(&spec, SPEC);
     }
-    // A kind that no host runs keeps its fields as written.
+    // The fields of a kind that no host runs are stored as written.
     let schema = match never_run {
         true => root
             .get("schema")
@@ -145,7 +146,7 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
     })
 }
 
-/// The fields that only drivers of a kind have, as written, if no host runs it.
+/// The fields that only drivers of this kind have, as written, if no host runs the kind.
 fn kind_fields(fields: &mut MappingReader<'_>, never_run: bool) -> Map<String, Value> {
     match never_run {
         true => fields.rest(),
@@ -339,14 +340,14 @@ fn read_entry(
     })
 }
 
-/// The id that a reference probably means: AIP-14 names the folder of a contract after its id.
+/// The id that a reference probably means. In AIP-14, the folder of a contract is named after its id.
 fn claimed(tool: &str) -> &str {
     let folder = tool.strip_suffix("/TOOL.md").unwrap_or(tool);
     let folder = folder.trim_end_matches('/');
     folder.rsplit_once('/').map_or(folder, |(_, name)| name)
 }
 
-/// Whether a contract is named by the path of its TOOL.md, or of the folder that has it.
+/// Whether a text names a contract by the path of its TOOL.md or of the folder of the TOOL.md.
 pub(super) fn is_path(text: &str) -> bool {
     let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
     (names_file || path::is_relative(text)) && path::is_path(text)

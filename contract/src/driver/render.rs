@@ -1,8 +1,9 @@
-//! Fills the values of a call into the request of a declarative driver. Pure: the host adds the authority and the secrets.
+//! Fills the values of a call into the request of a declarative driver. This module has no side
+//! effects; the host adds the authority and the secrets.
 //!
-//! Each position is encoded for what it is, so that no value changes the request's structure: not
-//! its host, not how many path segments or parameters it has, not where a header ends. What fills a
-//! slot is never read as a template.
+//! Each value is encoded for its position, so that no value changes the structure of the request: the
+//! host, the number of path segments and parameters, or the end of a header. A value is never read as a
+//! template.
 
 mod url;
 
@@ -24,8 +25,8 @@ pub struct Rendered {
     pub method: Method,
     /// Path and query: ASCII, starts with one `/`, at most 8 KiB.
     pub path_and_query: String,
-    /// Parameters of the query that are one secret each, not in `path_and_query`: name as in the
-    /// URL, and slug.
+    /// The query parameters that are a secret, which `path_and_query` omits: the name, encoded as in the
+    /// URL, and the slug.
     pub query_secrets: Vec<(String, String)>,
     /// Names (lower case, each once) and values; with `content-type` if there is a body.
     pub headers: Vec<(String, Vec<HeaderPiece>)>,
@@ -42,7 +43,7 @@ pub struct Rendered {
 pub enum HeaderPiece {
     /// Printable ASCII.
     Text(String),
-    /// The secret with this slug: put in last, by the host.
+    /// The secret with this slug, which the host fills in last.
     Secret(String),
 }
 
@@ -56,7 +57,8 @@ codes! {
     }
 }
 
-/// Why values make no request. Names the value and its position, never the value itself.
+/// The error for values from which no request can be made. It has the value's name and position, but
+/// never the value itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RenderError {
@@ -65,7 +67,7 @@ pub struct RenderError {
 }
 
 impl RenderError {
-    /// Which rule was broken.
+    /// The broken rule.
     pub fn kind(&self) -> RenderErrorKind {
         self.kind
     }
@@ -99,7 +101,8 @@ impl RenderError {
         Self::new(RenderErrorKind::TooLarge, message)
     }
 
-    /// Reading a template leaves no such secret; this is for a template that was built otherwise.
+    /// The error for a secret in another position. A parsed template has none; this is for a template built
+    /// in code.
     fn misplaced(slug: &str) -> Self {
         let message =
             format!("expected secrets only in headers and as parameters, found `{slug}` elsewhere");
@@ -108,12 +111,12 @@ impl RenderError {
 }
 
 impl HttpCall {
-    /// The request that the values of a call make. The input is what the driver receives, `mapping`
-    /// applied; `body_bytes` is how long the body may be.
+    /// Makes the request from the values of a call. The input must have `mapping` applied already.
+    /// `body_bytes` limits the length of the body.
     ///
     /// # Errors
-    /// A value that a placeholder needs is missing, has no text, or would not stay in its
-    /// position; or the request would become too large.
+    /// A value that a placeholder needs is missing, has no text form, or would not stay in its position, or
+    /// the request would become too large.
     pub fn render<'v>(
         &self,
         values: impl Into<Values<'v>>,
@@ -149,14 +152,14 @@ impl HttpCall {
 /// The values of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'v> {
-    /// What the driver receives, `mapping` applied.
+    /// The input, with `mapping` applied.
     pub input: &'v Value,
     /// The context of the call.
     pub context: &'v Value,
 }
 
 impl<'v> From<&'v Value> for Values<'v> {
-    /// An input, and no context.
+    /// The values of a call without context.
     fn from(input: &'v Value) -> Self {
         let context = &Value::Null;
         Values { input, context }
@@ -184,12 +187,12 @@ impl<'v> Values<'v> {
         })
     }
 
-    /// Whether a template is one placeholder and nothing else, and has no value.
+    /// Whether a template is only one placeholder, and that has no value.
     fn lacks(self, template: &Template) -> bool {
         matches!(template.parts.as_slice(), [TemplatePart::Value(slot)] if self.of(slot).is_none())
     }
 
-    /// The text of a value among other text.
+    /// The text form of a value within other text.
     fn text(self, slot: &TemplateSlot, position: &str) -> Result<String, RenderError> {
         let value = self.of(slot);
         match value
@@ -210,8 +213,9 @@ impl<'v> Values<'v> {
     }
 }
 
-/// Bytes of all header values together, without secrets. A template may repeat an input any number of
-/// times: without a limit, 64 KiB of front matter turn 1 MiB of input into gigabytes.
+/// The maximum bytes of all header values together, without secrets. A template may repeat an input any
+/// number of times, so without a limit, 64 KiB of front matter could turn 1 MiB of input into
+/// gigabytes.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
 fn render_headers(
@@ -246,7 +250,7 @@ fn header_value(
                 if !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
                     return Err(RenderError::unfit(slot, &position, "printable ASCII only"));
                 }
-                // A value has no spaces around it (RFC 9110, section 5.5).
+                // A header value has no spaces at its ends (RFC 9110, section 5.5).
                 if (index == 0 && text.starts_with(' ')) || (index == last && text.ends_with(' ')) {
                     let expected = "no spaces at its ends";
                     return Err(RenderError::unfit(slot, &position, expected));
@@ -269,7 +273,7 @@ fn header_value(
     Ok(pieces)
 }
 
-/// Writes a body as JSON. Keys are the driver's own; a member without a value is left out.
+/// Writes a body as JSON. Keys come from the driver. A member without a value is left out.
 fn write_body(
     body: &BodyTemplate,
     values: Values<'_>,
@@ -335,7 +339,7 @@ fn body_text(
     Ok(text)
 }
 
-/// A text of bounded length.
+/// A text of limited length.
 struct Limited {
     bytes: Vec<u8>,
     left: usize,

@@ -1,6 +1,6 @@
-//! What a driver needs, and what its calls cost: platform, `limits`, secrets (`auth`), `cost_override`. Nothing is logged in or
-//! counted here. Operating systems and processors have two vocabularies: AIP-30's (`darwin`, `x64`) and Rust's (`macos`,
-//! `x86_64`).
+//! The needs of a driver and the cost of its calls: platform, `limits`, secrets (`auth`),
+//! `cost_override`. This module performs no login and counts no costs. It accepts two vocabularies for
+//! operating systems and processors: AIP-30's (`darwin`, `x64`) and Rust's (`macos`, `x86_64`).
 
 use std::fmt;
 
@@ -16,11 +16,12 @@ use crate::source::{FieldReader, MappingReader};
 use crate::terms::CostClass;
 use crate::tool::Tool;
 
-/// Declares the limits that a driver may ask for. A row: its meaning, its key below `limits`, and what a driver must do for
-/// it to have an effect.
+/// Declares the limits that a driver may request. A row has the limit's meaning, its key below
+/// `limits`, and the `Work` that a driver must do for it to have an effect.
 macro_rules! driver_limits {
     ($($(#[$doc:meta])+ $name:ident: $work:ident;)+) => {
-        /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
+        /// The limits that a driver requests, each for one call and at least 1. `None` means the host's
+        /// default.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct DriverLimits {
@@ -28,12 +29,12 @@ macro_rules! driver_limits {
         }
 
         impl DriverLimits {
-            /// All of them, with their names.
+            /// All limits, with their names.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
                 [$((stringify!($name), self.$name)),+].into_iter()
             }
 
-            /// The field of each, and what a driver must do for it to have an effect.
+            /// The field of each limit, and the work that a driver must do for it to have an effect.
             pub(super) const FIELDS: &[(&str, Work)] =
                 &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
 
@@ -73,7 +74,7 @@ driver_limits! {
     nested_calls: Code;
 }
 
-/// Where a driver can run. Empty lists and `None`: anywhere.
+/// The machines on which a driver can run. Empty lists and `None` mean any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
     /// `requires.os`
@@ -102,7 +103,7 @@ fn includes(list: &[String], own: &str, to_rust: fn(&str) -> &str) -> bool {
     list.is_empty() || list.iter().any(|name| to_rust(name) == to_rust(own))
 }
 
-/// Rust's name of an operating system that AIP-30 or Node.js names otherwise.
+/// Rust's name for an operating system, from the name of AIP-30 or Node.js.
 fn rust_os(name: &str) -> &str {
     match name {
         "darwin" => "macos",
@@ -111,7 +112,7 @@ fn rust_os(name: &str) -> &str {
     }
 }
 
-/// Rust's name of a processor that AIP-30, Node.js or Docker names otherwise.
+/// Rust's name for a processor, from the name of AIP-30, Node.js or Docker.
 fn rust_arch(name: &str) -> &str {
     match name {
         "x64" | "amd64" => "x86_64",
@@ -121,7 +122,7 @@ fn rust_arch(name: &str) -> &str {
     }
 }
 
-/// `cost_override`. `None`: for an entry the driver's, for a driver the contract's.
+/// `cost_override`. `None` in an entry means the driver's value, in a driver the contract's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostOverride {
     /// Cost of a call, finite and not negative. AIP-30 counts in thousandths of a cent.
@@ -132,13 +133,13 @@ pub struct CostOverride {
     pub currency: Option<String>,
 }
 
-/// What a call of a contract through a driver costs, as its publishers state.
+/// The cost of calling a contract through a driver, as stated by their publishers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Cost {
     /// Cost of a call, finite and not negative; `None` if it is not stated.
     pub units_per_call: Option<f64>,
-    /// The currency, where one is stated. Nothing is converted.
+    /// The currency, if one is stated. Amounts are not converted.
     pub currency: Option<String>,
     /// The class.
     pub class: CostClass,
@@ -161,7 +162,8 @@ impl fmt::Display for Cost {
 }
 
 impl Driver {
-    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
+    /// The cost of calling `tool` through `entry`. Each part comes from the entry if stated there, then
+    /// from the driver, then from the contract.
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
         let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
@@ -190,8 +192,8 @@ pub(super) fn read_cost(fields: &mut MappingReader<'_>) -> CostOverride {
     })
 }
 
-/// The field as written, and the secrets that `auth.state.env` names. `sent`: the secrets in the requests of a
-/// declarative driver.
+/// Reads `auth`: the field as written, and the secrets that `auth.state.env` names. `sent` has the
+/// secrets in the requests of a declarative driver.
 pub(super) fn read_auth(
     fields: &mut MappingReader<'_>,
     sent: Option<&CapabilitySet>,
@@ -200,7 +202,7 @@ pub(super) fn read_auth(
         let secrets = field.whole(|inner| {
             // SECRETS.md is for people: its path has no effect here.
             inner.take("ref").map(|reference| reference.text());
-            // These describe a flow that this host does not have.
+            // These fields describe a login flow that this host does not have.
             for key in ["login", "refresh", "expiry"] {
                 inner.take(key);
             }
@@ -211,7 +213,7 @@ pub(super) fn read_auth(
     auth.unwrap_or_default()
 }
 
-/// `auth.state`: variables, which become secrets of the same names, and files, which are not read.
+/// Reads `auth.state`: variables, which become secrets of the same names, and files, which are ignored.
 fn stored_secrets(state: &mut MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
     let env = state.take("env");
     let secrets = env.as_ref().map(|field| scopes(field, &Class::Secret));

@@ -1,9 +1,11 @@
-//! Where a declarative driver's output is in the JSON response, and taking it out. Not its validation.
+//! Finds and extracts the output of a declarative driver in the JSON response. The output is validated
+//! elsewhere.
 //!
-//! `response_extract` is a path into a JSON value (AIP-31, "OutputPlace extraction"). Parsed once; each evaluation looks at
-//! a bounded number of values. It is `$`, then up to 16 of `.name`, `[0]`, one `[*]` and one `[?(@.name=='text')]`. As in
-//! RFC 9535, the last two select several values of a list, without the values that lack the rest of the path; the result is
-//! then a list.
+//! `response_extract` is a path into a JSON value (AIP-31, "OutputPlace extraction"). It is parsed
+//! once; each evaluation looks at a limited number of values. A path is `$`, followed by up to 16
+//! steps: `.name`, `[0]`, one `[*]` and one `[?(@.name=='text')]`. As in RFC 9535, the last two select
+//! several values of a list, and values that lack the rest of the path are left out. The result is then
+//! a list.
 
 use serde_json::{Map, Value};
 
@@ -12,18 +14,18 @@ use crate::codes;
 use crate::json::{self, JsonError, Limits};
 use crate::source::{Content, FieldReader, MappingReader};
 
-/// Where the output is in a JSON response.
+/// The place of the output in a JSON response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputPlace {
     /// The whole body.
     #[default]
     Whole,
-    /// What `response_extract` selects.
+    /// The part that `response_extract` selects.
     Extract(JsonPath),
     /// The part that a JSON pointer names.
     Pointer(String),
-    /// An object made of parts: output name and JSON pointer.
+    /// An object that is made of parts, each with an output name and a JSON pointer.
     Outputs(Vec<(String, String)>),
 }
 
@@ -44,13 +46,12 @@ toolward_support::report::codes! {
 }
 
 impl OutputPlace {
-    /// The output in a response's parsed body; null stands for a response without one. An output of
-    /// [`OutputPlace::Outputs`] that is missing is left out: the contract decides whether it may be.
+    /// Extracts the output from a response's parsed body; null means a response without a body. A missing
+    /// part of [`OutputPlace::Outputs`] is left out, and the contract decides whether it may be missing.
     ///
     /// # Errors
-    /// Nothing where [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points, or an output beyond
-    /// `limits`: several outputs may name the same part, which is therefore counted before it is
-    /// copied.
+    /// [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points to no value, or the output exceeds
+    /// `limits`. Several outputs may name the same part, so each part is counted before it is copied.
     pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
         let output = match self {
             OutputPlace::Whole => body,
@@ -202,7 +203,7 @@ impl JsonPath {
     /// Reads a path.
     ///
     /// # Errors
-    /// What is expected in its place.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<JsonPath, &'static str> {
         let mut rest = text
             .strip_prefix('$')
@@ -286,7 +287,8 @@ impl JsonPath {
 }
 
 impl Step {
-    /// Adds what it selects of a value. `None`: more values were looked at than are left.
+    /// Adds the values that the step selects from `value`. Returns `None` if it would look at more than
+    /// `left` values.
     fn select<'v>(
         &self,
         value: &'v Value,
@@ -327,7 +329,7 @@ impl Filter {
             .iter()
             .try_fold(item, |value, name| value.get(name.as_str()));
         match (found, &self.equals) {
-            // 1 and 1.0 are one number.
+            // 1 and 1.0 are equal.
             (Some(Value::Number(found)), Value::Number(equals)) => {
                 found.as_f64() == equals.as_f64()
             }
@@ -402,7 +404,7 @@ fn filter(text: &str) -> Result<(Step, &str), &'static str> {
     Ok((Step::Filter(Filter { path, equals }), rest))
 }
 
-/// A name up to the next sign of the language.
+/// Splits off a name, which ends at the next special character.
 fn name(text: &str) -> Result<(String, &str), &'static str> {
     let sign = |c: char| {
         c.is_whitespace() || c.is_control() || ".[]()?*@$='\"\\,;:&|!<>/{}`~^%#+".contains(c)

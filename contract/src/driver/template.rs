@@ -1,4 +1,5 @@
-//! Text and JSON with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. Parsed here, not filled in.
+//! Text and JSON with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. This module
+//! parses templates; `render` fills them in.
 
 mod placeholder;
 
@@ -11,14 +12,14 @@ use crate::codes;
 use crate::diagnostic::{Code, FileReport, Position};
 use crate::source::{Content, FieldReader, Node};
 
-/// Placeholders of one text: each takes many times the memory of its text, and each entry of a driver has a copy of
-/// the driver's headers.
+/// How many placeholders a text may have. Each takes many times the memory of its text, and each entry
+/// of a driver has a copy of the driver's headers.
 const MAX_PLACEHOLDERS: usize = 32;
 
 /// A text with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    /// Literal text and placeholders in order; no two literals side by side.
+    /// Literal text and placeholders in order; there are never two literals in a row.
     pub parts: Vec<TemplatePart>,
 }
 
@@ -29,7 +30,7 @@ pub enum TemplatePart {
     Literal(String),
     /// A value of the call.
     Value(TemplateSlot),
-    /// `${secrets.NAME}`: bound last, in header values and query parameters only.
+    /// `${secrets.NAME}`, only in header values and query parameters. It is filled in last.
     Secret(String),
 }
 
@@ -37,9 +38,9 @@ pub enum TemplatePart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateSlot {
-    /// Where the value is looked up.
+    /// The source of the value.
     pub source: SlotSource,
-    /// The path to the value; of no parts, all of the source.
+    /// The path to the value; empty for the whole source.
     pub path: Vec<String>,
     /// `| default('…')`: a text, a number or a boolean that replaces a missing value or
     /// null.
@@ -48,10 +49,10 @@ pub struct TemplateSlot {
     pub json: bool,
 }
 
-/// Where the value of a [`TemplateSlot`] is looked up.
+/// The source of a [`TemplateSlot`]'s value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotSource {
-    /// `${input.a.b}`: the input, as `mapping` gives it to the driver.
+    /// `${input.a.b}`: the input, after `mapping`.
     Input,
     /// `${context.a.b}`: the context of the call.
     Context,
@@ -68,7 +69,7 @@ impl SlotSource {
 }
 
 impl TemplateSlot {
-    /// The value at a path, without default.
+    /// A placeholder for the value at a path, without default.
     pub fn new(source: SlotSource, path: Vec<String>) -> TemplateSlot {
         TemplateSlot {
             source,
@@ -80,15 +81,16 @@ impl TemplateSlot {
 }
 
 impl Template {
-    /// Reads a template. `$${` stands for `${`.
+    /// Reads a template. `$${` means the text `${`.
     ///
     /// # Errors
-    /// What is wrong, for people: a placeholder that is not closed or not known.
+    /// The problem, for people: a placeholder that is not closed or not known.
     pub fn parse(text: &str) -> Result<Template, String> {
         Template::read(text).map(|(template, _)| template)
     }
 
-    /// [`Template::parse`], and whether a secret is spelled as in version 0.1: `${secret.SLUG}`.
+    /// As [`Template::parse`]; also returns whether a secret is spelled as in version 0.1:
+    /// `${secret.SLUG}`.
     pub(super) fn read(text: &str) -> Result<(Template, bool), String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -135,7 +137,7 @@ impl Template {
         })
     }
 
-    /// The names that it uses of a source: the first of each path.
+    /// The names in a source that it uses: the first part of each path.
     pub fn names(&self, source: SlotSource) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(move |part| match part {
             TemplatePart::Value(slot) if slot.source == source => {
@@ -151,7 +153,7 @@ impl Template {
 pub enum BodyTemplate {
     /// A value without placeholders.
     Literal(Value),
-    /// A text. If it is one placeholder and nothing else, the value is put in with its type.
+    /// A text. If it is only one placeholder, the value keeps its type.
     Text(Template),
     /// A list.
     List(Vec<BodyTemplate>),
@@ -159,7 +161,7 @@ pub enum BodyTemplate {
     Object(Vec<(String, BodyTemplate)>),
 }
 
-/// The code and message of what is wrong, and the JSON pointer of the text.
+/// The code and the message of a problem, and the JSON pointer of the text.
 type BodyRefusal = (&'static Code, String, String);
 
 impl BodyTemplate {
@@ -176,7 +178,7 @@ impl BodyTemplate {
     /// Reads a body template; keys are literal.
     ///
     /// # Errors
-    /// What is wrong, for people, with the JSON pointer of the text.
+    /// The problem, for people, and the JSON pointer of the text.
     pub fn parse(value: &Value) -> Result<BodyTemplate, (String, String)> {
         BodyTemplate::read(value, "").map_err(|(_, message, pointer)| (message, pointer))
     }
@@ -237,7 +239,8 @@ impl BodyTemplate {
     }
 }
 
-/// Where the document has the placeholders of a request: the first text that uses each name.
+/// The positions of a request's placeholders in the document: for each name, the first text that uses
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaceholderPlaces {
     names: BTreeMap<(SlotSource, String), Position>,
@@ -251,7 +254,7 @@ impl PlaceholderPlaces {
         places
     }
 
-    /// Where a name is used first; `None` if no text of the value uses it.
+    /// The position of the first use of a name; `None` if the name is not used.
     pub(super) fn find(&self, source: SlotSource, name: &str) -> Option<Position> {
         self.names.get(&(source, name.to_owned())).copied()
     }
@@ -276,18 +279,19 @@ impl PlaceholderPlaces {
     }
 }
 
-/// Reads the templates of a driver. Notes which secrets they declare, and whether they have the form of version 0.1.
+/// Reads the templates of a driver. Collects the secrets that they declare, and notes uses of the form
+/// of version 0.1.
 #[derive(Default)]
 pub(in crate::driver) struct TemplateReader {
     /// Secrets that placeholders of AIP-31's spelling declare.
     secrets: BTreeSet<String>,
-    /// What of the form of version 0.1 was used, and where it was used first.
+    /// The uses of the form of version 0.1. `old_at` is the position of the first.
     old: Vec<&'static str>,
     old_at: Option<Position>,
 }
 
 impl TemplateReader {
-    /// Reads a template that may hold secrets.
+    /// Reads a template that may contain secrets.
     pub(in crate::driver) fn template(&mut self, field: &FieldReader<'_>) -> Option<Template> {
         match Template::read(field.text()?) {
             Ok((template, old)) => {
@@ -310,7 +314,7 @@ impl TemplateReader {
         self.old_at.get_or_insert(at);
     }
 
-    /// Warns once of the form of version 0.1.
+    /// Warns once if the form of version 0.1 is used.
     pub(in crate::driver) fn warn_of_old_form(&self, report: &FileReport<'_>) {
         let Some(at) = self.old_at else {
             return;

@@ -1,18 +1,18 @@
-//! The fields of DRIVER.md that are read and shown, and do nothing: one table, a warning for each.
+//! The fields of DRIVER.md that are shown but have no effect: one table, with a warning for each field.
 
 use super::{DriverKind, DriverLimits};
 use crate::codes;
 use crate::diagnostic::Code;
 use crate::source::{Content, Entry, FieldReader, Node};
 
-/// Why a field does nothing.
+/// The reason why a field has no effect.
 #[derive(Clone, Copy)]
 enum Why {
     /// It is about programs that a host installs and starts.
     NotRun,
     /// No call depends on it.
     Unused,
-    /// It describes a flow that this host has not.
+    /// It describes a login flow that this host does not have.
     NoFlow,
 }
 
@@ -42,7 +42,7 @@ const NO_CODE: &str = "no code of the driver runs";
 
 const OWN_NAMES: &str = "the person sees the input under the contract's own names";
 
-/// Paths, in which `[]` is each item of a list; and what holds instead.
+/// The path, in which `[]` means each item of a list; the reason; and the behaviour instead.
 const FIELDS: &[(&str, Why, &str)] = &[
     ("code", Why::NotRun, IGNORED),
     ("run", Why::NotRun, IGNORED),
@@ -97,7 +97,7 @@ fn of_kind(kind: Option<DriverKind>) -> impl Iterator<Item = (&'static str, Why,
     limits.chain((kind == Some(DriverKind::Form)).then_some(mapping))
 }
 
-/// Warns of each that is present.
+/// Warns of each such field that is present.
 pub(super) fn warn(root: &FieldReader<'_>, kind: Option<DriverKind>) {
     let kind = kind.filter(|kind| kind.is_run());
     for (path, why, instead) in FIELDS.iter().copied().chain(of_kind(kind)) {
@@ -211,7 +211,7 @@ mod tests {
                 assert!(found[0].message.ends_with(instead), "{found:?}");
             }
         }
-        // A component has all of them.
+        // All limits have an effect for a component.
         let component = of(
             "component\ncomponent: a.wasm",
             ", mapping: { a: b }",

@@ -1,4 +1,4 @@
-//! tools.json field by field. The host decides whether it runs a transport of version 1.
+//! Reads the fields of a tools.json. The host decides whether it runs a transport of version 1.
 
 use serde_json::{Map, Value, json};
 use toolward_support::fields::without_mark_bytes;
@@ -16,7 +16,7 @@ use crate::source::{Content, FieldReader, MappingReader, located};
 use crate::{SchemaScope, Scope};
 
 impl Index {
-    /// Reads a tools.json. `file` names it in diagnostics; `scope` knows the bundle's `schema:` documents.
+    /// Reads a tools.json. `file` names it in diagnostics; `scope` has the bundle's `schema:` documents.
     pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
         let report = FileReport::new(file);
         let source = without_mark_bytes(source);
@@ -112,7 +112,7 @@ fn read_entry(
         match parse_family(found) {
             Ok(capability) => capabilities.insert(capability),
             Err(_) if version == 1 => ungrantable.push(found.to_owned()),
-            // The contract that the entry repeats may have a word that is not a scope.
+            // The contract that the entry repeats may have a capability without a valid scope.
             Err(error) => capabilities.insert(Capability::of_no_scope(found).ok_or(error)?),
         }
         Ok(())
@@ -175,11 +175,11 @@ fn tags(field: &FieldReader<'_>) -> Vec<String> {
     tags.unwrap_or_default()
 }
 
-/// Names of one entry: each is looked up and compiled.
+/// How many names an entry may have. Each is looked up and compiled.
 const MAX_REFS: usize = 16;
 
-/// `schema_refs`: names that an entry gives to schemas of its bundle. A name of version 1 must lead to a schema of the
-/// bundle; version 2 repeats a contract's metadata.
+/// Reads `schema_refs`: names that an entry gives to schemas of its bundle. In version 1, each name
+/// must lead to a schema of the bundle. In version 2, the field repeats a contract's metadata.
 fn schema_refs(
     fields: &mut MappingReader<'_>,
     version: u32,
@@ -212,12 +212,13 @@ fn schema_refs(
     refs
 }
 
-/// An id with or without `schema:`.
+/// An id without its `schema:`, if it has one.
 fn bare(id: &str) -> &str {
     id.strip_prefix("schema:").unwrap_or(id)
 }
 
-/// The schemas of a scope, to which the names of an entry lead as well. A schema of the bundle goes before a name.
+/// The schemas of a scope, with the names of an entry as further ids. A schema's own id takes
+/// precedence over a name.
 struct NamedSchemas<'a> {
     scope: &'a dyn Scope,
     refs: &'a Map<String, Value>,
@@ -249,12 +250,13 @@ impl Scope for NamedSchemas<'_> {
     }
 
     fn compiled(&self, schema: &Value) -> Option<Schema> {
-        // With names, the same text may mean something else.
+        // With names, the same text may refer to other schemas, so a compiled schema is reused only without
+        // names.
         self.scope.compiled(schema).filter(|_| self.refs.is_empty())
     }
 }
 
-/// What carries a tool out.
+/// The transport that carries out a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
@@ -271,7 +273,7 @@ pub enum Transport {
         method: String,
         /// Absolute URL; scheme and host are literal.
         url: String,
-        /// Static headers; values may hold placeholders for secrets.
+        /// Static headers; values may contain placeholders for secrets.
         headers: Vec<(String, String)>,
     },
     /// A driver of the same bundle (version 2).
@@ -347,7 +349,7 @@ fn http(fields: &mut MappingReader<'_>) -> Option<Transport> {
     })
 }
 
-/// Literal scheme and host; what follows may hold placeholders.
+/// Whether the scheme and the host are literal. The rest may contain placeholders.
 fn is_absolute(url: &str) -> bool {
     let rest = url.strip_prefix("https://");
     let Some(rest) = rest.or_else(|| url.strip_prefix("http://")) else {

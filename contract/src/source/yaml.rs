@@ -1,8 +1,10 @@
-//! The one place that knows the YAML library: a strict subset of YAML 1.2 with places. Knows no field.
+//! The only module that uses the YAML library: reads a strict subset of YAML 1.2 with positions. Fields
+//! are defined elsewhere.
 //!
-//! Only values that JSON has are accepted: no anchors, aliases, tags, merge keys, second documents,
-//! duplicate keys or keys that are not text. Plain scalars follow the YAML 1.2 core schema, so that
-//! `no`, `on` and `12:30` are text. Events instead of serde, since diagnostics need the place of each key.
+//! Only values that JSON also has are accepted: no anchors, aliases, tags, merge keys, second
+//! documents, duplicate keys or keys that are not text. Plain scalars follow the YAML 1.2 core schema,
+//! so `no`, `on` and `12:30` are text. The parser's events are used instead of serde, since diagnostics
+//! need the position of each key.
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span};
 use serde_json::Number;
@@ -13,12 +15,12 @@ use crate::diagnostic::{Code, FileReport, Position};
 use crate::json::number_in_range;
 
 const MAX_DEPTH: usize = 64;
-/// Values, keys not counted. Bounds the work behind 64 KiB of text.
+/// How many values a document may have, without its keys. This limits the work for 64 KiB of text.
 const MAX_NODES: usize = 2048;
 /// How much of a comment a message shows.
 const SHOWN_CHARS: usize = 40;
 
-/// What keys may be.
+/// The allowed form of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyForm {
     /// Text.
@@ -157,8 +159,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks that no comment cuts a text off. YAML has comments after values, so a short value may have one; a model
-    /// decides by a description, of which no part may be lost.
+    /// Checks that no comment cuts off a text. YAML allows comments after values, so a short value may have
+    /// one. But a model decides by a description, so no part of it may be lost.
     fn check_whole(&self, text: &str, span: &Span, at: Position) -> Option<()> {
         let line = self.lines.get(span.end.line().saturating_sub(1));
         let rest: String = line.map_or_else(String::new, |line| {
@@ -268,7 +270,7 @@ impl Builder<'_> {
     }
 }
 
-/// The YAML 1.2 core schema, without the numbers that JSON does not have: for these `None`.
+/// Reads a plain scalar by the YAML 1.2 core schema; `None` for a number that JSON does not have.
 fn plain(text: &str) -> Option<Content> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Content::Null),
@@ -319,7 +321,7 @@ fn is_float(unsigned: &str) -> bool {
     mantissa_fits && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
-/// What to write instead of what the parser refuses, for the mistakes that people make in front matter.
+/// The hint for a parser's error: the correct form for frequent mistakes in front matter.
 fn advice(kind: &ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::MappingValueNotAllowed => {

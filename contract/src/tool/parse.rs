@@ -1,4 +1,4 @@
-//! TOOL.md field by field (AIP-14, "Frontmatter"). Knows no YAML.
+//! Reads the fields of a TOOL.md (AIP-14, "Frontmatter"). Another module parses the YAML.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl Tool {
     }
 }
 
-/// Where the fields that left AIP-14 live now.
+/// The new places of fields that were removed from AIP-14.
 const MOVED: &[(&str, &str)] = &[
     ("code", "code"),
     ("run", "run"),
@@ -38,7 +38,7 @@ const MOVED: &[(&str, &str)] = &[
 
 const DISCOURAGED: &[&str] = &["async", "streaming", "priority", "model", "temperature"];
 
-/// Builds a contract from its fields. Every rule is checked even after one was broken.
+/// Builds a contract from its fields. Every rule is checked, even after another rule was broken.
 pub(super) fn contract(
     root: &FieldReader<'_>,
     spelling: Spelling,
@@ -52,7 +52,7 @@ pub(super) fn contract(
     }
     let fields = root.fields()?.spelled(spelling);
     let fields = match spelling {
-        // An object of JavaScript, in which null stands for an absent member.
+        // A JavaScript object, in which null means an absent member.
         Spelling::Camel => fields.null_is_absent(),
         Spelling::Snake => fields,
     };
@@ -132,7 +132,7 @@ fn read(
     })
 }
 
-/// What the contract states of the fields that an action has, too.
+/// The contract's claims in the fields that an action has, too.
 fn claims(fields: &mut MappingReader<'_>, metadata: &mut ToolMetadata<'_>) -> Claims {
     let mut requires = shared::requires(fields);
     requires.parts.append(&mut metadata.requires.parts);
@@ -176,7 +176,8 @@ fn foreign(fields: &mut MappingReader<'_>) {
     }
 }
 
-/// The example in AIP-14 combines `auto` with a non-empty `mutates`; the stricter reading holds.
+/// Applies the stricter reading of `auto` with a non-empty `mutates`, which the example in AIP-14
+/// combines.
 fn stricter_approval(
     merged: &action::MergedTerms,
     written_auto: Option<Position>,
@@ -237,7 +238,7 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
         (constraints, Some(inner.at))
     });
     let required = &constraints.require_kind;
-    // A component also counts as `sdk`, so an `sdk` requirement may be met by one.
+    // A component also counts as `sdk`, so it may satisfy the requirement `sdk`.
     let possible = |kind: &String| {
         constraints.permits(kind) || (kind == "sdk" && constraints.permits("component"))
     };
@@ -256,7 +257,7 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
     constraints
 }
 
-/// The schemas of inputs, which must be an object, and outputs.
+/// Reads the schemas of the inputs, which must be an object, and of the outputs.
 fn schemas(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> (Option<Schema>, Option<Schema>) {
     let (inputs_key, outputs_key) = match fields.spelling() {
         Spelling::Snake => ("inputs", "outputs"),
@@ -281,7 +282,7 @@ fn schemas(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> (Option<Schema>
     (inputs, outputs)
 }
 
-/// A schema, compiled.
+/// Reads and compiles a schema.
 pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schema> {
     let label = &field.name;
     if !matches!(field.content, Content::Mapping(_)) {
@@ -321,7 +322,8 @@ pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schem
     }
 }
 
-/// `contextSchema` at the top or below `metadata`; both only if equal.
+/// Reads `contextSchema` at the top level or below `metadata`. Both may be present only if they are
+/// equal.
 pub(super) fn context_schema<'n>(
     fields: &mut MappingReader<'n>,
     below_metadata: Option<FieldReader<'n>>,
@@ -351,7 +353,7 @@ pub(super) fn context_schema<'n>(
     schema(&field, scope)
 }
 
-/// The examples, checked against the schemas. The host runs them.
+/// Reads the examples and checks them against the schemas. The host runs them.
 fn examples(
     fields: &mut MappingReader<'_>,
     inputs: Option<&Schema>,

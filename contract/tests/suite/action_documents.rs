@@ -1,8 +1,8 @@
-//! The corpus of AIP-39, `corpus/aip-39`: each document begins with comments that say which rule it stands for
-//! (`rule`), the diagnostics that it gives (`gives`: code and line), and, where the rules of AIP-39 alone would say
-//! otherwise (`schema`), why this host does not (`why`).
+//! The corpus of AIP-39, `corpus/aip-39`. Each document starts with comments: the rule that it tests
+//! (`rule`), its diagnostics (`gives`: code and line), and, if the rules of AIP-39 alone give another
+//! result (`schema`), the reason for the difference (`why`).
 //!
-//! [`crate::published`] states what AIP-39's schema says. It is the second opinion on every ACTION.md here.
+//! [`crate::published`] has AIP-39's schema, which gives the second opinion on every ACTION.md here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn diagnostics(document: &Document) -> Vec<Diagnostic> {
     }
 }
 
-/// The valid document whose name holds `name`.
+/// The valid document whose name contains `name`.
 fn document(name: &str) -> Document {
     let mut documents = documents().into_iter();
     let found = documents.find(|one| one.is_valid && one.name.contains(name));
@@ -153,7 +153,7 @@ fn what_an_action_does_not_say_is_its_default_or_its_id() {
     assert!(found.mutates.is_empty() && found.requires.is_empty());
     assert_eq!((&found.verb, &found.target_kind), (&None, &None));
     assert_eq!(found.effective_target_kind(), Some("ledger"));
-    // What is written holds.
+    // A written `target_kind` takes precedence over the id.
     assert_eq!(
         action("host-prefix").effective_target_kind(),
         Some("ledger")

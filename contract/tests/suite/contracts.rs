@@ -1,4 +1,4 @@
-//! What contracts mean once they are read.
+//! The meaning of parsed contracts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +118,7 @@ fn a_tool_adds_to_its_action() {
         tool.requires.capabilities.to_string(),
         "[network:*.example, network:mail.example, secret:mail-key]"
     );
-    // Two policies that differ count as `always`.
+    // Two different policies count as `always`.
     assert_eq!((tool.risk_level, tool.approval), (3, Approval::Always));
 }
 
@@ -370,7 +370,7 @@ proptest! {
 
     #[test]
     fn a_value_in_yaml_is_the_value_in_json(value in json_values()) {
-        // JSON is YAML: what serde_json writes must come back through the YAML reader.
+        // JSON is also YAML, so the YAML reader must return the same value that serde_json wrote.
         let text = source(&format!("metadata: {{ \"v\": {value} }}\n"));
         let tool = Tool::parse("TOOL.md", &text, &NoScope).into_result().map_err(|d| TestCaseError::fail(format!("{d:?} {text}")))?;
         prop_assert_eq!(&tool.metadata["v"], &value);

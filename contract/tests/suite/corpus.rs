@@ -1,5 +1,5 @@
-//! The golden corpus: every file beside the diagnostics that it must give, one per line as
-//! `code severity line:column message`. `BLESS=1 cargo test` writes them; read the difference.
+//! The golden corpus: next to every file are its expected diagnostics, one per line as `code severity
+//! line:column message`. `BLESS=1 cargo test` writes them; review the difference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `corpus/scope` as the rest of the bundle.
+/// A scope with `corpus/scope` as the rest of the bundle.
 struct Bundle;
 
 impl SchemaScope for Bundle {
@@ -65,7 +65,7 @@ fn scoped(id: &str) -> Tool {
         .expect("the contract is valid")
 }
 
-/// What comes of the attachments of a version 1 document, with the contracts that it gives.
+/// The diagnostics of the attachments of a version 1 document, with its contracts.
 fn attached(name: &str, text: &str) -> Vec<Diagnostic> {
     let index = Index::parse(name, text.as_bytes(), &Bundle)
         .into_result()
@@ -77,7 +77,7 @@ fn attached(name: &str, text: &str) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// What a file gives, by its name's ending.
+/// The diagnostics of a file, read as the format of its name's ending.
 fn diagnostics(name: &str, text: &str) -> Vec<Diagnostic> {
     fn of<T>(parsed: Parsed<T>) -> Vec<Diagnostic> {
         let refused = parsed.diagnostics.iter().any(Diagnostic::is_error);
@@ -168,7 +168,7 @@ fn cases(folder: &str) -> Vec<(String, PathBuf)> {
     cases
 }
 
-/// Runs a folder; gives the codes seen and what differs from the expectations.
+/// Runs a folder; returns the codes seen and the differences from the expectations.
 fn run(folder: &str) -> (BTreeSet<&'static str>, Vec<String>) {
     let (mut codes, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, path) in cases(folder) {

@@ -70,7 +70,7 @@ fn a_field_without_effect_is_warned_of_and_so_is_one_that_logs_in() {
     };
     let warned = ("driver-field-without-effect", Severity::Warning, 11);
     assert_eq!(found("health_check: { path: / }\n"), (true, vec![warned]));
-    // A policy chooses drivers by these.
+    // A policy can choose drivers by these fields.
     for field in ["region: eu\n", "region: [eu, us]\n", "policy_tags: [pii]\n"] {
         assert_eq!(found(field), (true, vec![]), "{field}");
     }

@@ -1,4 +1,4 @@
-//! Drivers of `kind: form`: which contracts they may ask about.
+//! Drivers of `kind: form`, and the contracts that they may implement.
 
 use toolward_contract::NoScope;
 use toolward_contract::driver::{Driver, DriverKind};

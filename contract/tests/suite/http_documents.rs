@@ -1,8 +1,8 @@
-//! The corpus of AIP-31, `corpus/aip-31`: each document begins with comments that say which rule it stands for
-//! (`rule`), the diagnostics that it gives (`gives`: code and line), and, where the rules of AIP-31 alone would say
-//! otherwise (`schema`), why this host does not (`why`).
+//! The corpus of AIP-31, `corpus/aip-31`. Each document starts with comments: the rule that it tests
+//! (`rule`), its diagnostics (`gives`: code and line), and, if the rules of AIP-31 alone give another
+//! result (`schema`), the reason for the difference (`why`).
 //!
-//! [`crate::published`] states what AIP-31's schema says. It is the second opinion on every document here.
+//! [`crate::published`] has AIP-31's schema, which gives the second opinion on every document here.
 
 use std::path::Path;
 

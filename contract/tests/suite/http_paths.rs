@@ -1,4 +1,4 @@
-//! `response_extract`: what its paths select, which texts are none, and how far an evaluation looks.
+//! `response_extract`: the values that paths select, invalid paths, and the limit of an evaluation.
 
 use serde_json::{Value, json};
 use toolward_contract::driver::{ExtractError, JsonPath, OutputPlace};
@@ -38,7 +38,7 @@ fn a_path_selects_what_the_specification_says() {
         ("$.data[?(@.n==2)].kind", json!(["image", "text"])),
         ("$.data[?(@.in.on==true)].kind", json!(["text"])),
         ("$.data[?(@.kind=='none')]", json!([])),
-        // As in RFC 9535, an index is of each item.
+        // As in RFC 9535, an index applies to each selected item.
         ("$.data[?(@.kind=='text')][0]", json!([])),
     ] {
         assert_eq!(extract(path, &body), Ok(expected), "{path}");

@@ -1,4 +1,4 @@
-//! Declarative requests: what an input is turned into, and what it can't do to the request.
+//! Declarative requests: the request from an input, and the changes that no input can make to it.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -106,7 +106,7 @@ fn an_input_can_not_walk_the_path() {
             "{value:?}"
         );
     }
-    // Not with the driver's own text beside it either.
+    // Dots are also refused together with literal text of the driver.
     for (endpoint, value) in [
         ("/.${input.a}", "."),
         ("/%2e${input.a}", "."),
@@ -118,7 +118,8 @@ fn an_input_can_not_walk_the_path() {
             "{endpoint} {value:?}"
         );
     }
-    // Nor for a server that decodes twice, or one that leaves out what follows a semicolon.
+    // Values are also refused that are dots to a server that decodes twice, or that drops the part after a
+    // semicolon.
     for value in ["%2e%2e", "%252E.", "..;a=b", "..%3bx"] {
         assert_eq!(
             url("/${input.a}", &json!({ "a": value })),
@@ -236,7 +237,7 @@ fn a_body_is_json_unless_the_driver_says_what_kind() {
     };
     let text = |text: &str| Some(vec![HeaderPiece::Text(text.to_owned())]);
     assert_eq!(content_type(json!({}), "PUT"), text("application/json"));
-    // The input itself, where there is no template.
+    // Without a template, the body is the input itself.
     assert_eq!(content_type(json!({}), "POST"), text("application/json"));
     assert_eq!(content_type(json!({}), "GET"), None);
     let own = json!({ "Content-Type": "application/merge-patch+json" });
@@ -369,7 +370,7 @@ fn hostile() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// The reader of the result is the WHATWG's URL parser, the most lenient there is.
+    /// The result is read with the WHATWG URL parser, the most lenient one.
     #[test]
     fn no_input_changes_the_structure_of_a_request(a in hostile(), b in hostile(), c in hostile()) {
         let request = json!({

@@ -1,4 +1,4 @@
-//! Requests in the form of AIP-31: what their templates are filled with, and what no value does to them.
+//! Requests in the form of AIP-31: filling in their templates, and the structure that no value changes.
 
 use serde_json::{Value, json};
 use toolward_contract::driver::{
@@ -58,7 +58,7 @@ fn a_request_goes_below_the_path_of_the_base_url_and_to_its_host() {
         driver.origin().map(ToString::to_string),
         Some("a.example:8443".to_owned())
     );
-    // Nothing else is asked for.
+    // The driver requests no other host.
     assert_eq!(driver.egress.to_string(), "[network:a.example:8443]");
     let call = driver.implements[0].http.as_ref().expect("a request");
     let rendered = call.render(&json!({ "id": "x y" }), BODY).expect("it fits");
@@ -114,7 +114,7 @@ fn headers_of_an_entry_go_before_those_of_the_driver() {
         ]
     );
     assert_eq!(key.as_deref(), Some("idempotency-key"));
-    // What has no body has no kind of body.
+    // A request without a body has no `content-type`.
     let (found, key) = headers(json!({ "endpoint": "/", "method": "GET" }));
     assert_eq!(
         found,
@@ -167,7 +167,7 @@ fn a_default_stands_in_for_what_is_not_there_or_null() {
     assert_eq!(body(&template, &json!({ "a": 0 })), Ok(given));
     let request = json!({ "endpoint": "/${input.a | default('b c')}", "query_template": { "q": "${input.a | default('')}" } });
     assert_eq!(target(&request, &json!({})), Ok("/b%20c?q=".to_owned()));
-    // A default keeps to the rules of its place.
+    // A default must obey the rules of its position, too.
     let dots = json!({ "endpoint": "/a/${input.a | default('..')}" });
     assert_eq!(target(&dots, &json!({})), Err(RenderErrorKind::InputUnfit));
 }

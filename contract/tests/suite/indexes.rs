@@ -108,7 +108,7 @@ fn the_default_driver_is_named_else_the_lowest_id() {
         named("default_implementation: b-driver\n"),
         component("b-driver")
     );
-    // A default that does not serve this version, or is elsewhere, is no choice.
+    // A default driver that does not serve this version, or is not in the bundle, is not chosen.
     assert_eq!(
         named("default_implementation: 0-driver\n"),
         component("a-driver")

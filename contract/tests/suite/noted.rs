@@ -1,5 +1,5 @@
-//! Corpora of documents that say themselves what they stand for, in comments at their head: `# rule: …`, the
-//! diagnostics that they give (`# gives: …`, each code and line), and more that a corpus wants.
+//! Corpora of documents that describe themselves in comments at the start: the tested rule (`# rule:
+//! …`), the expected diagnostics (`# gives: …`, each with code and line), and further keys of a corpus.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ impl Document {
         }
     }
 
-    /// The comment with this key; empty where there is none.
+    /// The comment with this key; empty if it is missing.
     pub(crate) fn note(&self, key: &str) -> &str {
         self.notes.get(key).map_or("", String::as_str)
     }
@@ -55,8 +55,8 @@ pub(crate) fn documents(corpus: &Path) -> Vec<Document> {
     documents
 }
 
-/// What of a corpus is not as its comments say: documents that are read or refused against their folder, that give
-/// other diagnostics, or that stand for no rule.
+/// The documents of a corpus that differ from their comments or folder: their result does not match the
+/// folder, their diagnostics differ, or they name no rule.
 pub(crate) fn wrong(
     documents: &[Document],
     findings: impl Fn(&Document) -> Vec<Diagnostic>,

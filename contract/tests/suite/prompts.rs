@@ -1,4 +1,4 @@
-//! What the text of a prompt means, message by message.
+//! The messages in the text of a prompt.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ fn messages(body: &str) -> Vec<Message> {
     parsed.value.expect("a prompt").messages
 }
 
-/// A message in one line: the role's letter and what it says.
+/// A message in one line: the first letter of the role, and the content.
 fn shown(message: &Message) -> String {
     let role = match message.role {
         PromptRole::User => 'u',

@@ -1,5 +1,6 @@
-//! The JSON Schemas that AIP-14, AIP-30, AIP-31 and AIP-39 publish, as a second opinion: on documents that are made
-//! from them, this host says the same, or the difference stands in one table with its reason.
+//! The JSON Schemas that AIP-14, AIP-30, AIP-31 and AIP-39 publish, as a second opinion. For documents
+//! that are generated from them, this host gives the same result, or a table has the difference with
+//! its reason.
 
 mod differences;
 mod documents;
@@ -34,7 +35,7 @@ const ALL: [Specification; 4] = [
     Specification::Action,
 ];
 
-/// The statements that hold for the documents of a specification.
+/// The statements that apply to the documents of a specification.
 fn statements(of: Specification) -> &'static [&'static Statement] {
     match of {
         Specification::Contract => &[&CONTRACT],
@@ -44,13 +45,13 @@ fn statements(of: Specification) -> &'static [&'static Statement] {
     }
 }
 
-/// Both opinions on the documents of one specification.
+/// Judges the documents of one specification by this host and by the published schema.
 struct Oracle {
     specification: Specification,
     theirs: Vec<Validator>,
 }
 
-/// A field, and what is wrong with it: a code of ours, or a keyword of theirs.
+/// A field and its problem: a code of this host, or a keyword of the published schema.
 type Finding = (String, String);
 
 struct Opinions {
@@ -92,7 +93,7 @@ impl Oracle {
         }
     }
 
-    /// The differences that hold for these documents.
+    /// The differences that apply to these documents.
     fn rows(&self) -> impl Iterator<Item = &'static Difference> {
         let of = self.specification;
         differences::all().filter(move |row| {
@@ -101,7 +102,7 @@ impl Oracle {
         })
     }
 
-    /// What one side refuses, the other takes, and no row explains.
+    /// Findings of only one side that no row explains.
     fn unexplained<'o>(&self, opinions: &'o Opinions) -> Vec<&'o Finding> {
         let (direction, found) = match (opinions.errors.is_empty(), opinions.theirs.is_empty()) {
             (false, true) => (Direction::Stricter, &opinions.errors),
@@ -130,7 +131,7 @@ fn validator(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).expect("a schema")
 }
 
-/// What a schema refuses. Of a missing or surplus member, the field is the member.
+/// The refusals of a schema. For a missing or additional member, the field is the member.
 fn refusals(schema: &Validator, document: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for error in schema.iter_errors(document) {
@@ -153,7 +154,7 @@ fn refusals(schema: &Validator, document: &Value) -> Vec<Finding> {
     found
 }
 
-/// The smallest document that both take.
+/// The smallest document that both sides accept.
 fn smallest(of: Specification) -> Value {
     let driver = json!({
         "name": "A", "id": "price-cli", "description": "A.", "version": "1.0.0", "kind": "cli",
@@ -179,7 +180,7 @@ fn smallest(of: Specification) -> Value {
     }
 }
 
-/// The smallest document with what a row puts into it.
+/// The smallest document with the changes of a row.
 fn case(row: &Difference) -> Value {
     let mut document = smallest(row.specification);
     for (pointer, text) in row.case {
@@ -281,7 +282,7 @@ fn merged(into: Value, from: Value) -> Value {
     }
 }
 
-/// Takes out what only documents together, or by chance, have wrong: the rows of the table say more of it.
+/// Removes problems that depend on other documents or on chance; rows of the table cover them.
 fn ordinary(of: Specification, mut document: Value) -> Value {
     if of == Specification::Driver && document["kind"] == "http" {
         document["kind"] = json!("cli");
@@ -316,7 +317,8 @@ fn runner(cases: u32) -> TestRunner {
 /// How many documents of each kind and specification.
 const DOCUMENTS: u32 = 150;
 
-/// What this host and the published schemas say differently of documents made from the schemas.
+/// Checks that this host and the published schemas agree on documents that are generated from the
+/// schemas, except for known differences.
 fn judge(of: Specification) {
     let oracle = Oracle::new(of);
     let judged = runner(DOCUMENTS).run(&usual(of), |document| {
@@ -348,7 +350,7 @@ fn judge(of: Specification) {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // Else the changes would not be worth their name.
+    // Otherwise the changes would test too little.
     assert!(
         taken > DOCUMENTS / 2 && refused > DOCUMENTS,
         "{taken}, {refused}"
@@ -375,7 +377,7 @@ fn actions_made_from_the_schema_are_judged_alike_or_the_difference_is_known() {
     judge(Specification::Action);
 }
 
-/// For readers who have the published files: `PUBLISHED_SCHEMAS=DIR`. They are not in the repository.
+/// Runs only with the published files, in `PUBLISHED_SCHEMAS=DIR`, which are not in the repository.
 #[test]
 #[ignore = "needs the published files in PUBLISHED_SCHEMAS"]
 fn the_statements_say_what_the_published_schemas_say() {
@@ -387,7 +389,7 @@ fn the_statements_say_what_the_published_schemas_say() {
         assert_eq!(digest(&bytes), statement.sha256, "{}", statement.file);
         let mut published: Value = serde_json::from_slice(&bytes).expect("JSON");
         if of == Specification::Contract {
-            // AIP-16's, which nothing here fetches.
+            // These refer to AIP-16's schemas, which the test does not fetch.
             for block in ["inputs", "outputs"] {
                 published["properties"][block] = json!({ "type": "object" });
             }

@@ -1,6 +1,7 @@
-//! The corpus of tools.json version 1, `corpus/runloop`: each document begins with comments that say which rule of
-//! Runloop's it stands for (`rule`), what it gives here (`gives`: code and line), and why this host is stricter, where
-//! it is (`why`). What is valid there is read here; what can't be run safely is denied as an attachment.
+//! The corpus of tools.json version 1, `corpus/runloop`. Each document starts with comments: the rule
+//! of Runloop that it tests (`rule`), its diagnostics in this host (`gives`: code and line), and the
+//! reason if this host is stricter (`why`). A document that is valid for Runloop is read here; an
+//! attachment that can't be run safely is denied.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ impl Scope for Schemas {
     }
 }
 
-/// What is wrong with a document, and with its attachments.
+/// The diagnostics of a document and of its attachments.
 fn findings(document: &Document) -> Vec<Diagnostic> {
-    // JSON has no comments: the lines stay, so that positions are those of the file.
+    // JSON has no comments, so comment lines become empty lines, which keeps the positions.
     let lines = document.text.lines();
     let lines = lines.map(|line| if line.starts_with("# ") { "" } else { line });
     let text: String = lines.map(|line| format!("{line}\n")).collect();

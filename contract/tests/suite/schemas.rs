@@ -1,4 +1,4 @@
-//! What compiled schemas do with values, and what a model gets to see of them.
+//! Validation with compiled schemas, and the violations that a model sees.
 
 use std::sync::Arc;
 
@@ -227,7 +227,7 @@ fn sensitive_values_are_found_in_every_branch() {
 fn what_may_be_sensitive_is_hidden_wherever_the_schema_says_so() {
     let marked = json!({ "x-sensitive": true });
     let secret = json!({ "a": "s3cret", "plain": 1 });
-    // Schemas of `a`, of `[a]`, or of `{"a": a}`, and the value.
+    // Each row has a value (`a`, `[a]` or `{"a": a}`) and a schema for it.
     for (value, keywords) in [
         (json!("s3cret"), json!({ "allOf": [{}, marked] })),
         (
@@ -289,7 +289,7 @@ fn what_may_be_sensitive_is_hidden_wherever_the_schema_says_so() {
         let shown = schema(&document).observable(&json!({ "value": value }));
         assert!(!shown.to_string().contains("s3cret"), "{keywords}: {shown}");
         assert!(shown.to_string().contains(HIDDEN), "{keywords}: {shown}");
-        // What nobody marks is shown.
+        // A value that is not marked is shown.
         document["$defs"] = json!({});
         document["properties"] = json!({ "value": {} });
         let input = json!({ "value": value });
@@ -390,7 +390,7 @@ fn patterns_follow_ecma_262_and_are_shown_as_their_author_wrote_them() {
     }
     let refused = schema.validate(&json!({ "line": "\u{2028}" })).unwrap_err();
     assert!(refused.message.contains("\"^.$\""), "{}", refused.message);
-    // A boundary is one of ASCII letters.
+    // `\b` is a boundary of ASCII letters only.
     let refused = schema.validate(&json!({ "\u{ef}id": "x" })).unwrap_err();
     assert_eq!(refused.schema_path, "/patternProperties/\\bid\\b/type");
     assert!(schema.validate(&json!({ "\n": 1 })).is_err());

@@ -1,5 +1,5 @@
-//! What the rules of a specification alone say of a corpus's documents, where its comments give no reason for a
-//! difference (`# schema: valid`, `# why: …`).
+//! The results of a specification's rules alone for a corpus, compared with the comments of its
+//! documents, which may give a reason for a difference (`# schema: valid`, `# why: …`).
 
 use serde_json::Value;
 use toolward_contract::NoScope;
@@ -8,7 +8,8 @@ use toolward_contract::tool::Tool;
 
 use crate::noted::Document;
 
-/// The documents on which `rules` say something else than the comments do, or that lack a reason for a difference.
+/// The documents for which `rules` give another result than the comments state, or that lack a reason
+/// for a difference.
 pub(crate) fn disagreements<'a>(
     documents: impl IntoIterator<Item = &'a Document>,
     rules: &Value,
@@ -37,8 +38,8 @@ pub(crate) fn disagreements<'a>(
     wrong
 }
 
-/// The front matter as JSON, read by the reader under test: as a part of a contract's metadata, which is kept as
-/// it is written.
+/// The front matter as JSON, read by the reader under test as a part of a contract's metadata, which is
+/// stored as written.
 fn front_matter(text: &str) -> Value {
     let inner = text
         .strip_prefix("---\n")

@@ -1,4 +1,4 @@
-//! The examples of the specifications that the formats come from.
+//! The examples in the specifications of the formats.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn the_tool_of_aip_14_parses_with_its_contradiction_read_strictly() {
 
 #[test]
 fn the_driver_of_aip_14_parses_and_serves_its_tool() {
-    // It has no `base_url`, and says how a login expires.
+    // The example has no `base_url`, and states how a login expires.
     let parsed = Driver::parse("DRIVER.md", DRIVER);
     let found: Vec<_> = parsed
         .diagnostics

@@ -1,11 +1,11 @@
-//! Front matter with the mistakes that people make in YAML: each is found, with the next step.
+//! Front matter with frequent YAML mistakes: each is reported with a hint.
 
 use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::tool::Tool;
 
-/// What stands below `id`, `version` and the schemas; the code of the finding, none if it is empty; a part of the
-/// message or of the hint.
+/// The text below `id`, `version` and the schemas; the code of the finding, empty if there is none; a
+/// part of the message or of the hint.
 const MISTAKES: [(&str, &str, &str); 40] = [
     // Comments.
     ("description: Sorts by issue#12 first.\n", "", ""),

@@ -15,17 +15,17 @@ use crate::json::MAX_SAFE_INTEGER;
 use crate::shared;
 use crate::source::{FieldReader, MappingReader, PlacedValue};
 
-/// What all entries of a driver have in common.
+/// The fields that apply to all entries of a driver.
 #[derive(Default)]
 pub(in crate::driver) struct HttpDefaults {
     base: Option<BaseUrl>,
-    /// Whether `base_url` is written, right or wrong.
+    /// Whether `base_url` is written, valid or not.
     has_base: bool,
     headers: Vec<(String, Template)>,
     method: Option<Method>,
-    /// What the templates have in common.
+    /// The reader of all templates of the driver.
     pub(in crate::driver) reading: TemplateReader,
-    /// As written.
+    /// `base_url`, `default_method` and `default_headers`, as written.
     pub(in crate::driver) written: Map<String, Value>,
     /// `streaming` and `rate_limit`, as written: no call depends on them.
     pub(in crate::driver) hints: Map<String, Value>,
@@ -38,7 +38,7 @@ impl HttpDefaults {
         kind: Option<DriverKind>,
     ) -> Self {
         let mut defaults = HttpDefaults::default();
-        // With a misspelt kind, these fields are reported as well.
+        // If the kind is misspelt, these fields are read as well, so that their errors are reported.
         if !matches!(kind, Some(DriverKind::Http) | None) {
             return defaults;
         }
@@ -63,8 +63,8 @@ impl HttpDefaults {
         defaults
     }
 
-    /// The part of `network.egress` that the requests use: the one host of `base_url`, or, in the
-    /// form of version 0.1, the only one of the list.
+    /// The part of `network.egress` that the requests use: the host of `base_url`, or, in the form of
+    /// version 0.1, the only host in the list.
     pub(in crate::driver) fn egress(
         &mut self,
         egress: PlacedValue<CapabilitySet>,
@@ -169,7 +169,7 @@ impl HttpCall {
         });
         fields.or_default("streaming", |field| streaming(field, false));
         if body.is_none() {
-            // One of `default_headers` is for the requests that have a body.
+            // A `content-type` in `default_headers` applies only to requests with a body.
             headers.retain(|(name, _)| name != "content-type");
         }
         Some(HttpCall {
@@ -201,7 +201,7 @@ fn endpoint(fields: &mut MappingReader<'_>, defaults: &mut HttpDefaults) -> Opti
     }
 }
 
-/// `body_template`, or the input for a method that sends one.
+/// Reads `body_template`; without it, the body is the input if the method sends one.
 fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTemplate> {
     let Some(field) = fields.take("body_template") else {
         let input = method.filter(|method| method.sends_input());
@@ -220,7 +220,7 @@ fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTe
         .ok()
 }
 
-/// `streaming` of a driver, which must have `transport`, or of an entry.
+/// Checks `streaming` of a driver, which must have `transport`, or of an entry.
 fn streaming(field: &FieldReader<'_>, of_driver: bool) {
     field.whole(|fields| {
         for key in ["event_field", "terminator"] {
@@ -242,10 +242,10 @@ fn rate_limit(field: &FieldReader<'_>) {
     });
 }
 
-/// Headers of a driver, and of one of its entries, which also has all of the driver's.
+/// How many headers a driver may have, and how many an entry may have, including the driver's.
 const MAX_HEADERS: usize = 32;
 
-/// Headers that hold credentials, which come out of a secret only.
+/// Headers for credentials, whose values must come from a secret.
 const CREDENTIALS: &[&str] = &["authorization", "cookie"];
 
 fn read_headers(field: &FieldReader<'_>, reading: &mut TemplateReader) -> Vec<(String, Template)> {
@@ -281,7 +281,8 @@ fn read_headers(field: &FieldReader<'_>, reading: &mut TemplateReader) -> Vec<(S
     headers
 }
 
-/// A secret that does not stand alone, or behind literal text that the host sends before one.
+/// The secret in a header's value, if it is misplaced: it must be the whole value, or follow only a
+/// literal text that may precede a secret.
 fn misplaced<'t>(header: &str, template: &'t Template) -> Option<&'t str> {
     let slug = template.secrets().next()?;
     let fits = match template.parts.as_slice() {
@@ -294,7 +295,7 @@ fn misplaced<'t>(header: &str, template: &'t Template) -> Option<&'t str> {
     (!fits).then_some(slug)
 }
 
-/// `idempotency_key_header`: a header that nothing else sets, in lower case.
+/// Reads `idempotency_key_header`: the name, in lower case, of a header that is not set otherwise.
 fn idempotency_key(field: &FieldReader<'_>, headers: &[(String, Template)]) -> Option<String> {
     let found = field.text()?;
     let name = found.to_ascii_lowercase();
@@ -307,7 +308,7 @@ fn idempotency_key(field: &FieldReader<'_>, headers: &[(String, Template)]) -> O
     Some(name)
 }
 
-/// What is expected of a header that can't be sent. `name` is in lower case.
+/// The expectation that a header does not meet, if it can't be sent. `name` is in lower case.
 pub(crate) fn header_refusal(
     name: &str,
     value: &str,

@@ -1,5 +1,5 @@
-//! Where a request goes: `base_url`, `endpoint` and `query_template`. Split and encoded before anything is filled in, so
-//! that no value changes the structure.
+//! The URL of a request: `base_url`, `endpoint` and `query_template`. They are split before values are
+//! filled in, so that no value changes the structure.
 
 use crate::capability::{Capability, Class};
 use crate::codes;
@@ -8,7 +8,7 @@ use crate::driver::template::{Template, TemplatePart, TemplateReader};
 use crate::source::FieldReader;
 use crate::url_path::{has_valid_escapes, percent_decoded, percent_encoded};
 
-/// Bytes of the URL, and parts of its path. Each entry has a copy.
+/// The maximum bytes of the URL, and the maximum parts of its path. Each entry has a copy of both.
 const MAX_BYTES: usize = 1024;
 const MAX_SEGMENTS: usize = 16;
 
@@ -17,7 +17,7 @@ const MAX_SEGMENTS: usize = 16;
 pub(super) struct BaseUrl {
     /// `network:host[:port]`, literal.
     pub(super) host: Capability,
-    /// As in the URL.
+    /// The path segments, encoded as in the URL.
     pub(super) segments: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl BaseUrl {
     /// Reads `https://host[:port][/path][/]`.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// The expected form.
     pub(super) fn parse(text: &str) -> Result<BaseUrl, &'static str> {
         let rest = text.strip_prefix("https://").ok_or("to be an https URL")?;
         if text.len() > MAX_BYTES {
@@ -70,8 +70,8 @@ impl BaseUrl {
 pub struct Endpoint {
     /// Path segments, first the segments of `base_url`; each is percent-encoded after filling in.
     pub segments: Vec<Template>,
-    /// Query parameters: literal names, as in the URL. A value is one secret, or text
-    /// without.
+    /// Query parameters: literal names, encoded as in the URL, and values. A value is either one secret or
+    /// text without secrets.
     pub query: Vec<(String, Template)>,
 }
 
@@ -79,7 +79,7 @@ impl Endpoint {
     /// Reads `/path/${input.x}?name=${input.y}`.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// The problem, for people.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
         Endpoint::read(text).map_err(|(_, message)| message)
     }
@@ -135,7 +135,7 @@ impl Endpoint {
         })
     }
 
-    /// The same path below another one, of literal segments.
+    /// The endpoint with literal segments before its path.
     pub(super) fn below(mut self, base: &[String]) -> Endpoint {
         let base = base.iter().map(|segment| Template {
             parts: vec![TemplatePart::Literal(segment.clone())],
@@ -145,7 +145,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a path segment means another one.
+/// Whether a path segment is `.` or `..`, with escaped dots or without.
 fn is_dots(segment: &str) -> bool {
     let dots = segment.to_ascii_lowercase().replace("%2e", ".");
     matches!(dots.as_str(), "." | "..")
@@ -194,7 +194,7 @@ pub(super) fn read_query(
     }
 }
 
-/// The template with its literal text as in a URL.
+/// The template with its literal text encoded for a URL.
 fn in_url(mut template: Template) -> Template {
     for part in &mut template.parts {
         if let TemplatePart::Literal(text) = part {
@@ -202,13 +202,13 @@ fn in_url(mut template: Template) -> Template {
         }
     }
     if template.parts.is_empty() {
-        // A parameter without `=` is a name alone.
+        // Without a part, the parameter would have no `=` and be only a name.
         template.parts.push(TemplatePart::Literal(String::new()));
     }
     template
 }
 
-/// Each secret has one place in a request: reports a secret with more.
+/// Reports a secret that has more than one place in a request.
 pub(super) fn one_place_each(
     endpoint: &Endpoint,
     headers: &[(String, Template)],

@@ -1,14 +1,14 @@
-//! Path and query. What fills a slot stays in its segment, or in its value.
+//! Fills in the path and the query. A value stays in its path segment or parameter value.
 
 use super::{RenderError, Values};
 use crate::driver::http::Endpoint;
 use crate::driver::template::{Template, TemplatePart};
 use crate::url_path::{percent_decoded, percent_encoded};
 
-/// Bytes of path and query: servers should take 8000 (RFC 9110, section 4.1).
+/// The maximum bytes of path and query. Servers should accept at least 8000 (RFC 9110, section 4.1).
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Path and query, and the parameters that are a secret.
+/// Returns the path and query, and the parameters that are a secret.
 pub(super) fn render(
     endpoint: &Endpoint,
     values: Values<'_>,
@@ -42,12 +42,13 @@ pub(super) fn render(
         }
         separator = '&';
     }
-    // Names and separators are the driver's own, and were not counted.
+    // Names and separators, which come from the driver, were not counted yet.
     push(&mut url, "")?;
     Ok((url, secrets))
 }
 
-/// One path segment. What a value puts in stays one, for readers that decode before they split too.
+/// Fills in one path segment. With any value it stays one segment, even for servers that decode before
+/// they split.
 fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<(), RenderError> {
     const POSITION: &str = "the path";
     let mut decoded = Vec::new();
@@ -81,7 +82,8 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
     }
 }
 
-/// Whether a server may read a segment as nothing, `.` or `..`: some decode twice, and some leave out what follows `;`.
+/// Whether a server may read a segment as empty, `.` or `..`: some servers decode twice, and some drop
+/// the part after `;`.
 fn may_be_dots(mut segment: Vec<u8>) -> bool {
     loop {
         let name = segment.split(|byte| *byte == b';').next();
@@ -103,7 +105,7 @@ fn push(url: &mut String, text: &str) -> Result<(), RenderError> {
 }
 
 fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
-    // Before it is encoded, which takes time in proportion.
+    // Checked before encoding, whose time is proportional to the length.
     check(url, text)?;
     url.extend(percent_encoded(text.as_bytes()));
     check(url, "")

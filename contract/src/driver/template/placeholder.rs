@@ -1,4 +1,4 @@
-//! What stands between `${` and `}`.
+//! Parses the text between `${` and `}`.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::capability::{Capability, Class};
 use crate::json;
 use crate::source::nearest;
 
-/// What the name of a placeholder starts with.
+/// The valid first parts of a placeholder's name.
 const SOURCES: [&str; 3] = ["input", "context", "secrets"];
 
-/// Where the placeholder ends: at the first `}` outside quotes.
+/// The end of the placeholder: the first `}` outside quotes.
 pub(super) fn end(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in text.bytes().enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn end(text: &str) -> Option<usize> {
     None
 }
 
-/// The placeholder, and whether it is spelled as in version 0.1.
+/// Reads the placeholder; also returns whether it is spelled as in version 0.1.
 pub(super) fn read(inner: &str) -> Result<(TemplatePart, bool), String> {
     let unknown = || {
         let near = inner.split_once('.').and_then(|(source, rest)| {
@@ -115,7 +115,7 @@ fn filtered(slot: &mut TemplateSlot, filter: &str) -> Option<()> {
     Some(())
 }
 
-/// A text in quotes, without escapes; a number; `true` or `false`.
+/// Reads a literal: a text in quotes, without escapes; a number; `true` or `false`.
 fn literal(text: &str) -> Option<Value> {
     for quote in ['\'', '"'] {
         if let Some(rest) = text.strip_prefix(quote) {

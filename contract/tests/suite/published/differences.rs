@@ -1,6 +1,6 @@
-//! Where this host and the JSON Schemas that the specifications publish say different things of a document, and why.
-//! The tests beside this file hold every row to both sides, and the book's page is generated from it
-//! (`xtask/generate`, which takes this file as it is).
+//! The differences between this host and the JSON Schemas that the specifications publish, with
+//! reasons. The tests next to this file check every row against both sides. The book's page is
+//! generated from this file by `xtask/generate`, which includes it unchanged.
 
 // Paths, since `xtask/generate` includes this file from another folder.
 #[path = "differences/action.rs"]
@@ -19,13 +19,13 @@ pub(crate) enum Specification {
     Contract,
     /// DRIVER.md.
     Driver,
-    /// DRIVER.md of `kind: http`; what stands in the rows of [`Specification::Driver`] holds for it too.
+    /// DRIVER.md of `kind: http`; the rows of [`Specification::Driver`] apply to it, too.
     Http,
     /// ACTION.md.
     Action,
 }
 
-/// Who refuses what the other takes.
+/// Which side refuses a document that the other side accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// This host refuses it.
@@ -38,18 +38,19 @@ pub(crate) enum Direction {
 pub(crate) struct Difference {
     pub(crate) specification: Specification,
     pub(crate) direction: Direction,
-    /// The fields that it is about: `[]` is an item of a list, `*` any name, `**` everything below. Empty: the document.
+    /// The affected fields: `[]` is an item of a list, `*` any name, `**` everything below. Empty means the
+    /// whole document.
     pub(crate) fields: &'static [&'static str],
-    /// Stricter: codes of this host's errors. Wider: the code of its warning, where there is one.
+    /// Stricter: codes of this host's errors. Wider: the code of its warning, if any.
     pub(crate) codes: &'static [&'static str],
     /// Wider: the keywords of the published schema that refuse it.
     pub(crate) keywords: &'static [&'static str],
-    /// What this host says.
+    /// This host's rule.
     pub(crate) rule: &'static str,
-    /// Why.
+    /// The reason for the difference.
     pub(crate) reason: &'static str,
-    /// What makes the smallest valid document one that differs: JSON pointers with JSON, or `@text N`, `@list N` and
-    /// `@deep N` for a text, list or nesting of that size.
+    /// The changes that make the smallest valid document show the difference: JSON pointers with JSON, or
+    /// `@text N`, `@list N` and `@deep N` for a text, list or nesting of that size.
     pub(crate) case: &'static [(&'static str, &'static str)],
 }
 

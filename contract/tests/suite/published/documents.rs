@@ -1,4 +1,5 @@
-//! Documents made from rules: usual ones, and the same with one thing wrong or odd. Knows no specification.
+//! Generates documents from rules: usual documents, and the same with one wrong or unusual value.
+//! Independent of any specification.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -64,12 +65,12 @@ fn without_repetitions(list: Value) -> Value {
     Value::Array(kept)
 }
 
-/// One thing that is done to a document.
+/// One change of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// A JSON pointer. `-` at its end is behind the last item of a list.
+    /// A JSON pointer. `-` at its end means after the last item of a list.
     pointer: String,
-    /// `None`: it is removed.
+    /// The new value; `None` removes the old one.
     value: Option<Value>,
 }
 
@@ -98,7 +99,7 @@ fn apply(document: &mut Value, change: &Change) {
     }
 }
 
-/// Puts a value where the pointer says, with the mappings that lead there.
+/// Sets the value at the pointer, and creates missing mappings on the way.
 pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) {
     let Some((parent, key)) = pointer.rsplit_once('/') else {
         *document = value;
@@ -120,7 +121,7 @@ pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) {
     }
 }
 
-/// All that can be done to this value of a document.
+/// Collects all possible changes of this value in a document.
 fn collect(rule: &'static Rule, value: &Value, pointer: &str, changes: &mut Vec<Change>) {
     let mut put = |place: String, value: Option<Value>| {
         changes.push(Change {
@@ -172,7 +173,7 @@ fn collect(rule: &'static Rule, value: &Value, pointer: &str, changes: &mut Vec<
     }
 }
 
-/// Values beside the usual ones: of every type, at the limits and beyond them.
+/// Unusual values: of every type, at the limits and beyond them.
 fn others(rule: &Rule) -> Vec<Value> {
     let mut others = vec![
         json!(null),

@@ -1,17 +1,17 @@
-//! A value as front matter in which every field has a line of its own, so that the place of a finding says which
-//! field it is about.
+//! Writes a value as front matter with one line for each field, so that the position of a finding
+//! identifies its field.
 
 use serde_json::Value;
 
-/// A document, and the field that each of its lines is about.
+/// A document, and the field on each of its lines.
 pub(crate) struct Written {
     pub(crate) text: String,
-    /// Dotted paths; a list is `[]` behind its name. The first is of line 1.
+    /// The fields of the lines, from line 1, as dotted paths; `[]` after a name is an item of a list.
     fields: Vec<String>,
 }
 
 impl Written {
-    /// JSON is YAML: one value per line, between two lines of dashes.
+    /// Writes JSON, which is also YAML: one value per line, between two lines of dashes.
     pub(crate) fn new(document: &Value) -> Written {
         let mut lines = vec![("---".to_owned(), String::new())];
         write(document, "", 0, String::new(), &mut lines);
@@ -90,7 +90,7 @@ pub(crate) fn of_pointer(pointer: &str, document: &Value) -> String {
     field
 }
 
-/// Whether a pattern covers a path: `*` stands for one name, `**` at the end for any number of parts.
+/// Whether a pattern covers a path: `*` means one name, `**` at the end any number of parts.
 pub(crate) fn covers(pattern: &str, field: &str) -> bool {
     let (mut wanted, mut found) = (
         pattern.split('.'),

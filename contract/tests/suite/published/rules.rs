@@ -1,5 +1,5 @@
-//! What a specification says of a field, as data: the JSON Schema of a document and documents for it are both made
-//! from this. Says nothing of any one specification.
+//! The rules of a specification for a field, as data. Both the JSON Schema of a document and example
+//! documents are generated from them. Independent of any specification.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ pub(crate) struct Row {
     pub(crate) rule: Rule,
 }
 
-/// A field that has to be there.
+/// A required field.
 pub(crate) const fn must(name: &'static str, rule: Rule) -> Row {
     Row {
         name,
@@ -19,7 +19,7 @@ pub(crate) const fn must(name: &'static str, rule: Rule) -> Row {
     }
 }
 
-/// A field that may be there.
+/// An optional field.
 pub(crate) const fn may(name: &'static str, rule: Rule) -> Row {
     Row {
         name,
@@ -28,23 +28,24 @@ pub(crate) const fn may(name: &'static str, rule: Rule) -> Row {
     }
 }
 
-/// What a value has to be. The texts that some rules hold are usual values, for documents: they limit nothing.
+/// The rule for a value. The texts in some rules are usual values for generated documents; they do not
+/// restrict the value.
 pub(crate) enum Rule {
-    /// Any value; one of these, written as JSON.
+    /// Any value. The texts are example values, as JSON.
     Anything(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
-    /// An integer of this range.
+    /// An integer in this range.
     Whole(i64, Option<i64>),
-    /// A number from zero.
+    /// A number that is not negative.
     Amount,
     /// Any text.
     Text(&'static [&'static str]),
-    /// A text of so many characters.
+    /// A text with a length in this range, in characters.
     Sized(usize, usize, &'static [&'static str]),
     /// A text that this expression matches.
     Shaped(&'static str, &'static [&'static str]),
-    /// A text that this expression matches, of so many characters.
+    /// A text that this expression matches, with a length in this range, in characters.
     SizedShape(usize, usize, &'static str, &'static [&'static str]),
     /// [`Rule::Shaped`], or null.
     ShapedOrNull(&'static str, &'static [&'static str]),
@@ -58,9 +59,9 @@ pub(crate) enum Rule {
     Set(&'static Rule),
     /// A list of such values that is not empty.
     NonEmpty(&'static Rule),
-    /// A mapping with keys of one's own to such values.
+    /// A mapping of any keys to such values.
     Each(&'static Rule),
-    /// Any mapping; one of these, written as JSON.
+    /// Any mapping. The texts are example values, as JSON.
     Mapping(&'static [&'static str]),
     /// A mapping with these fields only.
     Closed(&'static [Row]),
@@ -69,7 +70,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The JSON Schema (2020-12) that says the same.
+    /// The JSON Schema (2020-12) of the rule.
     pub(crate) fn schema(&self) -> Value {
         let sized = |least: &usize, most: &usize| json!({ "type": "string", "minLength": least, "maxLength": most });
         match self {

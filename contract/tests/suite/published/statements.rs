@@ -1,9 +1,9 @@
-//! What the published JSON Schemas of the specifications say of front matter, in our own words: names, types, words
-//! and limits. The schemas themselves are other people's text and not in this repository. Formats (`uri`) are left
-//! out: JSON Schema 2020-12 checks none by itself.
+//! The content of the published JSON Schemas of the specifications for front matter: names, types,
+//! words and limits. The schemas themselves belong to others and are not in this repository. Formats
+//! (`uri`) are left out, since JSON Schema 2020-12 does not check them by default.
 //!
-//! `PUBLISHED_SCHEMAS=DIR cargo test --test suite published` compares these statements with the published files in
-//! `DIR`, if their digests are those that stand here.
+//! `PUBLISHED_SCHEMAS=DIR cargo test --test suite published` compares these statements with the
+//! published files in `DIR`, if their digests match the ones below.
 
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ use super::rules::{Row, Rule, may, must};
 /// A published schema.
 pub(crate) struct Statement {
     pub(crate) specification: Specification,
-    /// Where it is published, at commit dddee02 of agentproto/agentproto (9 August 2026). `AIP-NN` in the file's name
-    /// is in lower case.
+    /// The published file, at commit dddee02 of agentproto/agentproto (9 August 2026). `AIP-NN` in the
+    /// file's name is in lower case.
     pub(crate) file: &'static str,
     /// SHA-256 of that file.
     pub(crate) sha256: &'static str,
@@ -26,7 +26,7 @@ impl Statement {
     pub(crate) fn schema(&self) -> Value {
         let mut schema = self.fields.schema();
         if self.specification == Specification::Contract {
-            // What needs no approval changes nothing. No `approval` is `auto`.
+            // A tool that needs no approval may change nothing. A missing `approval` means `auto`.
             schema["if"] = json!({ "properties": { "approval": { "enum": ["auto"] } } });
             schema["then"] = json!({ "properties": { "mutates": { "maxItems": 0 } } });
         }
@@ -48,7 +48,7 @@ pub(crate) const DRIVER: Statement = Statement {
     fields: Rule::Open(DRIVER_FIELDS),
 };
 
-/// Holds beside [`DRIVER`].
+/// Applies in addition to [`DRIVER`].
 pub(crate) const HTTP: Statement = Statement {
     specification: Specification::Http,
     file: "aip-31-HTTP.schema.json",
@@ -126,7 +126,7 @@ const CONTRACT_FIELDS: &[Row] = &[
     ),
     must("description", DESCRIPTION),
     must("version", VERSION),
-    // AIP-16's blocks, whose text we do not hold: mappings.
+    // The blocks of AIP-16, whose text is not in this repository, count as mappings.
     must("inputs", SCHEMAS),
     must("outputs", SCHEMAS),
     may("idempotent", Rule::Flag),

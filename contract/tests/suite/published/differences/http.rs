@@ -1,4 +1,5 @@
-//! The differences of DRIVER.md of `kind: http` (AIP-31), beside those of every driver.
+//! The differences of DRIVER.md of `kind: http` (AIP-31), in addition to the differences of every
+//! driver.
 
 use super::Specification::Http;
 use super::{Difference, ONE_SPELLING, stricter, wider};
