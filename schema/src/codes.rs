@@ -1,4 +1,5 @@
-//! The codes of JSON texts and of schemas, with severity, rule and explanation. The book's page is generated from it.
+//! The codes of JSON texts and of schemas, with severity, rule and explanation. The book's page is
+//! generated from this table.
 
 use toolward_support::report::{Code, codes};
 

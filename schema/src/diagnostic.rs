@@ -1,4 +1,4 @@
-//! Findings about a file: code, place, message and hint. Not how they are printed.
+//! Findings about a file: code, place, message and hint. Other crates print them.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub use toolward_support::report::{Code, Severity};
 pub struct Diagnostic {
     /// Stable kebab-case code.
     pub code: &'static str,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// What was expected and what was found, in one sentence.
+    /// The expected and the found value, in one sentence.
     pub message: String,
     /// The file, as the caller named it.
     pub file: String,
@@ -22,11 +22,11 @@ pub struct Diagnostic {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What to do about it, where that is known.
+    /// What to do about it, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The line that it points at, if the reader of the file [attached it](attach). For people: programs have
-    /// the file.
+    /// The line of the finding, if the reader of the file [attached it](attach). It is for people; programs
+    /// have the file.
     #[serde(skip)]
     pub excerpt: Option<Excerpt>,
 }
@@ -53,7 +53,7 @@ impl Diagnostic {
         self
     }
 
-    /// Where it points.
+    /// The position of the finding.
     pub fn position(&self) -> Position {
         Position {
             line: self.line,
@@ -61,7 +61,7 @@ impl Diagnostic {
         }
     }
 
-    /// Whether the file is refused because of it.
+    /// Whether the file is refused because of the finding.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -81,11 +81,11 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// What came of reading a document.
+/// The result of reading a document.
 #[derive(Clone, Debug)]
 pub struct Parsed<T> {
-    /// The validated value; `None` when `diagnostics` holds an error, or when the document depends on a file of its
-    /// bundle that has errors.
+    /// The validated value; `None` if `diagnostics` contains an error, or if the document depends on a file
+    /// of its bundle that has errors.
     pub value: Option<T>,
     /// Everything found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
@@ -105,7 +105,7 @@ impl<T> Parsed<T> {
         self.value.ok_or(self.diagnostics)
     }
 
-    /// The same diagnostics around another value.
+    /// Converts the value and keeps the diagnostics.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Parsed<U> {
         Parsed {
             value: self.value.map(change),
@@ -114,13 +114,14 @@ impl<T> Parsed<T> {
     }
 }
 
-/// Characters of a line that are kept before the column, and as many from there on.
+/// How many characters of a line are kept before the column, and how many from the column on.
 const REACH: usize = 120;
 
-/// Larger files give no excerpts: no document is as large.
+/// The largest file that gives excerpts. No document is larger.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Excerpts that are made at once: a line may be as long as the file, and a file may have thousands of findings.
+/// How many excerpts are made. A line may be as long as the file, and a file may have thousands of
+/// findings.
 const MAX_EXCERPTS: usize = 200;
 
 /// A line of a file, or the part of it around a column.
@@ -129,7 +130,7 @@ const MAX_EXCERPTS: usize = 200;
 pub struct Excerpt {
     /// The text, without the line's end.
     pub text: String,
-    /// How many characters of `text` stand before the column.
+    /// How many characters of `text` are before the column.
     pub before: usize,
     /// Whether the line starts before `text`.
     pub starts_earlier: bool,
@@ -137,10 +138,10 @@ pub struct Excerpt {
     pub goes_on: bool,
 }
 
-/// Gives each finding the line that it points at. `text_of` knows the bytes of the files that were read.
+/// Attaches to each finding its line. `text_of` returns the bytes of a file that was read.
 ///
-/// A finding about a file as a whole, at its first character, gets none. Neither does a finding in a file that is not
-/// text.
+/// A finding about a whole file, at its first character, gets no line, and neither does a finding in a
+/// file that is not text.
 pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
     let pointing = diagnostics
         .iter_mut()

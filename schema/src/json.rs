@@ -1,7 +1,7 @@
-//! Strict JSON: what every input, output and index document is parsed with. Not a schema check.
+//! Strict JSON: the parser of every input, output and index document. Schemas are checked elsewhere.
 //!
-//! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
-//! choose differently see two documents. Here they are refused.
+//! JSON does not define the meaning of duplicate keys, huge integers and deep nesting, so two readers
+//! could see different documents. This parser refuses them.
 
 mod located;
 mod parse;
@@ -21,18 +21,19 @@ pub use parse::{Breach, JsonRules, inspect, parse, parse_within, read_part};
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// How deep `serde_json` follows arrays and objects, even if [`Limits::depth`] is larger.
+/// `serde_json`'s own limit on nested arrays and objects, which applies even if [`Limits::depth`] is
+/// larger.
 const PARSER_DEPTH: usize = 127;
 
-/// What a document may cost.
+/// The limits of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Size of the text in bytes, checked before parsing.
     pub bytes: usize,
     /// Nested arrays and objects; a scalar has depth 0. At most 127.
     pub depth: usize,
-    /// Values in all: each scalar, array, object and member. Bounds the memory that the parsed
-    /// value takes, which for small values is some fifty times that of the text.
+    /// The total number of values: each scalar, array, object and member. This limits the memory of the
+    /// parsed value, which for small values is about fifty times the size of the text.
     pub values: usize,
 }
 
@@ -47,13 +48,13 @@ impl Default for Limits {
     }
 }
 
-/// Which rule a text broke.
+/// The rule that a text broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
     /// Not JSON (RFC 8259), or not UTF-8.
     Syntax,
-    /// Something follows the value.
+    /// There is more text after the value.
     TrailingData,
     /// A key occurs twice in one object.
     DuplicateKey,
@@ -63,25 +64,25 @@ pub enum JsonErrorKind {
     TooLarge,
     /// More values than [`Limits::values`].
     TooMany,
-    /// Values that take more memory than [`parse_within`] may take.
+    /// More memory than [`parse_within`] may use.
     TooMuchMemory,
     /// An integer outside ±(2^53 − 1).
     IntegerRange,
-    /// A key that serde_json reads as an instruction to itself.
+    /// A key that serde_json reserves for internal use.
     ReservedKey,
 }
 
-/// Why a text is not accepted as JSON.
+/// The error for a text that is not accepted as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (line {line}, column {column})")]
 pub struct JsonError {
-    /// Which rule was broken.
+    /// The broken rule.
     pub kind: JsonErrorKind,
-    /// What was expected and what was found, without the place.
+    /// The expected and the found value, without the place.
     pub message: String,
     /// Line, from 1.
     pub line: u32,
-    /// Column in bytes, from 1. Of values that never were text, line and column are 1.
+    /// Column in bytes, from 1. For a value that was not parsed from text, line and column are 1.
     pub column: u32,
 }
 
@@ -91,7 +92,7 @@ impl JsonError {
         self.info().code
     }
 
-    /// The finding in the file that the text comes from. Its column counts characters.
+    /// The finding in the file of the text. Its column counts characters.
     pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));
@@ -101,7 +102,7 @@ impl JsonError {
         Diagnostic::new(self.info(), file, at, self.message.clone())
     }
 
-    /// The row of its code.
+    /// The table row of its code.
     pub fn info(&self) -> &'static Code {
         use crate::codes as c;
         match self.kind {
@@ -131,24 +132,24 @@ impl JsonError {
     }
 }
 
-/// Holds an already built value to the same rules as [`parse`].
+/// Checks an already built value against the rules of [`parse`].
 ///
 /// # Errors
-/// The first rule broken; the place is always 1:1.
+/// The first broken rule; the place is always 1:1.
 pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
     measure(value, limits).map(|_| ())
 }
 
-/// What a value within limits takes.
+/// The size of a value that is within the limits.
 #[derive(Debug)]
 pub struct JsonSize {
     /// Bytes of its text.
     pub bytes: usize,
-    /// Values in all.
+    /// The total number of values.
     pub values: usize,
 }
 
-/// [`check`], and how much of the limits the value takes.
+/// As [`check`]; also returns how much of the limits the value takes.
 ///
 /// # Errors
 /// As [`check`].
@@ -227,9 +228,9 @@ pub fn number_in_range(number: &Number) -> bool {
     }
 }
 
-/// Whether `serde_json::Value` does not read a key as what it is. With the feature `raw_value`, which other
-/// crates turn on, an object with such a key becomes the JSON in its text: a second document that
-/// no schema and no person has seen.
+/// Whether `serde_json` reserves a key. With the feature `raw_value`, which other crates enable, an
+/// object with such a key is replaced by the JSON in the key's text value: a second document that no
+/// schema has checked and no person has seen.
 fn is_reserved(key: &str) -> bool {
     key.starts_with("$serde_json::private::")
 }
@@ -292,7 +293,7 @@ impl io::Write for Counter {
     }
 }
 
-/// The texts and numbers within a value, each once; no names of members.
+/// The texts and numbers within a value, each once, without the names of members.
 pub fn texts(value: &Value) -> BTreeSet<String> {
     fn add(value: &Value, all: &mut BTreeSet<String>) {
         match value {

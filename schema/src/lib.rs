@@ -1,5 +1,5 @@
-//! Strict JSON with places, JSON Schema 2020-12 compiled from hostile text, and findings about a file.
-//! Pure: reads no file, and knows no format of Toolward.
+//! Strict JSON with positions, JSON Schema 2020-12 compiled from hostile text, and findings about a
+//! file. This crate reads no files and is independent of Toolward's formats.
 
 pub mod codes;
 pub mod diagnostic;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The other schemas of a bundle.
 pub trait SchemaScope {
-    /// The document of `schema:ID`, which is `schemas/ID.json` of the same bundle and nothing else.
+    /// The document of `schema:ID`: always `schemas/ID.json` of the same bundle.
     fn schema(&self, _id: &str) -> Option<Value> {
         None
     }

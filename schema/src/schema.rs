@@ -1,4 +1,4 @@
-//! JSON Schema 2020-12, compiled from hostile text: no fetching, no backtracking, no loops. Not the schemas themselves.
+//! JSON Schema 2020-12, compiled from hostile text: without fetching, backtracking or loops.
 
 mod absent;
 mod compile;
@@ -32,7 +32,7 @@ pub use view::without_annotations;
 pub use walk::escape;
 pub use warnings::{SchemaWarning, SchemaWarningKind};
 
-/// Texts longer than this are not quoted in messages: they would drown the message.
+/// Texts longer than this are not quoted in messages, since they would hide the rest of the message.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// A compiled schema. Cheap to clone.
@@ -43,12 +43,14 @@ pub struct Schema {
 
 struct Inner {
     value: Value,
-    /// `value` with every `schema:` reference taken in below `$defs`: stands alone.
+    /// `value` with the target of every `schema:` reference included below `$defs`, so that it is
+    /// self-contained.
     closed: Value,
     validator: Validator,
-    /// What the patterns of `closed` are for the validator.
+    /// The patterns of `closed`, translated for the validator.
     translated: Translated,
-    /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
+    /// How deep a value may be before collecting its errors could take exponential time; `None` means any
+    /// depth.
     explainable: Option<usize>,
     weight: usize,
     has_internal: bool,
@@ -63,25 +65,25 @@ struct Inner {
 pub struct Violation {
     /// JSON pointer into the value.
     pub instance_path: String,
-    /// JSON pointer into the schema, `$ref` not followed.
+    /// JSON pointer into the schema, with each `$ref` as a step.
     pub schema_path: String,
-    /// What the schema expects and what was found. Holds no value of a sensitive field.
+    /// The expected and the found value, without values of sensitive fields.
     pub message: String,
 }
 
-/// Why a document is not accepted as a schema.
+/// The error for a document that is not accepted as a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at {})", place(document.as_deref(), path))]
 pub struct SchemaError {
-    /// The row of its code.
+    /// The table row of its code.
     pub info: &'static Code,
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub message: String,
     /// JSON pointer into the document.
     pub path: String,
-    /// The `schema:` id of the document that the path leads into; `None`: the schema itself.
+    /// The `schema:` id of the document with the path; `None` means the schema itself.
     pub document: Option<String>,
-    /// The `schema:` id that is referred to and that the scope does not have, where that is the reason.
+    /// If the scope lacks a document that is referred to: its `schema:` id.
     pub missing: Option<String>,
 }
 
@@ -115,11 +117,11 @@ impl SchemaError {
 }
 
 impl Schema {
-    /// Compiles a schema; `scope` knows the `schema:` documents of the same bundle.
+    /// Compiles a schema; `scope` has the `schema:` documents of the same bundle.
     ///
     /// # Errors
-    /// The first rule broken: another dialect, a keyword misused, a reference out of the bundle, a
-    /// pattern that needs backtracking, too large, too deep, or able to take exponential time.
+    /// The first broken rule: another dialect, a misused keyword, a reference out of the bundle, a pattern
+    /// that needs backtracking, or a schema that is too large, too deep, or could take exponential time.
     pub fn compile(value: &Value, scope: &dyn SchemaScope) -> Result<Schema, SchemaError> {
         let closed = documents::close(value, scope)?;
         let explainable = cost::check(&closed)?;
@@ -146,13 +148,13 @@ impl Schema {
         })
     }
 
-    /// What compiling and keeping it costs, in units of one small keyword: its values, and its
-    /// patterns many times over. For a budget over all schemas of a bundle.
+    /// The cost of compiling and storing it, in units of one small keyword: its number of values, in which
+    /// a pattern counts many times. For a limit on all schemas of a bundle.
     pub fn weight(&self) -> usize {
         self.inner.weight
     }
 
-    /// Checks a value. The value must have been held to [`crate::json::Limits`] before.
+    /// Checks a value, which must already be within [`crate::json::Limits`].
     ///
     /// # Errors
     /// The first violation.
@@ -186,17 +188,18 @@ impl Schema {
         &self.inner.value
     }
 
-    /// The document with every `schema:` reference taken in below `$defs`: it stands alone.
+    /// The document with the target of every `schema:` reference included below `$defs`, so that it is
+    /// self-contained.
     pub fn closed(&self) -> &Value {
         &self.inner.closed
     }
 
-    /// The property names that the schema shows.
+    /// The property names in the schema.
     pub fn shape(&self) -> Shape {
         Shape::of(&self.inner.closed)
     }
 
-    /// The violation without details, where finding them could take exponential time.
+    /// A violation without details, if finding the details could take exponential time.
     fn unexplained(&self, instance: &Value) -> Option<Violation> {
         let deepest = self.inner.explainable?;
         depth_over(instance, deepest).then(|| Violation {
@@ -246,13 +249,13 @@ impl fmt::Debug for Schema {
 }
 
 impl PartialEq for Schema {
-    /// Equal documents, all that they refer to included.
+    /// Whether the documents are equal, including all documents that they refer to.
     fn eq(&self, other: &Schema) -> bool {
         self.inner.closed == other.inner.closed
     }
 }
 
-/// Whether one of two JSON pointers leads into what the other points at.
+/// Whether one of two JSON pointers is equal to the other or points to a part below it.
 fn overlaps(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short)

@@ -1,4 +1,4 @@
-//! Places in a JSON text that has passed the strict parser. Checks nothing itself.
+//! Positions in a JSON text that the strict parser has accepted. This module checks nothing itself.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use toolward_support::fields::{Content, MappingEntry, Position};
 type Node = toolward_support::fields::Node<Position>;
 type Entry = MappingEntry<Position>;
 
-/// The value of a JSON text that the strict parser has accepted, with places; `None` if it has not.
+/// The value of a JSON text, with positions. The strict parser must have accepted the text; otherwise
+/// the result may be `None`.
 pub fn located(text: &str) -> Option<Node> {
     let mut reader = JsonReader {
         rest: text,
@@ -35,7 +36,7 @@ impl<'t> JsonReader<'t> {
         self.rest.chars().next()
     }
 
-    /// The scalar that comes next.
+    /// Reads the next scalar.
     fn scalar(&mut self) -> Option<Value> {
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
         let value = values.next()?.ok()?;
@@ -44,7 +45,7 @@ impl<'t> JsonReader<'t> {
         Some(value)
     }
 
-    /// The strict parser has bounded the depth.
+    /// Reads the next value. Recursion is safe, since the strict parser has limited the depth.
     fn value(&mut self) -> Option<Node> {
         let first = self.skip_space()?;
         let at = self.at;

@@ -1,5 +1,5 @@
-//! The strict parser, which also holds a text to its rules for another parser: nothing is built then, and the rules may
-//! hold for a part only.
+//! The strict parser. It can also check a text on behalf of another parser, without building a value;
+//! the rules may then apply to only a part of the text.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,14 +18,14 @@ use super::{
 /// Parses one JSON text.
 ///
 /// # Errors
-/// The first rule broken, with its place. Nothing is read beyond `limits.bytes`.
+/// The first broken rule, with its place. A text longer than `limits.bytes` is not read.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
     let mut unlimited = u64::MAX;
     parse_within(text, limits, &mut unlimited)
 }
 
-/// [`parse`], where the value may take at most `memory` bytes, from which what it takes is
-/// subtracted. Counted as [`weight::value`] does: each place and text before it is made.
+/// As [`parse`], for a value of at most `memory` bytes. The bytes of the value are subtracted from
+/// `memory`. They are counted as by [`weight::value`], and before they are allocated.
 ///
 /// # Errors
 /// As [`parse`]; [`JsonErrorKind::TooMuchMemory`] if the value takes more. `memory` is then
@@ -47,7 +47,7 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
         let message = "expected the end of the text after the value, found more";
         JsonError::new(kind, message, (error.line(), error.column()))
     })?;
-    // serde_json reads an integer literal beyond 64 bits as a float: only the text can tell.
+    // serde_json reads an integer literal beyond 64 bits as a float, so the text must be searched for one.
     if state.huge.get() {
         find_huge_integer(text)?;
     }
@@ -55,29 +55,29 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
     Ok(value)
 }
 
-/// Which rules hold for a value of a text that [`inspect`] looks at.
+/// The rules for a value in a text that [`inspect`] checks.
 #[derive(Clone, Copy, Debug)]
 pub enum JsonRules<'r> {
-    /// Each key once in every object. Integers may have any size.
+    /// Each object may have a key only once. Integers may have any size.
     Keys,
-    /// The rules of [`parse`], but for its [`Limits`]. A [`Breach`] names the part.
+    /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] has this name of the part.
     Strict(&'static str),
-    /// For an object: the rules for its members by name, and [`JsonRules::Keys`] for all others. For any other
-    /// value [`JsonRules::Keys`].
+    /// Rules for the members of an object, by name. [`JsonRules::Keys`] applies to all other members, and
+    /// to a value that is not an object.
     Members(&'r [(&'r str, JsonRules<'r>)]),
 }
 
-/// A rule that a text broke, and in which part.
+/// A rule that a text broke, and the part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// The name of the [`JsonRules::Strict`] part; `None` elsewhere.
+    /// The name of the [`JsonRules::Strict`] part; `None` outside such parts.
     pub part: Option<&'static str>,
     /// The rule, and its place in the whole text.
     pub error: JsonError,
 }
 
-/// Holds a text to rules without building a value. An integer beyond 64 bits is refused in every part.
-/// Bytes and values are not counted; nesting beyond 127 levels is refused.
+/// Checks a text against rules without building a value. An integer beyond 64 bits is refused in every
+/// part. Bytes and values are not limited; nesting beyond 127 levels is refused.
 ///
 /// # Errors
 /// The first rule broken, with its place.
@@ -99,11 +99,11 @@ pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
     Ok(())
 }
 
-/// Reads a part of a text and holds it to `rules`, as [`inspect`] does for a whole text. A number beyond 64 bits is
-/// refused without its place.
+/// Reads a part of a text and checks it against `rules`, as [`inspect`] does for a whole text. A number
+/// beyond 64 bits is refused without its place.
 ///
 /// # Errors
-/// The first rule broken, as the reader's error.
+/// The first broken rule, as the reader's error.
 pub fn read_part<'de, D: Deserializer<'de>>(
     reader: D,
     rules: &JsonRules<'_>,
@@ -117,24 +117,24 @@ pub fn read_part<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The parser has a limit for depth.
+/// No limits, except the parser's limit on depth.
 const UNLIMITED: Limits = Limits {
     bytes: usize::MAX,
     depth: PARSER_DEPTH,
     values: usize::MAX,
 };
 
-/// What the visitors note on the side: serde's error type carries only a text.
+/// Details of an error that the visitors record here, since serde's error type contains only a text.
 struct State {
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.
     part: Cell<Option<&'static str>>,
-    /// Whether there is a number beyond 64 bits, and the last strict part that has one.
+    /// Whether the text has a number beyond 64 bits. `huge_in` is the last strict part with one.
     huge: Cell<bool>,
     huge_in: Cell<Option<&'static str>>,
     /// How many more values there may be.
     values: Cell<usize>,
-    /// How many more bytes they may take.
+    /// How many more bytes the values may take.
     memory: Cell<u64>,
     limits: Limits,
 }
@@ -167,7 +167,7 @@ impl State {
     fn explain(&self, error: &serde_json::Error) -> JsonError {
         let place = (error.line(), error.column());
         let text = error.to_string();
-        // serde_json appends the place; ours is kept apart.
+        // serde_json appends the place to its message, but the place is a separate field here.
         let text = text
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(message, _)| message);
@@ -332,7 +332,7 @@ impl<'de, const BUILDS: bool> Visitor<'de> for Seed<'_, BUILDS> {
             let own = weight::entry(object.len());
             self.take(own.saturating_add(weight::string(&key)))?;
             if object.is_empty() {
-                // `weight::entry` has counted these places.
+                // `weight::entry` has already counted these places.
                 object = Map::with_capacity(weight::PLACES);
             }
             match object.entry(key) {
@@ -346,7 +346,7 @@ impl<'de, const BUILDS: bool> Visitor<'de> for Seed<'_, BUILDS> {
     }
 }
 
-/// A key, borrowed from the text where it has no escapes.
+/// A key, borrowed from the text if it has no escapes.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -373,7 +373,7 @@ impl<'de> Visitor<'de> for Key {
     }
 }
 
-/// Looks for an integer literal out of range in a text known to be JSON.
+/// Searches a text that is known to be JSON for an integer literal out of range.
 fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
     let (mut line, mut line_start, mut at) = (1, 0, 0);
     while let Some(&byte) = text.get(at) {
@@ -391,7 +391,7 @@ fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
                     .count();
                 let token = rest.get(..length).unwrap_or_default();
                 let digits = token.iter().filter(|b| b.is_ascii_digit()).count();
-                // What fits into 64 bits was range-checked as a number.
+                // An integer that fits into 64 bits was range-checked as a number.
                 let integer = digits == token.len() - usize::from(byte == b'-');
                 if integer && digits > 18 && !fits_64_bits(token) {
                     let literal: String = token.iter().take(40).map(|&b| char::from(b)).collect();

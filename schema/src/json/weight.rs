@@ -1,23 +1,24 @@
-//! What values take in memory. Small ones take far more than their text: `{"a":0}` in an array is
-//! eight bytes of it, and some 400 in memory. Estimates, meant to be more than allocators hand out.
+//! Estimates the memory of values. Small values take far more than their text: `{"a":0}` in an array is
+//! eight bytes of text, and about 400 bytes in memory. The estimates are meant to be higher than the
+//! allocated memory.
 
 use std::mem::size_of;
 
 use serde_json::Value;
 
-/// What an allocation takes besides its bytes, rounded up to what allocators give.
+/// The overhead of an allocation, including the rounding of allocators.
 const ALLOCATION: u64 = 32;
 
-/// The least places that a list or an object has, once it has any.
+/// The minimum capacity of a list or an object that is not empty.
 pub(super) const PLACES: usize = 4;
 
-/// The place of a value in a list: the least that one of many values takes.
+/// The size of a value's place in a list: the minimum for a value.
 pub const ITEM: u64 = size_of::<Value>() as u64;
 
-/// The place of an entry in an object: hash, key and value, and its index.
+/// The size of an entry's place in an object: hash, key, value, and index.
 const ENTRY: u64 = ITEM + size_of::<String>() as u64 + 24;
 
-/// Bytes behind a value; its own place is counted by its container.
+/// The bytes that a value owns, without its own place, which its container counts.
 pub fn value(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -37,23 +38,23 @@ pub fn value(value: &Value) -> u64 {
     }
 }
 
-/// A text that is held by itself.
+/// The bytes of a text in its own allocation.
 pub fn string(text: &str) -> u64 {
     (text.len() as u64).saturating_add(ALLOCATION)
 }
 
-/// What a list takes more when its item at `index` comes in.
+/// How many more bytes a list takes when its item at `index` is added.
 pub(super) fn item(index: usize) -> u64 {
     grown(index, ITEM)
 }
 
-/// What an object takes more when its entry at `index` comes in, without key and value.
+/// How many more bytes an object takes when its entry at `index` is added, without key and value.
 pub(super) fn entry(index: usize) -> u64 {
     let own = if index == 0 { ALLOCATION } else { 0 };
     grown(index, ENTRY).saturating_add(own)
 }
 
-/// What places take more when the one at `index` is needed.
+/// How many more bytes the places take when the place at `index` is needed.
 fn grown(index: usize, size: u64) -> u64 {
     match index {
         0 => places(1, size),
@@ -62,7 +63,7 @@ fn grown(index: usize, size: u64) -> u64 {
     }
 }
 
-/// What `count` places take, which double as more are needed.
+/// The bytes of `count` places. The capacity doubles when more are needed.
 fn places(count: usize, size: u64) -> u64 {
     let places = count.max(PLACES).checked_next_power_of_two();
     (places.unwrap_or(usize::MAX) as u64)

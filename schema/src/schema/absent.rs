@@ -1,4 +1,4 @@
-//! Nulls that stand for absent properties, as models send them.
+//! Removes nulls that models send for absent properties.
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::Schema;
 use super::walk::{find_part, unescape};
 
-/// Violations that are looked at; of a value with more, some nulls stay.
+/// How many violations are examined. If a value has more, some nulls stay.
 const MAX_VIOLATIONS: usize = 1024;
-/// Nulls that are tried one by one where a composition gives no place.
+/// How many nulls are tried one by one if a composition gives no place.
 const MAX_TRIED: usize = 16;
 
 impl Schema {
-    /// `instance` without the properties that are null although the schema does not accept null for them and does not
-    /// require them, at every depth of objects and lists. `None` if it has no such property, which a valid value never
-    /// has. What is left may still be invalid.
+    /// `instance` without the properties that are null although the schema does not accept null for them
+    /// and does not require them, at every depth of objects and lists. `None` if it has no such property; a
+    /// valid value never has one. The returned value may still be invalid.
     pub fn without_absent(&self, instance: &Value) -> Option<Value> {
         let validator = &self.inner.validator;
         if validator.is_valid(instance) || self.unexplained(instance).is_some() {
@@ -52,8 +52,8 @@ impl Schema {
         (!removed.is_empty()).then_some(rest)
     }
 
-    /// Removes further nulls where only a composition (`anyOf`, `oneOf`) is missed, which names no place: as few as make
-    /// the value valid.
+    /// Removes further nulls if the value only violates a composition (`anyOf`, `oneOf`), which gives no
+    /// place. Removes as few as make the value valid.
     fn without_composed(&self, rest: &mut Value, removed: &mut Vec<(String, String)>) {
         let validator = &self.inner.validator;
         let mut nulls = Vec::new();
@@ -85,7 +85,7 @@ impl Schema {
     }
 }
 
-/// A JSON pointer as that of the parent, and the name of the member in it.
+/// Splits a JSON pointer into the pointer of the parent and the name of the member.
 fn member(path: &str) -> Option<(String, String)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((parent.to_owned(), unescape(name)))
@@ -155,7 +155,7 @@ mod tests {
         ] {
             assert_eq!(without(row(), &sent), None, "{sent}");
         }
-        // What else is wrong stays, too.
+        // Other problems stay, too.
         let sent = json!({ "name": null, "either": 5, "count": null });
         let rest = json!({ "either": 5, "name": null });
         assert_eq!(without(row(), &sent), Some(rest));

@@ -1,4 +1,5 @@
-//! Compiles a schema for the validator, whose engine has another syntax for patterns. Clients see the author's.
+//! Compiles a schema for the validator, whose engine has another syntax for patterns. Clients see the
+//! author's patterns.
 
 use std::collections::HashMap;
 
@@ -11,11 +12,12 @@ use super::walk::{escape, find, for_each_child_mut, patterns, unescape};
 use super::{MAX_QUOTED_CHARS, SchemaError, ecma};
 use crate::codes;
 
-/// Bytes that one compiled pattern may take. Matching takes time in proportion to them, and memory:
-/// the engine's default of 10 MiB would be the publisher's to spend.
+/// How large one compiled pattern may be, in bytes. The time and the memory of matching are
+/// proportional to its size, and publishers could use up the engine's default of 10 MiB for each
+/// pattern.
 const MAX_PATTERN_BYTES: usize = 48 * 1024;
 
-/// The validator of a schema that stands alone.
+/// The validator of a self-contained schema.
 pub(super) fn build(closed: &Value) -> Result<(Validator, Translated), SchemaError> {
     let (translated, document) = translate(closed)?;
     let options = jsonschema::options()
@@ -31,7 +33,8 @@ pub(super) fn build(closed: &Value) -> Result<(Validator, Translated), SchemaErr
         Ok(validator) => return Ok((validator, translated)),
         Err(error) => error,
     };
-    // It checks the schema against the meta-schema first, and does not state which of both checks failed.
+    // The builder checks the schema against the meta-schema first, but does not state whether that check
+    // failed.
     if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
         let path = error.instance_path().to_string();
         let message = meta_message(&path, &error);
@@ -49,7 +52,7 @@ pub(super) fn build(closed: &Value) -> Result<(Validator, Translated), SchemaErr
     })
 }
 
-/// What the meta-schema expects, in plain words for frequent mistakes from older drafts.
+/// The expectation of the meta-schema, in plain words for frequent mistakes from older drafts.
 fn meta_message(path: &str, error: &jsonschema::ValidationError<'_>) -> String {
     let found = error.instance().to_string();
     let keyword = path.rsplit('/').next().unwrap_or_default();
@@ -70,7 +73,7 @@ fn meta_message(path: &str, error: &jsonschema::ValidationError<'_>) -> String {
     }
 }
 
-/// What [`ecma::translate`] made of the patterns that differ in the engine's syntax.
+/// The translations, by [`ecma::translate`], of patterns that differ in the engine's syntax.
 #[derive(Default)]
 pub(super) struct Translated {
     /// The author's pattern by its translation.
@@ -82,7 +85,7 @@ impl Translated {
         self.originals.get(translation).map(String::as_str)
     }
 
-    /// A JSON pointer into the translated schema as one into the author's.
+    /// Converts a JSON pointer into the translated schema to a pointer into the author's schema.
     pub(super) fn original_path(&self, pointer: &str) -> String {
         if self.originals.is_empty() {
             return pointer.to_owned();
@@ -95,7 +98,7 @@ impl Translated {
     }
 }
 
-/// The schema with its patterns in the engine's syntax; no schema if none differs.
+/// The schema with its patterns in the engine's syntax; `None` if no pattern differs.
 ///
 /// # Errors
 /// The first pattern that is not ECMA-262, or can't be matched in linear time.
@@ -124,7 +127,7 @@ fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Result<(), 
         if translation == pattern {
             continue;
         }
-        // Two patterns with one meaning stay two: each is the name of a schema.
+        // Two patterns with the same translation must stay distinct, since each is a key for a schema.
         let is_other = |known: &str| known != pattern;
         while translated.original(&translation).is_some_and(is_other) {
             translation.push_str("(?:)");
@@ -150,14 +153,14 @@ fn replace(schema: &mut Value, translations: &HashMap<&str, &str>) {
     for_each_child_mut(schema, |child| replace(child, translations));
 }
 
-/// A pattern of the engine, of bounded size.
+/// Compiles a pattern in the engine's syntax, with a limit on its size.
 pub(super) fn compile_pattern(translation: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(translation)
         .size_limit(MAX_PATTERN_BYTES)
         .build()
 }
 
-/// Why the engine refuses a pattern that was translated.
+/// The reason why the engine refuses a translated pattern.
 fn refusal(translation: &str, translated: &Translated) -> String {
     let shown = translated.original(translation).unwrap_or(translation);
     match compile_pattern(translation) {

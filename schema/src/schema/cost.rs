@@ -1,11 +1,11 @@
-//! Refuses schemas whose validation could run almost without end: loops, references that fan out, and many patterns for
-//! one text. Runs no check itself.
+//! Refuses schemas whose validation could run almost forever: loops, references that fan out, and many
+//! patterns for one text. It validates no value.
 //!
-//! `a` referring twice to `b`, `b` twice to `c` and so on is short to write and takes 2^n steps to
-//! follow; a schema that refers to itself twice for the same part of a value takes 2^depth. The
-//! validator remembers what it found for a yes or no, but not while it collects errors. So the schema
-//! is laid out as a graph, the paths are counted, fan-out without recursion is refused, and for
-//! recursion the depth is found up to which errors can be explained.
+//! If `a` refers twice to `b`, `b` twice to `c` and so on, a short schema takes 2^n steps. A schema
+//! that refers to itself twice for the same part of a value takes 2^depth steps. The validator caches
+//! results when it only decides whether a value is valid, but not when it collects errors. So this
+//! module builds a graph of the schema and counts its paths. Fan-out without recursion is refused. For
+//! recursion, it computes the depth up to which errors can be explained.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,21 +16,21 @@ use super::walk::{Applies, address, children, find_part, references, resolve};
 use crate::codes;
 use crate::diagnostic::Code;
 
-/// Schemas that may apply to one part of a value, each counted every time that it is reached. Times the
-/// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
-/// few seconds at most.
+/// How many schemas may apply to one part of a value; a schema counts each time it is reached.
+/// Multiplied by the number of values in a document ([`crate::json::Limits::values`]), this is the cost
+/// of one check: a few seconds at most.
 const MAX_STEPS_PER_VALUE: f64 = 500.0;
-/// What a pattern counts against another schema: it looks at every byte of a text, in the worst case
-/// some hundred times, where the others look at a value once.
+/// How many schemas a pattern counts as. It looks at every byte of a text, in the worst case about a
+/// hundred times; other schemas look at a value once.
 const PATTERN_STEPS: f64 = 25.0;
-/// Bound on the size of the tables made here.
+/// The maximum size of the tables in this module.
 const MAX_TABLE_ENTRIES: usize = 200_000;
-/// Steps that collecting errors may take.
+/// How many steps collecting errors may take.
 const MAX_STEPS: f64 = 1_000_000.0;
-/// Depth that every value is held to anyway.
+/// The maximum depth of any value.
 const MAX_DEPTH: u32 = 64;
 
-/// The largest depth of values for which errors can be collected; `None`: any.
+/// The largest depth of values for which errors can be collected; `None` means any depth.
 pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
     let graph = Graph::of(closed)?;
     let order = graph.in_place_order()?;
@@ -40,7 +40,7 @@ pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
 /// The key under which a schema looks into a value: a property's name, or `None` for any part.
 type Key<'s> = Option<&'s str>;
 
-/// A schema, and the schemas that it leads to, by their index.
+/// A schema, and the indices of the schemas that it leads to.
 struct Node<'s> {
     schema: &'s Value,
     in_place: Vec<usize>,
@@ -55,7 +55,7 @@ struct Graph<'s> {
 }
 
 impl<'s> Graph<'s> {
-    /// All schemas that can come to apply, starting at the root.
+    /// Collects all schemas that can apply, starting at the root.
     fn of(root: &'s Value) -> Result<Graph<'s>, SchemaError> {
         let mut graph = Graph {
             root,
@@ -112,7 +112,7 @@ impl<'s> Graph<'s> {
         path.unwrap_or_default()
     }
 
-    /// Nodes in an order in which subschemas that apply in place come first; an error for a loop.
+    /// The nodes in an order in which a node's in-place subschemas come before it. A loop is an error.
     fn in_place_order(&self) -> Result<Vec<usize>, SchemaError> {
         let in_place = |node: usize, edge: usize| self.nodes.get(node)?.in_place.get(edge).copied();
         let components = components(self.nodes.len(), in_place);
@@ -134,10 +134,11 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// The strongly connected components of a graph (Tarjan), a component without ways out first. Each starts with the
-/// node that was reached first. `target` is where an edge of a node leads to.
+/// The strongly connected components of a graph (Tarjan); a component comes after all components that
+/// it leads to. Each starts with the node that was reached first. `target` returns the target of an
+/// edge of a node.
 fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> Vec<Vec<usize>> {
-    /// The number of a node whose component is known.
+    /// Marks a node whose component is known.
     const DONE: usize = usize::MAX - 1;
     const NEW: usize = usize::MAX;
     let (mut index, mut low) = (vec![NEW; count], vec![0; count]);
@@ -155,7 +156,7 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
                 next += 1;
                 path.push(node);
             }
-            // Takes the minimum of the last target's number, which is done now.
+            // The last target is finished now: take the minimum with its number.
             let last = edge.checked_sub(1).and_then(|edge| target(node, edge));
             if let Some(last) = last.filter(|&last| get(&index, last) != DONE) {
                 let lowest = get(&low, node).min(get(&low, last));
@@ -177,7 +178,8 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
     components
 }
 
-/// One, and the cost of its patterns: of `pattern`, and of `patternProperties` for each name.
+/// The cost of a schema itself: one, plus the cost of its patterns in `pattern` and, for each name, in
+/// `patternProperties`.
 fn own_cost(schema: &Value) -> f64 {
     let own = schema.get("pattern").is_some_and(Value::is_string);
     let names = schema.get("patternProperties").and_then(Value::as_object);
@@ -195,15 +197,15 @@ fn set<T>(values: &mut [T], at: usize, value: T) {
     }
 }
 
-/// Per key, how often each schema is reached by one step into the value.
+/// How often each schema is reached by one step into the value, by key.
 type Steps<'s> = BTreeMap<(Key<'s>, usize), f64>;
 
-/// Counts how often schemas are reached, from the leaves up.
+/// Counts how often schemas are reached, starting at the leaves.
 fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>, SchemaError> {
     let expensive = |node| {
         graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
     };
-    // What a schema, with all that applies in place, costs and reaches.
+    // The cost of each schema, including all schemas that apply in place, and the schemas that it reaches.
     let mut here = vec![0.0_f64; graph.nodes.len()];
     let mut reach: Vec<Steps<'_>> = vec![Steps::new(); graph.nodes.len()];
     let mut table = 0;
@@ -230,7 +232,8 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
         set(&mut reach, index, steps);
     }
     let mut growth = 1.0_f64;
-    // From the components without ways out up: what the rest multiplies is known when needed.
+    // Components come after the components that they lead to, so a component's factors are known when they
+    // are needed.
     let components = components(graph.nodes.len(), |node, edge| {
         let node = graph.nodes.get(node)?;
         let inside = |edge: usize| node.inside.get(edge).map(|(_, to)| *to);
@@ -278,7 +281,7 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
     Ok(depth.map(|depth| usize::try_from(depth).unwrap_or(0)))
 }
 
-/// The most that one key gets, with what applies to any part added.
+/// The largest count for one key, plus the count for any part.
 fn largest(times: &HashMap<Key<'_>, f64>) -> f64 {
     let any = times.get(&None).copied().unwrap_or_default();
     let named = times

@@ -1,5 +1,6 @@
-//! Schema documents before they are compiled: what one may hold at all (size, depth, dialect, references, patterns), and
-//! how `schema:` references are taken into it, so that it stands alone. Fetches nothing.
+//! Schema documents before compilation: checks their limits (size, depth, dialect, references,
+//! patterns), and includes the targets of `schema:` references, so that a document is self-contained.
+//! Nothing is fetched.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,17 @@ use crate::json::{kind_name, parts};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Bytes of a schema document, and of a closed one. A publisher chooses it, every host compiles it.
+/// How large a schema document may be, in bytes, also after targets are included. A publisher chooses
+/// it, and every host compiles it.
 const MAX_BYTES: usize = 256 * 1024;
-/// Values in a schema document, and in a closed one.
+/// How many values a schema document may have, also after targets are included.
 const MAX_VALUES: usize = 10_000;
 pub(super) const MAX_DEPTH: usize = 64;
-/// Characters of one pattern: compile time rises with length.
+/// How long a pattern may be, in characters. Compile time rises with length.
 const MAX_PATTERN_CHARS: usize = 1024;
-/// Patterns in one document.
+/// How many patterns a document may have.
 const MAX_PATTERNS: usize = 64;
-/// References by anchor in one document: each takes a search of the whole document.
+/// How many references by anchor a document may have. Each takes a search of the whole document.
 const MAX_ANCHORS: usize = 64;
 
 #[derive(Default)]
@@ -116,10 +118,10 @@ fn check_keywords(schema: &Value, path: &str, counts: &mut Counts) -> Result<(),
     Ok(())
 }
 
-/// What a pattern weighs against any other value: it is compiled to some kilobytes.
+/// How many values a pattern counts as, since it is compiled to several kilobytes.
 const PATTERN_WEIGHT: usize = 100;
 
-/// The values of a schema, its patterns counted [`PATTERN_WEIGHT`] times.
+/// The number of values of a schema; a pattern counts [`PATTERN_WEIGHT`] times.
 pub(super) fn weight(schema: &Value) -> usize {
     let own = match schema {
         Value::Object(members) => members
@@ -144,10 +146,11 @@ pub(super) fn has_keyword(schema: &Value, names: &[&str]) -> bool {
     find(schema, |_, schema| has(schema).then_some(())).is_some()
 }
 
-/// Other documents that one schema may refer to, directly or not.
+/// How many other documents a schema may refer to, directly or indirectly.
 const MAX_DOCUMENTS: usize = 64;
 
-/// The document with all that it refers to below `$defs`, under the key `schema:ID`.
+/// The document with all documents that it refers to included below `$defs`, each under the key
+/// `schema:ID`.
 pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, SchemaError> {
     check(value, None)?;
     let mut documents: BTreeMap<String, Value> = BTreeMap::new();
@@ -209,7 +212,7 @@ pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, Sch
             return Err(SchemaError::new(&codes::SCHEMA_REF, path, message));
         }
         rewrite(&mut document, Some(&id));
-        // The dialect was checked; an inner `$id` would start a separate document.
+        // The dialect is already checked, and an inner `$id` would start a separate document.
         if let Value::Object(keywords) = &mut document {
             keywords.shift_remove("$id");
             keywords.shift_remove("$schema");
@@ -240,7 +243,7 @@ fn bundle_references(document: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// Turns the references of a document into references within the closed one.
+/// Converts the references of a document to references within the self-contained document.
 fn rewrite(schema: &mut Value, id: Option<&str>) {
     if let Some(Value::String(target)) = schema.get_mut("$ref") {
         let (document, fragment) = match target.strip_prefix("schema:") {

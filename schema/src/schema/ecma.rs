@@ -1,7 +1,8 @@
-//! Patterns of JSON Schema are regular expressions of ECMA-262 with the flag `u`. Translates them into the syntax of the
-//! engine here, in which `.`, `\b`, `\<` and others differ, and names what that engine does not have. Not matching.
+//! Patterns of JSON Schema are regular expressions of ECMA-262 with the flag `u`. This module
+//! translates them to the syntax of the validator's engine, in which `.`, `\b`, `\<` and others differ,
+//! and refuses constructs that the engine does not have.
 //!
-//! Brackets and braces that open nothing, and a hyphen after a class escape, stand for themselves, as without that flag.
+//! Unpaired brackets and braces, and a hyphen after a class escape, are literal, as without that flag.
 
 mod escape;
 
@@ -10,7 +11,7 @@ mod tests;
 
 use escape::Escape;
 
-/// What `.` matches: all but ECMA-262's line terminators.
+/// The translation of `.`: all characters except ECMA-262's line terminators.
 const DOT: &str = r"[^\n\r\u{2028}\u{2029}]";
 const ANYTHING: &str = r"[\u{0}-\u{10FFFF}]";
 const NOTHING: &str = r"[^\u{0}-\u{10FFFF}]";
@@ -18,7 +19,7 @@ const NOTHING: &str = r"[^\u{0}-\u{10FFFF}]";
 /// Translates a pattern.
 ///
 /// # Errors
-/// What it has that is not ECMA-262, or can't be matched in linear time.
+/// The part of the pattern that is not ECMA-262 or can't be matched in linear time.
 pub(super) fn translate(pattern: &str) -> Result<String, String> {
     let mut translator = Translator {
         cursor: Cursor::new(pattern),
@@ -99,14 +100,14 @@ impl Translator<'_> {
             Escape::Class(text) => self.out.push_str(&text),
             Escape::Character(code) => match char::from_u32(code) {
                 Some(c) => push_literal(c, &mut self.out),
-                // No text has half of a surrogate pair.
+                // No text contains half of a surrogate pair, so nothing matches it.
                 None => self.out.push_str(NOTHING),
             },
         }
         Ok(())
     }
 
-    /// A group, without its `(`. Nothing refers to a group: its name is left out.
+    /// Opens a group, whose `(` is read. The group's name is dropped, since nothing refers to it.
     fn open(&mut self) -> Result<(), String> {
         self.groups.push(self.dot_all);
         if !self.cursor.eat("?") {
@@ -131,7 +132,7 @@ impl Translator<'_> {
         self.modifiers()
     }
 
-    /// `:`, or `ims-ims:` (ES2025).
+    /// Reads `:`, or modifiers as in `ims-ims:` (ES2025).
     fn modifiers(&mut self) -> Result<(), String> {
         let mut seen = String::new();
         let mut sets = true;
@@ -147,7 +148,7 @@ impl Translator<'_> {
                     }
                     self.out.push_str(if sets { "i" } else { "-i" });
                 }
-                // The engine knows one line terminator, ECMA-262 four.
+                // The engine has one line terminator, ECMA-262 has four.
                 Some('m') => return Err("the modifier `m`".to_owned()),
                 Some(c) => return Err(format!("`(?` before `{c}`")),
                 None => return Err("a group that is not closed".to_owned()),
@@ -158,7 +159,7 @@ impl Translator<'_> {
     }
 }
 
-/// A character that stands for itself outside a class.
+/// Writes a literal character outside a class.
 fn push_literal(c: char, out: &mut String) {
     if r"\^$.*+?()[]{}|".contains(c) {
         out.push('\\');
@@ -166,7 +167,7 @@ fn push_literal(c: char, out: &mut String) {
     out.push(c);
 }
 
-/// Walks over a pattern. Knows the parts of the syntax that several places read.
+/// A cursor over a pattern, with readers for parts of the syntax that are used in several places.
 #[derive(Clone)]
 pub(super) struct Cursor<'p> {
     rest: &'p str,
@@ -198,14 +199,14 @@ impl<'p> Cursor<'p> {
         rest.is_some()
     }
 
-    /// The text before `end`, which is read as well.
+    /// Reads the text up to `end`, and `end` itself.
     fn until(&mut self, end: char) -> Option<&'p str> {
         let (text, rest) = self.rest.split_once(end)?;
         self.rest = rest;
         Some(text)
     }
 
-    /// So many hexadecimal digits.
+    /// Reads exactly `digits` hexadecimal digits.
     fn hex(&mut self, digits: usize) -> Option<u32> {
         let (text, rest) = self.rest.split_at_checked(digits)?;
         let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -214,7 +215,7 @@ impl<'p> Cursor<'p> {
         Some(value)
     }
 
-    /// `{n}`, `{n,}` or `{n,m}` after its `{`, which is read. Nothing more is read of another text.
+    /// Reads `{n}`, `{n,}` or `{n,m}`, whose `{` is already read. If another text follows, nothing is read.
     fn braces(&mut self) -> Option<&'p str> {
         let (inner, rest) = self.rest.split_once('}')?;
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -227,7 +228,7 @@ impl<'p> Cursor<'p> {
         Some(braces)
     }
 
-    /// The name of a group, whose `<` is read.
+    /// Reads the name of a group, whose `<` is already read.
     fn group_name(&mut self) -> Result<&'p str, String> {
         let name = self.until('>').unwrap_or_default();
         let fits = |c: char| c.is_alphanumeric() || "$_\\{}\u{200C}\u{200D}".contains(c);

@@ -1,5 +1,5 @@
-//! A schema with its references replaced by what they refer to, for clients and models that follow none. Recursive
-//! references stay, and point into `$defs`.
+//! Replaces the references of a schema by their targets, for clients and models that follow no
+//! references. Recursive references stay, and point into `$defs`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,17 +13,19 @@ use super::walk::{
     resolve, targets, without_document,
 };
 
-/// Bytes that inlining may add. Definitions that refer to each other grow exponentially, and a model reads the result.
+/// How many bytes inlining may add. Definitions that refer to each other can grow exponentially, and a
+/// model reads the result.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
-/// Levels of the result, and of its subschemas while it is made. Clients that parse it have limits, too.
+/// The maximum depth of the result, and of its subschemas while it is made. Clients that parse it have
+/// limits, too.
 const MAX_LEVELS: usize = MAX_DEPTH + 2;
-/// Definitions that are searched for recursion; the time is quadratic.
+/// How many definitions are searched for recursion. The time is quadratic.
 const MAX_TARGETS: usize = 128;
 
 /// Keywords that only references need.
 const PLUMBING: [&str; 4] = ["$defs", "definitions", "$anchor", "$dynamicAnchor"];
 
-/// Why a reference stays.
+/// The reason why a reference stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stays {
     Recursive,
@@ -40,7 +42,7 @@ pub(super) fn inline(root: &Value) -> Value {
         .unwrap_or_else(|| root.clone())
 }
 
-/// A reference of a closed schema that [`inline`] leaves, by its pointer, and why.
+/// The pointer of a reference in a closed schema that [`inline`] does not replace, and the reason.
 pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
     let targets = Targets::of(root);
     let recursive = targets.recursive();
@@ -59,7 +61,7 @@ pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
 
 /// The schemas that a document refers to, by address, and the schemas that each of them refers to.
 struct Targets<'r> {
-    /// With the fragment of one reference to it.
+    /// Each target, with the fragment of a reference to it.
     found: HashMap<usize, (&'r Value, &'r str)>,
     refers_to: HashMap<usize, HashSet<usize>>,
 }
@@ -95,7 +97,7 @@ impl<'r> Targets<'r> {
         self.found.keys().copied().collect()
     }
 
-    /// The targets that lead back to themselves; all, if there are too many to search.
+    /// The targets that lead back to themselves; all targets if there are too many to search.
     fn recursive(&self) -> HashSet<usize> {
         if self.found.len() > MAX_TARGETS {
             return self.all();
@@ -120,10 +122,10 @@ struct Inliner<'r> {
     root: &'r Value,
     targets: &'r Targets<'r>,
     kept: HashSet<usize>,
-    /// The names of the kept targets that were found.
+    /// The definition names of the kept targets found so far.
     names: HashMap<usize, String>,
     taken: HashSet<String>,
-    /// Kept targets that are not among the definitions yet.
+    /// Kept targets that are not yet in the definitions.
     wanted: Vec<usize>,
     left: usize,
     failed: bool,
@@ -191,7 +193,7 @@ impl<'r> Inliner<'r> {
         }
     }
 
-    /// What replaces a reference to `target`.
+    /// The replacement for a reference to `target`.
     fn part(&mut self, target: &Value, level: usize) -> Value {
         if self.kept.contains(&address(target)) {
             let reference = self.reference(target);
@@ -226,7 +228,7 @@ impl<'r> Inliner<'r> {
         format!("#/$defs/{}", escape(name))
     }
 
-    /// A name for a definition, from the end of a reference to it. APIs of models take few characters.
+    /// A name for a definition, from the end of a reference to it. Model APIs accept few characters.
     fn free_name(&self, fragment: &str) -> String {
         let end = fragment.rsplit(['/', '#', ':']).next().unwrap_or_default();
         let plain = |c: char| match c {
@@ -244,12 +246,13 @@ impl<'r> Inliner<'r> {
     }
 }
 
-/// Keywords that may stand next to a copy, since they don't decide which values are valid.
+/// Whether a keyword may be next to a copy, since it doesn't affect which values are valid.
 fn is_annotation(keyword: &str) -> bool {
     ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }
 
-/// A mark that one of several schemas of a value has holds for the value.
+/// Whether a keyword is a mark. If one of several schemas of a value has a mark, it applies to the
+/// value.
 pub(super) fn is_mark(keyword: &str) -> bool {
     SchemaMark::Sensitive.is_set_by(keyword) || SchemaMark::Internal.is_set_by(keyword)
 }
@@ -265,7 +268,7 @@ pub(super) fn can_add(schema: &Map<String, Value>, more: &Map<String, Value>) ->
         })
 }
 
-/// Adds what a reference refers to to the keywords next to the reference.
+/// Merges the target of a reference with the keywords next to the reference.
 fn join(schema: &mut Value, part: Value) {
     let Value::Object(keywords) = schema else {
         return;
@@ -276,7 +279,7 @@ fn join(schema: &mut Value, part: Value) {
             copy.extend(std::mem::take(keywords));
             *keywords = copy;
         }
-        // A reference that stays may have other keywords next to it.
+        // A kept reference may have other keywords next to it.
         Value::Object(copy) if copy.keys().eq(["$ref"]) && !keywords.contains_key("$ref") => {
             keywords.extend(copy);
         }

@@ -1,5 +1,5 @@
-//! Marks in a schema, `x-internal`, `x-sensitive` and `writeOnly`: which parts of values only the host may see, and which
-//! no log may have. Not validation.
+//! Marks in a schema: `x-internal` for parts of values that only the host may see, `x-sensitive` and
+//! `writeOnly` for parts that no log may contain. Marks do not affect validation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use super::walk::{Applies, Child, address, children, escape, find_part, targets,
 use super::{Schema, ecma};
 use crate::json::parts;
 
-/// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger has it on
-/// disk.
+/// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger stores this
+/// text on disk.
 pub const HIDDEN: &str = "[hidden]";
 
 impl Schema {
@@ -26,8 +26,8 @@ impl Schema {
         self.inner.has_sensitive
     }
 
-    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
-    /// in any of its branches. They belong in no ledger, log or trace.
+    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`, in any
+    /// of its branches. No ledger, log or trace may contain them.
     pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_sensitive() {
             true => self.marked(instance, SchemaMark::Sensitive),
@@ -79,8 +79,8 @@ impl Schema {
         found
     }
 
-    /// `instance` as a model may see it: without the values marked `x-internal`. Items of a list
-    /// become `null`, so that the others keep their positions.
+    /// `instance` without the values marked `x-internal`, as a model may see it. Marked items of a list
+    /// become `null`, so that the other items keep their positions.
     pub fn outward_value(&self, mut instance: Value) -> Value {
         for path in self.internal_paths(&instance) {
             remove(&mut instance, &path);
@@ -122,14 +122,14 @@ impl SchemaMark {
         }
     }
 
-    /// Whether some schema below a value has the mark. Looks everywhere, since a reference may point to a place that no
-    /// keyword leads to.
+    /// Whether any schema below a value has the mark. The search covers all parts, since a reference may
+    /// point to a place that no keyword leads to.
     pub(super) fn is_within(self, value: &Value) -> bool {
         self.is_on(value) || parts(value).any(|part| self.is_within(part))
     }
 }
 
-/// Takes the value at a JSON pointer out of another one.
+/// Removes the value at a JSON pointer.
 fn remove(value: &mut Value, pointer: &str) {
     let Some((parent, name)) = pointer.rsplit_once('/') else {
         *value = Value::Null;
@@ -149,8 +149,8 @@ fn remove(value: &mut Value, pointer: &str) {
     }
 }
 
-/// The patterns of `patternProperties`, compiled. A pattern that the engine here does not read fits every
-/// name: too much is hidden rather than too little.
+/// The compiled patterns of `patternProperties`. A pattern that the engine can't compile matches every
+/// name, so that too much is hidden rather than too little.
 #[derive(Default)]
 pub(super) struct NamePatterns {
     compiled: HashMap<String, Option<Regex>>,
@@ -183,14 +183,14 @@ struct Search<'r> {
     root: &'r Value,
     patterns: &'r NamePatterns,
     mark: SchemaMark,
-    /// Schema (by address) and pointer: each pair is visited once.
+    /// The visited pairs of schema (by address) and pointer. Each pair is visited once.
     seen: HashSet<(usize, String)>,
     found: Vec<String>,
 }
 
 impl Search<'_> {
-    /// Whether a subschema is about parts of a value that have no pointer: names of an object's
-    /// members, and a document within a text. If these may be sensitive, the whole value is.
+    /// Whether a subschema applies to parts of a value that have no pointer: the names of an object's
+    /// members, or a document within a text. If such a part may be sensitive, the whole value is hidden.
     fn hides_whole(&self, child: &Child<'_>, instance: &Value) -> bool {
         self.mark == SchemaMark::Sensitive
             && match child.keyword {
@@ -221,7 +221,7 @@ impl Search<'_> {
         for child in children(schema) {
             match child.applies {
                 _ if self.hides_whole(&child, instance) => {
-                    // Names can't be hidden one by one, and a text has no parts.
+                    // Names can't be hidden individually, and a text has no parts with a pointer.
                     self.found.push(pointer.to_owned());
                 }
                 Applies::InPlace => self.visit(child.schema, instance, pointer),

@@ -1,5 +1,6 @@
-//! A schema as one plain object: compositions at the root merged, for the APIs of models that refuse them there. It
-//! accepts more than the real schema, by which the host validates, except in a property that only some branches describe.
+//! Converts a schema to one plain object by merging compositions at the root, for model APIs that
+//! refuse them there. The plain object accepts more than the real schema, except in a property that
+//! only some branches describe. The host validates by the real schema.
 
 use serde_json::{Map, Value, json};
 
@@ -8,12 +9,13 @@ use super::walk::{is_composition, targets};
 
 type Keywords = Map<String, Value>;
 
-/// Bytes that references at the root may add: each of many branches may refer to one large definition.
+/// How many bytes references at the root may add. Many branches may each refer to the same large
+/// definition.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
-/// References at the root that are followed in a row.
+/// How many references at the root are followed in a row.
 const MAX_FOLLOWED: usize = 16;
 
-/// The first keyword at the root that a plain object does not have.
+/// The first keyword at the root that is not allowed in a plain object.
 pub(super) fn composed(schema: &Value) -> Option<&str> {
     let mut keywords = schema.as_object()?.keys().map(String::as_str);
     keywords.find(|keyword| is_composition(keyword))
@@ -56,7 +58,7 @@ fn accepts_objects(schema: &Value) -> bool {
 
 struct Flattening<'r> {
     root: &'r Value,
-    /// References that were followed to get here.
+    /// How many references were followed to this point.
     followed: usize,
     left: usize,
 }
@@ -93,7 +95,7 @@ impl<'r> Flattening<'r> {
                 branch.map_or_else(|| Some(Keywords::new()), |branch| self.flatten(branch))
             });
             object = both(object, either(branches.collect())?);
-            // The condition does not list all values of a property.
+            // The condition names properties, but it does not restrict their values.
             let names = condition.get("properties").and_then(Value::as_object);
             let names = names.into_iter().flat_map(Map::keys);
             let names: Keywords = names.map(|name| (name.clone(), json!({}))).collect();
@@ -141,7 +143,7 @@ fn members(object: &mut Keywords, keyword: &str) -> Keywords {
     }
 }
 
-/// The objects that both accept.
+/// A schema of the objects that both accept.
 fn both(mut one: Keywords, mut other: Keywords) -> Keywords {
     let closed = (is_closed(&one), is_closed(&other));
     for keyword in ["properties", "patternProperties"] {
@@ -186,7 +188,7 @@ fn both(mut one: Keywords, mut other: Keywords) -> Keywords {
     one
 }
 
-/// The objects that one of several accepts; `None` if there are none.
+/// A schema of the objects that at least one branch accepts; `None` if there are no branches.
 fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
     if branches.len() < 2 {
         return branches.pop();
@@ -215,7 +217,7 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
     let rest: Vec<Option<&Value>> = rest.collect();
     let additional = match rest.first().copied().flatten() {
         Some(first) if rest.iter().all(|rest| *rest == Some(first)) => Some(first.clone()),
-        // It counts for `unevaluatedProperties` next to the branches.
+        // `true` matters if `unevaluatedProperties` is next to the branches.
         _ if rest.iter().flatten().any(|rest| **rest != json!(false)) => Some(json!(true)),
         _ => None,
     };
@@ -235,7 +237,7 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
     Some(object)
 }
 
-/// Whether every value matches.
+/// Whether a schema matches every value.
 fn no_limit(schema: &Value) -> bool {
     *schema == json!({}) || *schema == json!(true)
 }
@@ -268,7 +270,7 @@ fn all_of(one: Value, other: Value) -> Value {
 fn any_of(schemas: Vec<Value>) -> Value {
     let mut choices: Vec<Value> = Vec::new();
     for schema in schemas {
-        // A branch forbids the property.
+        // `false` means that a branch forbids the property.
         if schema != json!(false) && !choices.contains(&schema) {
             choices.push(schema);
         }
@@ -282,7 +284,7 @@ fn any_of(schemas: Vec<Value>) -> Value {
     enumerated(&choices).unwrap_or_else(|| json!({ "anyOf": choices }))
 }
 
-/// Several choices of single values, by which branches differ, as one choice.
+/// Merges several choices of single values, by which branches differ, to one `enum`.
 fn enumerated(choices: &[Value]) -> Option<Value> {
     let mut values: Vec<&Value> = Vec::new();
     let mut kind = None;

@@ -1,4 +1,5 @@
-//! Which properties a schema has, for lints, and in words for people and models. An approximation, not validation.
+//! The properties of a schema, for lints and as text for people and models. This is an approximation
+//! and is not used for validation.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +12,11 @@ use super::walk::{Applies, children, resolve, unescape};
 /// Names of the properties of an object schema.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    /// All that some branch names.
+    /// All names in any branch.
     pub names: BTreeSet<String>,
-    /// Those without which no value is valid.
+    /// The names that every valid value must have.
     pub required: BTreeSet<String>,
-    /// Whether other names are possible although the schema does not name them.
+    /// Whether other names are possible, although the schema does not name them.
     pub open: bool,
 }
 
@@ -23,7 +24,7 @@ impl Shape {
     pub(super) fn of(closed: &Value) -> Shape {
         let mut shape = Shape::default();
         shape.collect(closed, closed, true, 0);
-        // A schema that names nothing describes its properties by patterns, or not at all.
+        // A schema without names describes its properties by patterns or not at all.
         shape.open = shape.names.is_empty();
         shape
     }
@@ -54,12 +55,12 @@ impl Shape {
         }
     }
 
-    /// Whether the schema names other properties, and not this one.
+    /// Whether the schema names properties, but not this one.
     pub fn lacks(&self, name: &str) -> bool {
         !self.open && !self.names.contains(name)
     }
 
-    /// What is expected of a name that can't be dropped.
+    /// The expectation that a name does not meet, if it can't be dropped.
     pub fn refuses_drop(&self, name: &str) -> Option<&'static str> {
         if self.required.contains(name) {
             Some("optional")
@@ -71,12 +72,13 @@ impl Shape {
     }
 }
 
-/// Properties that a message names.
+/// How many properties a message names.
 const MAX_NAMED: usize = 16;
-/// Keywords that are followed to the object whose properties are meant, so that a reference to itself ends.
+/// How many keywords are followed to the object with the properties. The limit ends a reference to
+/// itself.
 const MAX_STEPS: usize = 64;
 
-/// Several violations as one line: what is expected, after the JSON pointer of a part of the value.
+/// Several violations as one line: each message after the JSON pointer of its part of the value.
 ///
 /// ```
 /// use toolward_schema::schema::in_words;
@@ -93,7 +95,8 @@ pub fn in_words<'v>(violations: impl IntoIterator<Item = (&'v str, &'v str)>) ->
 }
 
 impl Schema {
-    /// The properties that a caller may set, each with its type, as one line; `None` where the schema names none.
+    /// The properties that a caller may set, each with its type, as one line; `None` if the schema names no
+    /// properties.
     pub fn takes(&self) -> Option<String> {
         let shown = self.model_view();
         let properties = shown.get("properties")?.as_object()?;
@@ -132,9 +135,9 @@ fn texts(list: Option<&Value>) -> impl Iterator<Item = &str> {
     items.filter_map(Value::as_str)
 }
 
-/// What to write instead of properties that a schema does not allow. `at` is the pointer of the keyword that forbids
-/// them; references are steps of it. Nothing for properties of the value itself, unless a name is near: [`Schema::takes`] names
-/// all of them.
+/// A hint for properties that a schema does not allow. `at` is the pointer of the keyword that forbids
+/// them, with references as steps. For the top level of the value, the hint only names similar
+/// properties, since [`Schema::takes`] lists all of them.
 pub(super) fn instead(shown: &Value, at: &str, unexpected: &[String]) -> Option<String> {
     let (object, _keyword) = at.rsplit_once('/')?;
     let mut schema = shown;

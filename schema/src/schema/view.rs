@@ -1,5 +1,5 @@
-//! A schema for others: on its way to a model without what is internal, with the text of its author made safe, and, if
-//! need be, inside another schema. Not values, and not validation.
+//! Views of a schema for models and clients: without internal parts, with the author's text made safe,
+//! and, if needed, inside another schema.
 
 use serde_json::{Map, Value};
 
@@ -11,34 +11,34 @@ use super::{Schema, plain};
 /// Keywords for people and models, without meaning for validation.
 const PROSE: [&str; 3] = ["title", "description", "$comment"];
 
-/// Asks clients to send an argument as an HTTP header too, for servers in between
-/// (MCP 2026-07-28, "x-mcp-header").
+/// Requests that clients also send an argument as an HTTP header, for intermediate servers (MCP
+/// 2026-07-28, "x-mcp-header").
 const HEADER: &str = "x-mcp-header";
 
 impl Schema {
-    /// What a model may see: [`Schema::closed`] without the properties marked `x-internal`.
+    /// The view for a model: [`Schema::closed`] without the properties marked `x-internal`.
     pub fn model_view(&self) -> Value {
         let mut shown = self.inner.closed.clone();
         remove_internal(&mut shown, &self.inner.closed);
         shown
     }
 
-    /// [`Schema::model_view`] for a protocol that shows it to a model: titles,
-    /// descriptions and comments as `show` gives them, and references moved below the JSON pointer
-    /// `at`, the place of the schema in another one; empty: it stands alone.
+    /// [`Schema::model_view`] for a protocol that shows it to a model. `show` converts titles, descriptions
+    /// and comments. `at` is the JSON pointer of the schema's place in another schema, to which references
+    /// are moved; empty if it is not in another schema.
     pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(self.model_view(), at, show)
     }
 
-    /// [`Schema::outward_view`] with each reference replaced by what it refers to, since many clients follow none. A
-    /// recursive reference stays, and so do all if the view would be much larger.
+    /// [`Schema::outward_view`] with each reference replaced by its target, since many clients follow no
+    /// references. Recursive references stay. If the view would become much larger, all references stay.
     pub fn inlined_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(inline(&self.model_view()), at, show)
     }
 
-    /// [`Schema::inlined_view`] as one plain object: a composition at the root (`oneOf`, `if`, …), which APIs of models
-    /// refuse, is merged. It has the properties of all branches, and requires what all require. `None` if the schema
-    /// accepts no object.
+    /// [`Schema::inlined_view`] as one plain object: a composition at the root (`oneOf`, `if`, …), which
+    /// model APIs refuse, is merged. The object has the properties of all branches, and requires the
+    /// properties that all branches require. `None` if the schema accepts no object.
     ///
     /// ```
     /// use serde_json::json;
@@ -79,7 +79,7 @@ fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
     if SchemaMark::Sensitive.is_on(schema)
         && let Value::Object(keywords) = schema
     {
-        // Servers in between may log it.
+        // Intermediate servers may log the header.
         keywords.shift_remove(HEADER);
     }
     for keyword in PROSE {
@@ -98,7 +98,7 @@ fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
     for_each_child_mut(schema, |child| change(child, at, show));
 }
 
-/// A copy without the keywords that have no effect on which values are valid.
+/// A copy without the keywords that don't affect which values are valid.
 ///
 /// ```
 /// use serde_json::json;

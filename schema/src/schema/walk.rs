@@ -1,17 +1,18 @@
-//! Which parts of a JSON Schema 2020-12 document are schemas, and to what they apply. Not what they mean.
+//! Finds the parts of a JSON Schema 2020-12 document that are schemas, and the part of a value to which
+//! each applies.
 
 use serde_json::{Map, Value};
 
-/// To which part of a value a subschema applies.
+/// The part of a value to which a subschema applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applies<'s> {
-    /// To the same value as the schema around it.
+    /// The same value as for the enclosing schema.
     InPlace,
-    /// To the property of this name.
+    /// The property with this name.
     Property(&'s str),
-    /// To some items or properties.
+    /// Some items or properties.
     Inside,
-    /// Nowhere until something refers to it.
+    /// No part, unless a reference points to the subschema.
     Nowhere,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }
 
-/// What a keyword holds.
+/// The form of a keyword's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Schema,
@@ -57,7 +58,7 @@ enum Holds {
     Members,
 }
 
-/// The keywords that hold schemas, besides `properties`.
+/// The keywords with schemas, besides `properties`.
 const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
     ("additionalProperties", Holds::Schema, Applies::Inside),
     ("unevaluatedProperties", Holds::Schema, Applies::Inside),
@@ -81,7 +82,7 @@ const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
     ("properties", Holds::Members, Applies::Inside),
 ];
 
-/// The keywords of JSON Schema 2020-12 that hold no schemas.
+/// The keywords of JSON Schema 2020-12 without schemas.
 const OTHER_KEYWORDS: &str = "$anchor $comment $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary const contentEncoding \
      contentMediaType default dependentRequired deprecated description enum examples \
      exclusiveMaximum exclusiveMinimum format maxContains maxItems maxLength maxProperties maximum \
@@ -94,7 +95,7 @@ pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
     applicators.chain(OTHER_KEYWORDS.split(' '))
 }
 
-/// Whether a keyword makes a schema more than one plain object.
+/// Whether a keyword is not allowed in a plain object.
 pub(super) fn is_composition(keyword: &str) -> bool {
     let mut in_place = APPLICATORS.iter();
     in_place.any(|(name, _, applies)| *name == keyword && *applies == Applies::InPlace)
@@ -148,7 +149,7 @@ pub(super) fn children(schema: &Value) -> Vec<Child<'_>> {
     found
 }
 
-/// Visits a schema and all below it, each with its JSON pointer, until one gives something.
+/// Visits a schema and all subschemas, each with its JSON pointer, until `see` returns a value.
 pub(super) fn find<'s, T>(
     schema: &'s Value,
     mut see: impl FnMut(&str, &'s Value) -> Option<T>,
@@ -160,7 +161,7 @@ pub(super) fn find<'s, T>(
     find_below(schema, &mut String::new(), below, &mut see)
 }
 
-/// [`find`] for any value, in all its parts.
+/// As [`find`], for all parts of any value.
 pub(super) fn find_part<'v, T>(
     value: &'v Value,
     mut see: impl FnMut(&str, &'v Value) -> Option<T>,
@@ -174,7 +175,8 @@ pub(super) fn find_part<'v, T>(
     find_below(value, &mut String::new(), below, &mut see)
 }
 
-/// Keeps one pointer: the pointers of all parts could take far more memory than the value.
+/// The recursion of [`find`]. It has only one pointer at a time, since the pointers of all parts could
+/// take far more memory than the value.
 fn find_below<'v, T, I: Iterator<Item = (String, &'v Value)>>(
     value: &'v Value,
     at: &mut String,
@@ -194,7 +196,7 @@ fn find_below<'v, T, I: Iterator<Item = (String, &'v Value)>>(
     found
 }
 
-/// The same subschemas for changing them in place.
+/// Calls `change` for each subschema directly below a schema.
 pub(super) fn for_each_child_mut(schema: &mut Value, mut change: impl FnMut(&mut Value)) {
     let Value::Object(keywords) = schema else {
         return;
@@ -221,12 +223,12 @@ pub(super) fn references(schema: &Value) -> impl Iterator<Item = (&'static str, 
     REFERENCES.into_iter().filter_map(target)
 }
 
-/// What the references of a schema in a closed document point at.
+/// The targets of the references of a schema in a closed document.
 pub(super) fn targets<'r>(schema: &Value, root: &'r Value) -> impl Iterator<Item = &'r Value> {
     references(schema).filter_map(|(_, target)| resolve(root, target))
 }
 
-/// What a reference within a closed document points at.
+/// The target of a reference within a closed document.
 pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -243,7 +245,7 @@ fn find_anchor<'r>(root: &'r Value, name: &str) -> Option<&'r Value> {
     })
 }
 
-/// Distinguishes a schema from others of equal content.
+/// The address of a schema, which distinguishes it from other schemas with equal content.
 pub(super) fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema).addr()
 }
@@ -263,7 +265,8 @@ pub(super) fn patterns<'s>(
     own.into_iter().chain(named)
 }
 
-/// Keywords without effect on which values are valid, like all that start with `x-`.
+/// Keywords that don't affect which values are valid. The same applies to all keywords that start with
+/// `x-`.
 pub(super) const ANNOTATIONS: [&str; 8] = [
     "$comment",
     "default",
@@ -275,8 +278,8 @@ pub(super) const ANNOTATIONS: [&str; 8] = [
     "writeOnly",
 ];
 
-/// Keywords about the document, out of place inside another one. A nested `$id`
-/// would change what `#` means.
+/// Keywords about the whole document, which must not be inside another document: a nested `$id` would
+/// change the meaning of `#`.
 const DOCUMENT: [&str; 2] = ["$id", "$schema"];
 
 /// Removes the keywords about the document.

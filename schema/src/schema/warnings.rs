@@ -1,5 +1,5 @@
-//! What is valid in a schema and has no effect, keywords of other dialects, misspelt ones, and defaults that the schema
-//! itself refuses; and what clients can't use. For authors; hosts accept such schemas.
+//! Warnings for authors about schemas that hosts accept: keywords without effect, from other dialects
+//! or misspelt, defaults that the schema itself refuses, and parts that clients can't use.
 
 use serde_json::{Map, Value};
 use toolward_support::fields::nearest;
@@ -9,7 +9,7 @@ use super::inline::{self, Stays};
 use super::walk::{escape, find, keywords};
 use super::{MAX_QUOTED_CHARS, Schema, plain};
 
-/// What 2020-12 has instead of a keyword of OpenAPI or of an earlier draft.
+/// The 2020-12 equivalent of a keyword of OpenAPI or of an earlier draft.
 fn instead(keyword: &str) -> Option<&'static str> {
     Some(match keyword {
         "additionalItems" => "write `prefixItems`, and `items` for the items after them",
@@ -24,34 +24,35 @@ fn instead(keyword: &str) -> Option<&'static str> {
     })
 }
 
-/// What is not as the author meant it.
+/// The kind of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaWarningKind {
     /// A keyword that JSON Schema 2020-12 does not have.
     UnknownKeyword,
     /// A default that does not match its schema.
     InvalidDefault,
-    /// A composition at the root, which APIs of models refuse.
+    /// A composition at the root, which model APIs refuse.
     RootComposed,
     /// A reference that clients are shown unchanged.
     ReferenceKept,
 }
 
-/// A part of a schema that has no effect, or another effect than it seems to have.
+/// A warning about a part of a schema that has no effect, or another effect than it seems to have.
 #[derive(Clone, Debug)]
 pub struct SchemaWarning {
-    /// What it is.
+    /// Its kind.
     pub kind: SchemaWarningKind,
     /// JSON pointer into the schema.
     pub path: String,
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub message: String,
-    /// What to write.
+    /// What to write instead.
     pub hint: String,
 }
 
 impl Schema {
-    /// What is valid and probably not meant, in the order of the schema. Skips schemas of the bundle that it refers to. Compiles a part of the schema for each `default`.
+    /// Warnings about parts that are valid but probably not intended, in the order of the schema. Skips
+    /// other schemas of the bundle to which it refers. Compiles a part of the schema for each `default`.
     pub fn warnings(&self) -> Vec<SchemaWarning> {
         let root = &self.inner.closed;
         let mut found = Vec::new();
@@ -66,7 +67,8 @@ impl Schema {
         found
     }
 
-    /// What MCP clients are not shown unchanged, or can't use, in the schema of an input: see [`Schema::plain_view`].
+    /// Warnings about parts of an input schema that MCP clients can't use, or that they are shown in a
+    /// changed form: see [`Schema::plain_view`].
     pub fn input_warnings(&self) -> Vec<SchemaWarning> {
         let closed = &self.inner.closed;
         let shown = self.model_view();
@@ -123,7 +125,7 @@ fn unknown(key: &str, path: &str) -> Option<SchemaWarning> {
     })
 }
 
-/// A `default` that does not match the schema that it belongs to. References other than those to `$defs` are not followed.
+/// A warning about a `default` that does not match its schema. Only references to `$defs` are followed.
 fn default(keywords: &Map<String, Value>, path: &str, root: &Value) -> Option<SchemaWarning> {
     let value = keywords.get("default")?;
     let mut alone = keywords.clone();

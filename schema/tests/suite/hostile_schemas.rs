@@ -128,7 +128,7 @@ fn nothing_outside_the_document_is_referred_to() {
     ] {
         assert_eq!(code(&json!({ "$ref": target })), "schema-ref", "{target}");
     }
-    // Not reached by the keywords, only by a reference.
+    // A schema that only a reference reaches, not the keywords.
     let hidden =
         json!({ "$ref": "#/x-hidden", "x-hidden": { "$ref": "https://example.com/s.json" } });
     assert_eq!(code(&hidden), "schema-ref");
@@ -186,12 +186,12 @@ fn the_deepest_schemas_are_compiled_on_the_stack_of_any_thread() {
             assert_eq!(code(&deep(json!({ "minLength": "1" }))), "schema-invalid");
         }
     };
-    // What Rust gives a thread that asks for nothing.
+    // The default stack size of Rust threads.
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     thread.spawn(compile).unwrap().join().unwrap();
 }
 
-/// Schemas made of real keywords with right and wrong values, references into themselves included.
+/// Schemas of real keywords with valid and invalid values, including references into themselves.
 fn schemas() -> impl Strategy<Value = Value> {
     let reference = prop::sample::select(vec![
         "#",
@@ -271,7 +271,7 @@ proptest! {
         prop_assert_eq!(valid, schema.violations(&value, 3).is_empty());
         let (view, shown) = (schema.model_view(), schema.observable(&value));
         let _ = (schema.internal_paths(&value), schema.shape(), shown);
-        // What a model sees is a schema too, unless a reference led into what was taken out.
+        // The view for a model is a valid schema, too, unless a reference pointed into a removed part.
         if !schema.has_internal() {
             prop_assert!(compile(&view).is_ok());
         }

@@ -1,4 +1,4 @@
-//! Schemas as MCP clients are shown them: references inlined, and the input as one plain object.
+//! Schemas in the form for MCP clients: references inlined, and the input as one plain object.
 
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ fn a_recursive_reference_stays_and_the_others_do_not() {
     };
     assert_eq!(warning.kind, SchemaWarningKind::ReferenceKept);
     assert!(warning.message.contains("itself"), "{}", warning.message);
-    // What stands inside another schema refers to where it is now.
+    // References of a schema inside another schema point to its new place.
     let inside = schema(&written).inlined_view("/properties/input", &str::to_owned);
     assert_eq!(inside["properties"]["self"]["$ref"], "#/properties/input");
     assert_eq!(
@@ -108,7 +108,8 @@ fn a_recursive_reference_stays_and_the_others_do_not() {
     );
 }
 
-/// Definitions of which each refers to the one below, under each of the names; the lowest has a long text.
+/// Definitions, each of which has properties with these names that refer to the definition below. The
+/// lowest has a long text.
 fn levels(count: usize, names: &[&str]) -> Value {
     let mut definitions = serde_json::Map::new();
     definitions.insert(
@@ -174,7 +175,7 @@ fn a_composition_at_the_root_is_shown_as_one_object() {
     let text = json!({ "type": "string" });
     let number = json!({ "type": "number" });
     for (written, shown) in [
-        // Branches that a value tells apart.
+        // Branches that differ by the value of a property.
         (
             json!({ "oneOf": [
                 { "type": "object", "required": ["kind", "x"], "additionalProperties": false,
@@ -186,13 +187,13 @@ fn a_composition_at_the_root_is_shown_as_one_object() {
             json!({ "type": "object", "required": ["kind"], "additionalProperties": false,
                 "properties": { "kind": { "enum": ["a", "b"] }, "x": text, "y": number } }),
         ),
-        // Branches that only require.
+        // Branches that only have `required`.
         (
             json!({ "type": "object", "properties": { "x": text, "y": number },
                 "anyOf": [{ "required": ["x"] }, { "required": ["y"] }], "additionalProperties": false }),
             json!({ "type": "object", "properties": { "x": text, "y": number }, "additionalProperties": false }),
         ),
-        // What all parts accept.
+        // Objects that all parts accept.
         (
             json!({ "unevaluatedProperties": false, "allOf": [
                 { "$ref": "#/$defs/paged" },
@@ -201,7 +202,7 @@ fn a_composition_at_the_root_is_shown_as_one_object() {
             json!({ "type": "object", "required": ["page", "x"], "additionalProperties": false,
                 "properties": { "page": { "type": "integer", "minimum": 1 }, "x": text } }),
         ),
-        // A condition requires nothing that is not always required.
+        // A condition adds no requirement that does not always apply.
         (
             json!({ "type": "object", "properties": { "kind": text }, "required": ["kind"],
                 "if": { "properties": { "kind": { "const": "a" }, "other": { "const": 1 } } },
@@ -289,7 +290,8 @@ fn leaf() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// An object of which a branch describes every property, so that none is left open by one and described by another.
+/// An object schema that describes every property, so that no branch leaves open a property that
+/// another describes.
 fn object() -> impl Strategy<Value = Value> {
     let required = prop::collection::vec(prop_oneof![Just("x"), Just("y")], 0..2);
     let rest = prop_oneof![Just(None), Just(Some(false)), Just(Some(true))];

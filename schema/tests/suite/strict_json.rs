@@ -1,4 +1,4 @@
-//! Strict JSON, against serde_json as the oracle where it applies.
+//! Strict JSON, compared with serde_json where both must agree.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn a_key_twice_is_refused_with_its_place() {
     let error = refused("{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}");
     assert_eq!((error.code(), error.line), ("json-duplicate-key", 2));
     assert!(error.message.contains("\"c\""), "{error}");
-    // Escapes spell the same key.
+    // An escaped key equals the unescaped key.
     assert_eq!(
         refused(r#"{"a": 1, "\u0061": 2}"#).code(),
         "json-duplicate-key"
@@ -50,7 +50,7 @@ fn integers_that_a_double_cannot_hold_are_refused_however_long() {
     ] {
         assert_eq!(refused(text).code(), "json-integer-range", "{text}");
     }
-    // A float is a float, and digits in a string are text.
+    // Floats and digits in a string are not integers.
     for text in [
         "1e22",
         "12345678901234567890.5",
@@ -68,7 +68,7 @@ fn depth_counts_arrays_and_objects() {
     assert!(parse(nested(64).as_bytes(), &Limits::default()).is_ok());
     assert_eq!(refused(&nested(65)).code(), "json-too-deep");
     assert_eq!(refused(&"[".repeat(100_000)).code(), "json-too-deep");
-    // The parser has a limit of its own.
+    // The parser also has a fixed limit.
     let limits = Limits {
         depth: 1000,
         ..Limits::default()
@@ -235,7 +235,7 @@ proptest! {
 
 #[test]
 fn a_key_that_serde_json_keeps_for_itself_is_refused_in_texts_and_in_values() {
-    // What a parser makes of it that was told nothing: another document than the text says.
+    // A parser without this check would read another document than the text shows.
     let text = r#"{"a": {"$serde_json::private::RawValue": "{\"b\": 1, \"b\": 2}"}}"#;
     assert_eq!(refused(text).code(), "json-reserved-key");
     let value = json!({ "a": { "$serde_json::private::Number": "1" } });
@@ -294,7 +294,7 @@ proptest! {
         let parsed = parse(text.as_bytes(), &Limits::default()).map(|_| ()).map_err(|error| error.kind);
         let inspected = inspect(text.as_bytes(), &JsonRules::Strict("all")).map_err(|breach| breach.error.kind);
         let same = match (parsed, inspected) {
-            // They word what follows a value differently.
+            // The two report text after a value differently.
             (Err(JsonErrorKind::TrailingData), Err(JsonErrorKind::Syntax)) => true,
             (parsed, inspected) => parsed == inspected,
         };

@@ -1,5 +1,6 @@
-//! What a backslash and the characters after it stand for, and classes: `[…]`. The characters of classes are written as
-//! ranges: in the engine's syntax `&&` and the like have a meaning that they don't have in ECMA-262.
+//! Translates escapes (a backslash and the characters after it) and classes (`[…]`). The characters of
+//! a class are written as ranges, since `&&` and similar sequences have a meaning in the engine's
+//! syntax but not in ECMA-262.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use super::{ANYTHING, Cursor, NOTHING};
 
 /// ECMA-262's `WhiteSpace` with its `LineTerminator`s, as the inside of a class.
 const SPACE: &str = r"\u{9}-\u{D}\u{20}\u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
-/// Half of a surrogate pair: no text has one.
+/// The halves of surrogate pairs, which no text contains.
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
 pub(super) enum Escape {
@@ -20,7 +21,7 @@ pub(super) enum Escape {
 }
 
 impl Escape {
-    /// Reads what follows a backslash.
+    /// Reads an escape, whose backslash is already read.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, String> {
         let c = cursor.next().ok_or("a `\\` at the end")?;
         Ok(match c {
@@ -31,7 +32,7 @@ impl Escape {
             's' => Self::Class(format!("[{SPACE}]")),
             'S' => Self::Class(format!("[^{SPACE}]")),
             'p' | 'P' => Self::Class(property(c, cursor)?),
-            // Words are of ASCII letters.
+            // Only ASCII characters count as word characters.
             'b' => Self::Boundary(r"(?-u:\b)"),
             'B' => Self::Boundary(r"(?-u:\B)"),
             'k' => return Err("a back-reference `\\k`".to_owned()),
@@ -41,7 +42,7 @@ impl Escape {
     }
 }
 
-/// Translates a class whose `[` is read.
+/// Translates a class, whose `[` is already read.
 pub(super) fn class(cursor: &mut Cursor<'_>, out: &mut String) -> Result<(), String> {
     const HYPHEN: u32 = 0x2D;
     let negated = cursor.eat("^");
@@ -60,7 +61,7 @@ pub(super) fn class(cursor: &mut Cursor<'_>, out: &mut String) -> Result<(), Str
             (Escape::Character(_), Escape::Character(_)) => {
                 return Err("a range that ends before it starts".to_owned());
             }
-            // A class has no first and no last character: the hyphen stands for itself.
+            // A class like `\w` can't be the end of a range, so the hyphen is literal.
             _ => {
                 push_atom(&atom, &mut items);
                 push_range(HYPHEN, HYPHEN, &mut items);
@@ -80,7 +81,8 @@ pub(super) fn class(cursor: &mut Cursor<'_>, out: &mut String) -> Result<(), Str
     Ok(())
 }
 
-/// The next atom; `None` at the end of the class. A class has no back-references and no boundaries: `\b` is a character.
+/// The next atom; `None` at the end of the class. A class has no back-references and no boundaries, so
+/// `\b` is a character.
 fn atom(cursor: &mut Cursor<'_>) -> Result<Option<Escape>, String> {
     let c = cursor.next().ok_or("a class that is not closed")?;
     Ok(match c {
@@ -103,7 +105,7 @@ fn push_atom(atom: &Escape, out: &mut String) {
     }
 }
 
-/// The code point of an escape whose first character is read.
+/// The code point of an escape, whose first character is already read.
 fn character(c: char, cursor: &mut Cursor<'_>) -> Result<u32, String> {
     let invalid = || format!("an invalid escape `\\{c}`");
     Ok(match c {
@@ -124,7 +126,7 @@ fn character(c: char, cursor: &mut Cursor<'_>) -> Result<u32, String> {
     })
 }
 
-/// The code point after `\u`: `{…}`, four digits, or a surrogate pair of two such.
+/// The code point after `\u`: `{…}`, four digits, or a surrogate pair of two escapes.
 fn unicode(cursor: &mut Cursor<'_>) -> Option<u32> {
     if cursor.eat("{") {
         let digits = cursor.until('}')?;
@@ -144,7 +146,8 @@ fn unicode(cursor: &mut Cursor<'_>) -> Option<u32> {
     Some(lead)
 }
 
-/// `\\p{…}` or `\\P{…}`, whose first character is read: a name, or a name with a value. The engine reads it alike.
+/// `\\p{…}` or `\\P{…}`, whose first character is already read: a name, or a name with a value. The
+/// engine has the same syntax.
 fn property(c: char, cursor: &mut Cursor<'_>) -> Result<String, String> {
     let words = match cursor.eat("{") {
         true => cursor.until('}').unwrap_or_default(),
@@ -159,7 +162,7 @@ fn property(c: char, cursor: &mut Cursor<'_>) -> Result<String, String> {
     Ok(format!("\\{c}{{{words}}}"))
 }
 
-/// A range, without surrogates.
+/// Writes a range, without surrogates.
 fn push_range(first: u32, last: u32, out: &mut String) {
     let (lead, trail) = SURROGATES;
     for (first, last) in [(first, last.min(lead - 1)), (first.max(trail + 1), last)] {

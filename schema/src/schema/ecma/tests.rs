@@ -1,4 +1,4 @@
-//! Translations, against what ECMA-262 says of them.
+//! Translations, checked against ECMA-262.
 
 use regex::Regex;
 
