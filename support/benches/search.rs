@@ -1,5 +1,5 @@
-//! Searching a catalogue of 10,000 tools. A model waits for it: the goal is less
-//! than 10 ms, whatever is asked.
+//! Searches a catalogue of 10,000 tools. A model waits for the result, so the goal is less than 10 ms
+//! for any query.
 
 use std::hint::black_box;
 

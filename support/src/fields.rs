@@ -1,11 +1,13 @@
-//! Fields of documents that people write: each value with its place, each key read once. Knows no document,
-//! no code and no wording: what is wrong comes back as a [`FieldProblem`], which a reader puts in its own words.
+//! Fields of documents that people write: each value has its place, and each key is read once. This
+//! module is independent of documents, codes and wording: a problem is returned as a [`FieldProblem`],
+//! which the reader of a document words.
 //!
 //! * [`Position`]: line and column of a byte offset;
-//! * [`Node`]: a value with places, from TOML by [`parse_toml`], from other formats by their readers;
+//! * [`Node`]: a value with places; [`parse_toml`] makes it from TOML, other readers from other
+//!   formats;
 //! * [`Fields`], [`Field`]: the keys of a mapping, and a value of one type;
 //! * [`without_mark`]: a document without the byte order mark before it;
-//! * [`nearest`]: the key that a misspelt one may stand for.
+//! * [`nearest`]: the key that a misspelt key may mean.
 //!
 //! ```
 //! use toolward_support::fields::{Field, Fields, Position, FieldProblem};
@@ -32,7 +34,7 @@ pub use node::{
     Content, Kind, MappingEntry, Node, Position, Span, parse_toml, without_mark, without_mark_bytes,
 };
 
-/// How field names are written in the document at hand.
+/// How field names are written in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// `risk_level`, as in files.
@@ -42,7 +44,7 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    /// A name of lower-case words and underscores in this spelling.
+    /// Converts a name of lower-case words and underscores to this spelling.
     pub fn of(self, name: &str) -> String {
         match self {
             Spelling::Snake => name.to_owned(),
@@ -65,7 +67,7 @@ impl Spelling {
 pub struct Field<'n, P> {
     /// Its name: a dotted path, unless it was [named](Field::named) otherwise; empty for a whole document.
     pub name: String,
-    /// Where its key starts, or the value if it has no key.
+    /// The place of its key, or of the value if it has no key.
     pub key_at: P,
     /// The value.
     pub node: &'n Node<P>,
@@ -114,7 +116,7 @@ impl<'n, P: Clone> Field<'n, P> {
         }
     }
 
-    /// `true` or `false`.
+    /// The value `true` or `false`.
     pub fn boolean(&self) -> Result<bool, FieldProblem<'n, P>> {
         match self.node.content {
             Content::Bool(value) => Ok(value),
@@ -122,7 +124,7 @@ impl<'n, P: Clone> Field<'n, P> {
         }
     }
 
-    /// An integer of a range.
+    /// An integer within a range.
     pub fn integer(&self, range: RangeInclusive<u64>) -> Result<u64, FieldProblem<'n, P>> {
         let found = match &self.node.content {
             Content::Number(number) => number.as_u64().filter(|value| range.contains(value)),
@@ -170,11 +172,11 @@ impl<'n, P: Clone> Field<'n, P> {
 #[derive(Debug)]
 pub struct Fields<'n, P> {
     entries: Vec<Option<&'n MappingEntry<P>>>,
-    /// Where the mapping starts.
+    /// The place of the mapping.
     pub at: P,
     /// The name of the mapping.
     name: String,
-    /// What the names of its fields start with.
+    /// The prefix of its fields' names.
     prefix: String,
     spelling: Spelling,
     /// Whether a field that is `null` counts as absent.
@@ -211,7 +213,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         Self { spelling, ..self }
     }
 
-    /// The same fields, of a format in which `null` stands for an absent field.
+    /// The same fields, for a format in which `null` means an absent field.
     #[must_use]
     pub fn null_is_absent(self) -> Self {
         Self {
@@ -220,7 +222,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         }
     }
 
-    /// The same fields, named by their keys alone.
+    /// The same fields, named only by their keys.
     #[must_use]
     pub fn by_key(self) -> Self {
         Self {
@@ -229,7 +231,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         }
     }
 
-    /// How the keys are spelled.
+    /// The spelling of the keys.
     pub fn spelling(&self) -> Spelling {
         self.spelling
     }
@@ -239,7 +241,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         format!("{}{}", self.prefix, self.spelling.of(key))
     }
 
-    /// The field, if it is present.
+    /// Takes the field, if it is present.
     pub fn take(&mut self, key: &'static str) -> Option<Field<'n, P>> {
         self.asked.push(key);
         let spelled = self.spelling.of(key);
@@ -257,7 +259,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         Some(Field::keyed(self.name_of(key), entry))
     }
 
-    /// The field, which must be present.
+    /// Takes the field, which must be present.
     pub fn required(&mut self, key: &'static str) -> Result<Field<'n, P>, FieldProblem<'n, P>> {
         self.take(key).ok_or_else(|| FieldProblem::Missing {
             name: self.name_of(key),
@@ -287,7 +289,7 @@ impl<'n, P: Clone> Fields<'n, P> {
     }
 }
 
-/// What is wrong with a field: its name, its place, what was expected and found.
+/// A problem with a field: its name, its place, the expected and the found value.
 #[derive(Clone, Debug)]
 pub enum FieldProblem<'n, P> {
     /// A required field is absent.
@@ -296,10 +298,10 @@ pub enum FieldProblem<'n, P> {
         name: String,
         /// The name of the mapping.
         within: String,
-        /// Where the mapping starts.
+        /// The place of the mapping.
         at: P,
     },
-    /// Nothing took the field.
+    /// The field was never taken.
     Unknown {
         /// Its key.
         key: &'n str,
@@ -307,29 +309,29 @@ pub enum FieldProblem<'n, P> {
         name: String,
         /// The name of the mapping.
         within: String,
-        /// Where its key starts.
+        /// The place of its key.
         at: P,
-        /// The keys that were asked for.
+        /// The keys of all requested fields.
         known: Vec<String>,
-        /// The names of the fields that were asked for and are absent.
+        /// The names of the requested fields that are absent.
         absent: Vec<String>,
     },
     /// A value of another type.
     Type {
         /// Its name.
         name: String,
-        /// What it should be.
+        /// The expected kind.
         expected: Kind,
-        /// What it is.
+        /// The found value.
         found: &'n Node<P>,
     },
-    /// Not an integer of a range: another type, or another number.
+    /// Another type than an integer, or an integer outside the range.
     Integer {
         /// Its name.
         name: String,
-        /// What it should be in.
+        /// The allowed range.
         range: RangeInclusive<u64>,
-        /// What it is.
+        /// The found value.
         found: &'n Node<P>,
     },
 }

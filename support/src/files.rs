@@ -1,12 +1,12 @@
-//! Files and folders that trust depends on: who owns them, what others may do with them, whether links are
-//! followed; reading them within bounds, and writing them completely or not at all.
+//! Files and folders on which trust depends. Checks their owner and mode and whether links are
+//! followed, reads files with a size limit, and writes files completely or not at all.
 //!
-//! * [`Protection`]: who may own a file, and which mode it may have;
-//! * [`open`], [`open_regular`], [`read`]: reading the checked file, and no other in its place;
-//! * [`Folder`], [`private_file`]: places that are made if they are missing;
+//! * [`Protection`]: the allowed owners and modes of a file;
+//! * [`open`], [`open_regular`], [`read`]: reading exactly the file that was checked;
+//! * [`Folder`], [`private_file`]: folders and files that are created if they are missing;
 //! * [`write_new`], [`write_new_at`], [`create`], [`replace`]: writing;
-//! * [`EditedFile`]: changing a file of the user's that other programs own;
-//! * [`lock`]: keeping other processes away for a while.
+//! * [`EditedFile`]: changing a user's file that belongs to other programs;
+//! * [`lock`]: keeping other processes from using a file for a while.
 //!
 //! ```
 //! use toolward_support::files::{Links, Problem, Protection};
@@ -42,21 +42,21 @@ use zeroize::Zeroizing;
 pub use edited::EditedFile;
 pub use protection::{Error, Problem, Protection};
 
-/// Whether a path whose last part is a symbolic link is followed. Links above it always are: a user who may write to
-/// these folders could replace them as well.
+/// Whether a symbolic link as the last part of a path is followed. Links in the parts above are always
+/// followed: a user who may write to those folders could replace them as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// The link is an error.
     Refuse,
-    /// The target is opened, and checked.
+    /// The target is opened and checked.
     Follow,
 }
 
 /// Opens a regular file for reading, if `protection` allows its owner and mode.
 ///
 /// # Errors
-/// [`Problem::NotAFile`] for anything else, which is not waited for; [`Problem::Owner`], [`Problem::Mode`];
-/// [`Problem::Io`], also for a missing file ([`Error::is_missing`]).
+/// [`Problem::NotAFile`] for anything else, without waiting for a pipe; [`Problem::Owner`],
+/// [`Problem::Mode`]; [`Problem::Io`], also for a missing file ([`Error::is_missing`]).
 pub fn open(path: &Path, protection: Protection, links: Links) -> Result<File, Error> {
     let file = opened(path, links)?;
     protection.check_opened(&file, path)?;
@@ -66,7 +66,7 @@ pub fn open(path: &Path, protection: Protection, links: Links) -> Result<File, E
 /// Opens a regular file of any owner, through links.
 ///
 /// # Errors
-/// [`Problem::NotAFile`] for anything else, which is not waited for; [`Problem::Io`].
+/// [`Problem::NotAFile`] for anything else, without waiting for a pipe; [`Problem::Io`].
 pub fn open_regular(path: &Path) -> Result<File, Error> {
     opened(path, Links::Follow)
 }
@@ -80,10 +80,12 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
         Links::Follow => path.metadata(),
         Links::Refuse => path.symlink_metadata(),
     };
-    // Before opening: opening a device may have effects. Opening detects a link.
+    // Checked before opening, since opening a device may have effects. A link is detected when it is
+    // opened.
     let looked = looked.map_err(|error| Error::io(path, "read", error))?;
     regular(looked.is_file() || looked.is_symlink())?;
-    // It may have been replaced since: a pipe would wait for a writer, a terminal become ours.
+    // The file may have been replaced since. Without these flags, a pipe would wait for a writer, and a
+    // terminal would become this process's terminal.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refuse {
         flags |= OFlags::NOFOLLOW;
@@ -102,15 +104,15 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Reads a file that was opened at `path`, at most `limit` bytes of it. Also for secrets: the returned bytes are the only
-/// copy in memory.
+/// Reads a file that was opened at `path`, at most `limit` bytes. It is suitable for secrets: the
+/// returned bytes are the only copy in memory.
 ///
 /// # Errors
 /// [`Problem::TooLarge`], [`Problem::Io`].
 pub fn read(file: File, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let fail = |error| Error::io(path, "read", error);
     let length = file.metadata().map_err(fail)?.len().min(limit);
-    // Allocated at its full size: growing leaves copies behind.
+    // Allocated at the full size, since growing would leave copies in memory.
     let room = usize::try_from(length.saturating_add(1)).unwrap_or_default();
     let mut bytes = Zeroizing::new(Vec::with_capacity(room));
     file.take(limit.saturating_add(1))
@@ -122,8 +124,9 @@ pub fn read(file: File, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(std::mem::take(&mut *bytes))
 }
 
-/// Writes these parts, one after the other, to a file that must not exist yet, through to the disk. If that fails
-/// half-way, the file is removed; a concurrent reader, or a reader after a crash, may find half of it.
+/// Writes these parts, one after the other, to a file that must not exist yet, and waits for the disk.
+/// If writing fails, the file is removed. A concurrent reader, or a reader after a crash, may find an
+/// incomplete file.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the operating system.
@@ -131,10 +134,11 @@ pub fn write_new(path: &Path, parts: &[&[u8]], mode: u32) -> io::Result<()> {
     write_new_at(CWD, path, parts, mode, |_| Ok(()))
 }
 
-/// [`write_new`] in an open folder. `prepare` sets what the file needs besides its bytes, before it has any.
+/// As [`write_new`], in an open folder. `prepare` sets further properties of the file before its bytes
+/// are written.
 ///
 /// # Errors
-/// Those of [`write_new`], and of `prepare`.
+/// The errors of [`write_new`], and of `prepare`.
 pub fn write_new_at(
     folder: impl AsFd,
     name: &Path,
@@ -148,10 +152,10 @@ pub fn write_new_at(
     let written = prepare(&file)
         .and_then(|()| parts.iter().try_for_each(|part| file.write_all(part)))
         .and_then(|()| file.sync_all());
-    // The file is not open here any more when it gets its final name.
+    // Closed before the file gets its final name.
     drop(file);
     written.inspect_err(|_| {
-        // This call has made it.
+        // This call has created the file.
         let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
     })
 }
@@ -164,7 +168,7 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
     write_new(&temporary, &[bytes], mode)?;
     let moved = match renameat_with(CWD, &temporary, CWD, path, RenameFlags::NOREPLACE) {
-        // Some file systems can't do that, but know hard links.
+        // Some file systems can't do that, but support hard links.
         Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&temporary, path),
         Err(error) => Err(error.into()),
         Ok(()) => return Ok(()),
@@ -173,11 +177,11 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     moved.and(removed)
 }
 
-/// Writes a file in place of any existing entry, including a link: a reader finds the old or the new file. No mode,
-/// owner or further name of an old file is kept.
+/// Writes a file in place of any existing entry, including a link. A reader finds either the old or the
+/// new file. The mode, owner and further names of an old file are not kept.
 ///
 /// # Errors
-/// The error of the operating system. The old file then stays.
+/// The error of the operating system. The old file then stays unchanged.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
     write_new(&temporary, &[bytes], mode)?;
@@ -186,26 +190,26 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// A name in a file's folder.
+/// A temporary path in the folder of a file.
 fn temporary(path: &Path) -> io::Result<PathBuf> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     Ok(path.with_file_name(temporary_name()?))
 }
 
-/// A name for a file that is to be renamed. It is random, since a process that was killed may have left one behind, and
-/// in a container the next process has its number.
+/// A name for a file that will be renamed. It is random: a killed process may have left a file behind,
+/// and in a container the next process has the same process id.
 pub fn temporary_name() -> io::Result<String> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(format!(".toolward-{:016x}", u64::from_ne_bytes(random)))
 }
 
-/// A folder whose owner and mode were checked, open.
+/// An open folder whose owner and mode were checked.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Makes the folder (0700) and the folders above it, if they are missing, and opens it.
+    /// Creates the folder (0700) and the folders above it if they are missing, and opens it.
     ///
     /// # Errors
     /// As [`Folder::open`].
@@ -218,7 +222,7 @@ impl Folder {
         Self::open(path, protection)
     }
 
-    /// Opens an existing folder. Links to it are followed; the folder that they lead to is checked.
+    /// Opens an existing folder. Links to it are followed, and their target is checked.
     ///
     /// # Errors
     /// [`Problem::NotAFolder`], [`Problem::Owner`], [`Problem::Mode`], [`Problem::Io`].
@@ -233,7 +237,7 @@ impl Folder {
         Ok(Self(opened.into()))
     }
 
-    /// Waits until the names in it are on the disk.
+    /// Waits until the names in the folder are on the disk.
     ///
     /// # Errors
     /// The error of the operating system.
@@ -254,11 +258,11 @@ impl From<Folder> for OwnedFd {
     }
 }
 
-/// Makes an empty file (0600) in a folder of the same user (0700), if either is missing, and checks both.
-/// Returns the file's path, absolute and without links.
+/// Creates an empty file (0600) and its folder (0700) if they are missing, and checks that both belong
+/// to the user. Returns the file's path, absolute and without links.
 ///
-/// An existing file is checked but never opened: closing any descriptor of a file drops all POSIX locks
-/// that the process holds on it, such as the locks of SQLite's other connections.
+/// An existing file is checked but never opened, since closing any descriptor of a file drops all POSIX
+/// locks that the process holds on it, such as the locks of SQLite's other connections.
 ///
 /// # Errors
 /// [`Problem::NoName`], [`Problem::NotAFile`] also for a link; as [`Folder::make`].
@@ -274,13 +278,14 @@ pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     let resolved = parent
         .canonicalize()
         .map_err(|error| Error::io(parent, "resolved", error))?;
-    // The links may lead elsewhere by now. No other user can change the contents of the checked folder.
+    // Checked again, since the links may have changed. No other user can change the contents of the
+    // checked folder.
     Folder::open(&resolved, Protection::Private)?;
     let file = resolved.join(name);
     let looked = match file.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match create(&file, b"", 0o600) {
-                // Another process was faster, and both use its file.
+                // If another process was faster, both use its file.
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Error::io(&file, "made", error));
                 }
@@ -306,14 +311,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 /// How a file or folder is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// With others who share it.
+    /// Together with other shared locks.
     Shared,
-    /// Alone.
+    /// Without any other lock.
     Exclusive,
 }
 
-/// Locks an open file or folder until it is closed, waiting for others at most this long. The lock belongs to
-/// the open file: threads that open the same file themselves have separate locks.
+/// Locks an open file or folder until it is closed. Waits for other locks for at most `timeout`. The
+/// lock belongs to the open file, so threads that each open the same file have separate locks.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] at the timeout; the error of the operating system.

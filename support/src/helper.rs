@@ -1,6 +1,6 @@
-//! Helper processes: a program starts one, confined to one task, and talks to it over a socket, which is the
-//! helper's standard input. Start, end and the outer form of [frames] are here; the program that starts a helper defines the
-//! contents of the frames.
+//! Helper processes: a program starts a helper, which is confined to one task, and communicates with it
+//! over a socket, the helper's standard input. This module starts and ends helpers and defines the
+//! outer form of [frames]. The program that starts a helper defines the contents of the frames.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -27,10 +27,11 @@ pub use system::{close_on_exec, survive_file_limit, survive_termination};
 
 use rustix::process::{Resource, Rlimit};
 
-/// Time that a helper gets to end once its host is done with it.
+/// How long a helper may take to end after its host closed the connection.
 pub const ENDING: Duration = Duration::from_secs(5);
 
-/// Starts a helper with its socket, without environment, and without standard streams but the given standard error.
+/// Starts a helper with its socket. The helper has no environment, no standard output, and the given
+/// standard error.
 ///
 /// # Errors
 /// If the socket can't be made, or the program can't be started.
@@ -39,8 +40,8 @@ pub fn start(
     arguments: &[OsString],
     stderr: Stdio,
 ) -> io::Result<(Child, UnixStream)> {
-    // Without it, files that this process inherited stay open in the helper. A kernel that lacks it is too old to
-    // confine.
+    // Without this call, files that this process inherited would stay open in the helper. If it fails, the
+    // kernel is also too old for confinement.
     let _ = close_on_exec();
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
@@ -50,8 +51,8 @@ pub fn start(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(stderr)
-        // In a separate process group: Ctrl-C must not end it before this process, after
-        // which it cleans up.
+        // In a separate process group, so that Ctrl-C does not end the helper before this process: the helper
+        // cleans up after it.
         .process_group(0)
         .spawn()?;
     Ok((child, socket))
@@ -60,7 +61,7 @@ pub fn start(
 /// Ends a helper by closing its socket.
 pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = socket.shutdown(Shutdown::Both);
-    // A confined process has no right to kill it.
+    // Waits instead of killing at once, since a confined process has no right to kill the helper.
     let until = Instant::now().checked_add(ENDING);
     while until.is_some_and(|until| Instant::now() < until) {
         if !matches!(child.try_wait(), Ok(None)) {
@@ -72,9 +73,9 @@ pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = child.try_wait();
 }
 
-/// The connection of a helper to the process that started it: its standard input. A file, since a worker's filter
-/// lets it read and write but not receive and send. From here on the helper leaves no core dump, and a file that reaches
-/// its limit does not end it.
+/// The connection of a helper to the process that started it: its standard input. It is a `File`, since
+/// a worker's filter allows only reading and writing, not receiving and sending. After this call, the
+/// helper writes no core dump, and reaching the limit on the size of files does not end it.
 ///
 /// # Errors
 /// If standard input is not a socket.
@@ -94,7 +95,8 @@ pub fn connection() -> io::Result<File> {
     }
 }
 
-/// Locks a value that no thread leaves half changed, so that a panic of a thread does no harm.
+/// Locks a value and ignores poisoning. It is for values that no thread leaves half changed, even if it
+/// panics.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,21 @@
-//! Writes JSON. To a vector, `serde_json` itself appends each sign by a call that copies memory.
+//! Writes JSON faster than `serde_json` alone, which appends each character to a vector by a call that
+//! copies memory.
 
 use std::io;
 
 use serde::Serialize;
 
-/// Writes a value as JSON text after what `text` holds.
+/// Appends a value as JSON to `text`.
 ///
 /// # Errors
-/// The value's own refusal to be written; a [`serde_json::Value`] has none.
+/// The value's own serialization error; a [`serde_json::Value`] never gives one.
 pub fn write(text: Vec<u8>, value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut text = Written(text);
     serde_json::to_writer(&mut text, value)?;
     Ok(text.0)
 }
 
-/// Most parts of a JSON text are one byte long: here they take no call of a copy.
+/// A vector that appends single bytes without a copy call. Most parts of a JSON text have one byte.
 struct Written(Vec<u8>);
 
 impl io::Write for Written {

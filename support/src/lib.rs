@@ -1,12 +1,12 @@
-//! What every crate of Toolward needs and none is about.
+//! Basics that all crates of Toolward use.
 //!
-//! * [`report`]: error codes, and reports of what went wrong;
-//! * [`text`]: other people's text, made safe to show to a person;
+//! * [`report`]: error codes, and reports of errors;
+//! * [`text`]: untrusted text that is safe to show to a person;
 //! * [`fields`]: fields of YAML, JSON and TOML documents, each with its place;
 //! * [`files`]: private files and folders;
 //! * [`json`]: JSON texts, written fast;
-//! * [`helper`]: processes that a program starts to do one thing for it;
-//! * [`search`]: tools by a few words;
+//! * [`helper`]: processes that a program starts for one task;
+//! * [`search`]: finding tools by a few words;
 //! * `sqlite`, a feature: SQLite files.
 
 pub mod fields;
@@ -19,7 +19,8 @@ pub mod search;
 pub mod sqlite;
 pub mod text;
 
-/// An enumeration whose values have a word each: all values, and their words, by `as_str` or a function of another name.
+/// Declares an enumeration in which each value has a word. Generates a list of all values, and a
+/// function that returns the word, `as_str` or with another name.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($values:tt)* }) => {
@@ -44,7 +45,8 @@ macro_rules! words {
     };
 }
 
-/// Types whose debug form is their name: they hold inputs, secrets or much state.
+/// Implements a `Debug` form that shows only the type's name, for types with inputs, secrets or much
+/// state.
 #[macro_export]
 macro_rules! opaque {
     ($($type:ident),*) => {

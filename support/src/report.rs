@@ -1,6 +1,7 @@
-//! What went wrong, for programs and for people. [`codes!`] declares a crate's stable codes, each with its meaning
-//! and advice; the book's pages are generated from these tables. A [`Report`] states under which code something was
-//! refused, where, what was expected and found, and what to do. Errors with fields are enums of the same macro.
+//! Errors for programs and for people. [`codes!`] declares a crate's stable codes, each with its
+//! meaning and advice; the book's pages are generated from these tables. A [`Report`] has the code of a
+//! refusal, its place, the expected and the found value, and a hint. Errors with fields are enums that
+//! the same macro declares.
 
 mod codes;
 
@@ -35,7 +36,7 @@ struct Parts<C> {
 }
 
 impl<C: Kind> Report<C> {
-    /// A report of this kind, without particulars yet.
+    /// A report of this kind, without details.
     #[must_use]
     pub fn new(kind: impl Into<C>) -> Self {
         Self(Box::new(Parts {
@@ -56,14 +57,14 @@ impl<C: Kind> Report<C> {
         self
     }
 
-    /// Sets what was expected.
+    /// Sets the expected value.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<Cow<'static, str>>) -> Self {
         self.0.expected = Some(expected.into());
         self
     }
 
-    /// Sets what was found instead. Hostile text is quoted first, and no secret is put here.
+    /// Sets the found value. The caller must quote hostile text first, and must not pass a secret.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
         self.0.found = Some(found.into());
@@ -77,8 +78,8 @@ impl<C: Kind> Report<C> {
         self
     }
 
-    /// Names the error of the layer below: its text is what was found, and it becomes the source. Not for errors
-    /// that quote hostile text, such as a parser's.
+    /// Adds the error of the layer below: its text becomes the found value, and the error becomes the
+    /// source. Not for errors that quote hostile text, such as a parser's.
     #[must_use]
     pub fn caused_by(mut self, error: impl Error + Send + Sync + 'static) -> Self {
         self.0.found = Some(error.to_string());
@@ -86,7 +87,7 @@ impl<C: Kind> Report<C> {
         self
     }
 
-    /// The same report under a kind of another table. This one becomes its source.
+    /// The same report under a kind of another table. `self` becomes its source.
     pub fn under<D: Kind>(self, kind: impl Into<D>) -> Report<D> {
         let parts = &*self.0;
         Report(Box::new(Parts {
@@ -99,7 +100,7 @@ impl<C: Kind> Report<C> {
         }))
     }
 
-    /// Why, as a value to match on.
+    /// The kind, to match on.
     pub fn kind(&self) -> C {
         self.0.kind
     }
@@ -114,22 +115,22 @@ impl<C: Kind> Report<C> {
         self.0.kind.row().meaning
     }
 
-    /// Where: a file, `file:line:column`, the name of a key, an address without its query.
+    /// The place: a file, `file:line:column`, the name of a key, an address without its query.
     pub fn place(&self) -> Option<&str> {
         self.0.place.as_deref()
     }
 
-    /// What was expected.
+    /// The expected value.
     pub fn expected_text(&self) -> Option<&str> {
         self.0.expected.as_deref()
     }
 
-    /// What was found instead.
+    /// The found value.
     pub fn found_text(&self) -> Option<&str> {
         self.0.found.as_deref()
     }
 
-    /// What to do about it.
+    /// The hint at what to do.
     pub fn hint(&self) -> Option<&str> {
         let advice = Some(self.0.kind.row().advice).filter(|advice| !advice.is_empty());
         self.0.hint.as_deref().or(advice)
@@ -185,7 +186,7 @@ impl<C: Kind> fmt::Debug for Report<C> {
 }
 
 impl<C: Kind> Error for Report<C> {
-    /// The error of the layer below, where one is the reason.
+    /// The error of the layer below, if it is the reason.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source = self.0.source.as_deref()?;
         Some(source)

@@ -1,5 +1,5 @@
-//! Finding tools by a few words: one index, over whatever list: what a server offers, what is installed, what a
-//! channel lists.
+//! Finds tools by a few words. The same index serves for the tools that a server offers, for installed
+//! tools, and for the tools in a channel.
 //!
 //! ```
 //! use toolward_support::search::{SearchDocument, SearchIndex};
@@ -14,76 +14,75 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// One tool as it is found.
+/// The searchable texts of a tool.
 #[derive(Debug, Clone, Default)]
 pub struct SearchDocument<'a> {
-    /// The name that it is called by.
+    /// The name under which it is called.
     pub name: &'a str,
     /// Its contract's id.
     pub id: &'a str,
-    /// Names that it had before.
+    /// Its former names.
     pub aliases: &'a [String],
     /// Its name for people.
     pub title: &'a str,
     /// Words for discovery.
     pub hint: &'a str,
-    /// What the name belongs to.
+    /// The namespace of its name.
     pub namespace: &'a str,
     /// Tags.
     pub tags: &'a [String],
-    /// Who publishes it; empty where that is not searched.
+    /// Its publisher; empty if publishers are not searched.
     pub publisher: &'a str,
-    /// What it is for.
+    /// Its description.
     pub description: &'a str,
 }
 
-/// A tool that fits.
+/// A tool that matches a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchHit {
-    /// Its place among the documents that the index was built of.
+    /// Its position in the documents from which the index was built.
     pub position: usize,
-    /// How well it fits; comparable within one search only.
+    /// How well it matches; comparable only within one search.
     pub score: f32,
     /// Whether the whole query is its name, its id or an alias.
     pub exact: bool,
 }
 
-/// Words of tools, and where they stand.
+/// The words of tools, and the tools in which they occur.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
-    /// In the order of their bytes, so that the words with one beginning are
-    /// neighbours.
+    /// In the order of their bytes, so that words with the same prefix are neighbours.
     words: Vec<(String, Vec<Posting>)>,
     /// Names, ids and aliases in lower case.
     names: HashMap<String, Vec<u32>>,
-    /// What a tool's length takes from its weights.
+    /// How much a tool's length reduces its weights.
     norms: Vec<f32>,
 }
 
-/// That a word stands in a tool, and how much that says.
+/// The occurrence of a word in a tool, with its weight.
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     document: u32,
     weight: f32,
 }
 
-/// Words of a query; what comes after is left out.
+/// How many words of a query are used.
 const MAX_QUERY_WORDS: usize = 12;
-/// Characters of a query.
+/// How many characters of a query are used.
 const MAX_QUERY_CHARS: usize = 400;
-/// Words that one word may be the beginning of.
+/// How many longer words a word may match as their prefix.
 const MAX_PREFIX_MATCHES: usize = 16;
-/// Characters that a beginning has.
+/// The minimum characters of a prefix.
 const MIN_PREFIX_CHARS: usize = 3;
-/// What a word is worth that only begins as the one asked for.
+/// The weight of a word of which the query's word is only a prefix.
 const PREFIX_WEIGHT: f32 = 0.5;
-/// What a word is worth that is one slip away from the one asked for.
+/// The weight of a word that is one slip away from the query's word.
 const TYPO_WEIGHT: f32 = 0.35;
-/// How fast more weight in one tool counts less.
+/// How fast additional weight in one tool loses its effect.
 const SATURATION: f32 = 2.0;
 
 impl SearchIndex {
-    /// Builds the index. Positions of hits are those of `documents`.
+    /// Builds the index. The positions of hits refer to `documents`.
     pub fn build<'a>(documents: impl IntoIterator<Item = SearchDocument<'a>>) -> Self {
         let mut words: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
         let mut names: HashMap<String, Vec<u32>> = HashMap::new();
@@ -129,8 +128,8 @@ impl SearchIndex {
             .filter_map(|number| usize::try_from(*number).ok())
     }
 
-    /// All tools among those that `among` lets pass that fit at all, best first;
-    /// those that fit equally in their order.
+    /// All matching tools for which `among` returns true, the best first. Equal matches stay in their
+    /// order.
     pub fn search_among(&self, query: &str, among: impl Fn(usize) -> bool) -> Vec<SearchHit> {
         let query = query.trim();
         let query = match query.char_indices().nth(MAX_QUERY_CHARS) {
@@ -156,7 +155,7 @@ impl SearchIndex {
         hits
     }
 
-    /// How well each tool fits.
+    /// How well each tool matches.
     fn scores(&self, query: &str) -> Vec<f32> {
         let mut asked: Vec<String> = Vec::new();
         for word in words(query) {
@@ -188,7 +187,7 @@ impl SearchIndex {
                 }
             }
         }
-        // Who fits all words comes before who fits one of them well.
+        // A tool that matches all words must come before a tool that matches one word well.
         let all = f32::from(u8::try_from(asked.len()).unwrap_or(u8::MAX)).max(1.0);
         for (score, matched) in scores.iter_mut().zip(&matched) {
             *score *= f32::from(*matched) / all;
@@ -196,7 +195,7 @@ impl SearchIndex {
         scores
     }
 
-    /// The words that a word of a query may mean, and what each is worth.
+    /// The words that a query's word may mean, each with its weight.
     fn meant(&self, word: &str) -> Vec<(&[Posting], f32)> {
         let start = self
             .words
@@ -231,7 +230,7 @@ impl SearchIndex {
         meant
     }
 
-    /// The words that begin with the same character: few enough to look at each.
+    /// The words that start with the same character, which are few enough to compare each.
     fn near(&self, word: &str) -> impl Iterator<Item = &(String, Vec<Posting>)> {
         let first = word.chars().next();
         let start = first.map_or(self.words.len(), |first| {
@@ -250,7 +249,7 @@ impl SearchIndex {
     }
 }
 
-/// The words of a tool, each with what it says about it.
+/// The words of a tool, each with its weight.
 fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
     let listed = |list: &[String]| list.join(" ");
     let parts = [
@@ -273,26 +272,26 @@ fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
     weights
 }
 
-/// Characters of a word in which a slip is looked for; in shorter ones it would be
-/// another word.
+/// The minimum characters of a word that may have a slip. In a shorter word, a slip would give another
+/// word.
 const MIN_TYPO_CHARS: usize = 5;
 /// Bytes of the largest character.
 const MAX_CHAR_BYTES: usize = 4;
 
-/// Whether two words differ by one character: another one, one more or one less, or
-/// two that changed places.
+/// Whether two words differ by one different, additional or missing character, or by two swapped
+/// characters.
 fn is_slip(known: &str, word: &str) -> bool {
     known.len().abs_diff(word.len()) <= MAX_CHAR_BYTES
         && word.chars().nth(MIN_TYPO_CHARS - 1).is_some()
         && strsim::osa_distance(known, word) == 1
 }
 
-/// Characters of one word. Longer ones are ignored.
+/// The maximum characters of a word. Longer words are ignored.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The words of a text, in its order, lower case, plural and other endings of
-/// English taken off. Names are taken apart at `.`, `_`, `-` and where a capital
-/// follows a small letter. Scripts without spaces give each pair of characters.
+/// The words of a text in their order, in lower case and without English endings such as the plural.
+/// Names are split at `.`, `_`, `-` and between a lower-case and a capital letter. Scripts without
+/// spaces give each pair of characters.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut word = String::new();
@@ -325,14 +324,14 @@ fn end(word: &mut String, found: &mut Vec<String>) {
     word.clear();
 }
 
-/// Chinese, Japanese and Thai characters, which stand without spaces.
+/// Chinese, Japanese and Thai characters, which are written without spaces.
 fn is_spaceless(character: char) -> bool {
     matches!(character, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}')
 }
 
-/// Takes off the commonest endings, where enough of the word is left. Wrong for some
-/// words, and then on both sides alike.
+/// Removes the most common endings if enough of the word is left. The result is wrong for some words,
+/// but in the same way in queries and tools.
 fn stem(word: &str) -> &str {
     let plural = word.strip_suffix('s');
     let word = match plural {

@@ -1,9 +1,10 @@
-//! What all SQLite files of Toolward have in common: a private place, a schema that says whose file and which
-//! version it is, write-ahead logging, and settings with which nothing in a file runs.
+//! The common parts of all SQLite files of Toolward: a private place, a schema that identifies the
+//! file's owner and version, write-ahead logging, and settings that keep anything in a file from being
+//! executed.
 //!
-//! A crate that keeps something in a file says which tables it has ([`FileSchema`]), opens connections ([`open`]),
-//! and has the tables made or recognised ([`FileSchema::prepare`]). Where a disk takes nothing any more,
-//! [`open_unwritable`] still reads.
+//! A crate with such a file declares its tables ([`FileSchema`]), opens connections ([`open`]), and
+//! creates or checks the tables ([`FileSchema::prepare`]). If the disk can't be written,
+//! [`open_unwritable`] can still read.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -38,12 +39,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 pub use schema::FileSchema;
 pub use unwritable::{Unwritable, open_untouched, open_unwritable};
 
-/// Statements that stay prepared: more than any crate has.
+/// How many statements stay prepared: more than any crate has.
 const STATEMENTS: usize = 64;
-/// Between two attempts to turn write-ahead logging on.
+/// The time between two attempts to enable write-ahead logging.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What a connection may do.
+/// The access of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// Read.
@@ -52,14 +53,14 @@ pub enum OpenMode {
     Write,
 }
 
-/// Opens an existing file, whose path is that of [`crate::files::private_file`]. The connection is
-/// [hardened](harden), and waits for nobody until it is told to.
+/// Opens an existing file, whose path must come from [`crate::files::private_file`]. The connection is
+/// [hardened](harden), and does not wait for others unless a busy timeout is set.
 ///
 /// # Errors
-/// What SQLite says.
+/// The error from SQLite.
 pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
-    // The path is absolute and without links, so that `NOFOLLOW` refuses what was put in its place, and it
-    // can't be read as a URI.
+    // The path is absolute and without links. So `NOFOLLOW` refuses a link that replaced a part of it, and
+    // SQLite can't read it as a URI.
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | match access {
@@ -71,11 +72,11 @@ pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// The settings of every connection. The file lies where nobody else writes; still, nothing in it is to run,
-/// and nothing outside it to be written.
+/// Applies the settings of every connection. No one else can write the file; nevertheless, nothing in
+/// it may be executed, and nothing outside it may be written.
 ///
 /// # Errors
-/// What SQLite says.
+/// The error from SQLite.
 pub fn harden(connection: &Connection) -> Result<(), Error> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     for (setting, value) in [
@@ -94,17 +95,18 @@ pub fn harden(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether each commit waits until it is on the disk. Without, the write-ahead log stays consistent and loses
-/// nothing when a process dies; a power cut may lose the last commits.
+/// Sets whether each commit waits until it is on the disk. If not, the write-ahead log stays consistent
+/// and loses nothing when a process dies, but a power cut may lose the last commits.
 ///
 /// # Errors
-/// What SQLite says.
+/// The error from SQLite.
 pub fn wait_for_disk(connection: &Connection, wait: bool) -> Result<(), Error> {
     let level = if wait { "FULL" } else { "NORMAL" };
     Ok(connection.pragma_update(None, "synchronous", level)?)
 }
 
-/// Turns write-ahead logging on. SQLite asks no busy handler while it does so.
+/// Enables write-ahead logging. SQLite does not call the busy handler for this, so the function retries
+/// until `deadline`.
 fn write_ahead(connection: &Connection, deadline: Instant) -> Result<(), Error> {
     loop {
         let mode = connection
@@ -131,15 +133,15 @@ fn write_ahead(connection: &Connection, deadline: Instant) -> Result<(), Error> 
     }
 }
 
-/// Empties the write-ahead log of `path` if it is longer than `limit` bytes. SQLite does so when the last
-/// connection is closed; where processes are killed, as servers are by their clients, none ever closes one, and
-/// every process that opens the file reads the whole log.
+/// Empties the write-ahead log of `path` if it is longer than `limit` bytes. SQLite does so when the
+/// last connection is closed. But if processes are killed, as clients do with servers, no connection is
+/// ever closed, and every process that opens the file reads the whole log.
 ///
-/// No one is waited for meanwhile, and what a full or read-only disk refuses is left to the next process; then
-/// the connection waits for others as long as `busy_timeout` says.
+/// The function does not wait for other connections. If it fails, for example on a full or read-only
+/// disk, the next process can try. Afterwards the connection has the given `busy_timeout`.
 ///
 /// # Errors
-/// What SQLite says.
+/// The error from SQLite.
 pub fn shorten_log(
     connection: &Connection,
     path: &Path,
@@ -154,7 +156,8 @@ pub fn shorten_log(
     Ok(connection.busy_timeout(busy_timeout)?)
 }
 
-/// A file that SQLite has next to `path`: `-wal`, the write-ahead log, and `-shm`, its index while the database is open.
+/// The path of a file that SQLite has next to `path`: `-wal`, the write-ahead log, or `-shm`, its index
+/// while the database is open.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut file = path.as_os_str().to_owned();
     file.push(ending);
@@ -164,34 +167,34 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 /// `SQLITE_IOERR_SHMSIZE`.
 const INDEX_SIZE: i32 = 10 | (19 << 8);
 
-/// A file could not be opened, or a statement failed. Each crate says in its own words what that means to its
-/// callers.
+/// The error for a file that could not be opened, or a statement that failed. Each crate converts it to
+/// its own error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder is not private to its user.
     #[error(transparent)]
     Unusable(#[from] crate::files::Error),
-    /// The file is another program's, or damaged.
+    /// The file belongs to another program, or is damaged.
     #[error("damaged, or another program's file: {0}")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The tables are another version's.
+    /// The tables have another version.
     #[error("schema {found}; this version reads schema {expected}")]
     Version {
-        /// The file's.
+        /// The file's version.
         found: i64,
-        /// This program's.
+        /// This program's version.
         expected: i64,
     },
-    /// Another connection held the file.
+    /// Another connection has locked the file.
     #[error("busy for too long")]
     Busy,
     /// A progress handler ended the statement.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// The disk is full, or the file larger than this process may write.
+    /// The disk is full, or the file is larger than this process may write.
     #[error("the disk is full")]
     Full,
-    /// The file can be read and not written.
+    /// The file can be read, but not written.
     #[error("read-only: {0}")]
     ReadOnly(String),
     /// The operating system or SQLite failed.
@@ -199,7 +202,7 @@ pub enum Error {
     Io(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A failure of the operating system, and where.
+/// A failure of the operating system, with the affected file or folder.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
 struct At {
@@ -208,7 +211,7 @@ struct At {
 }
 
 impl Error {
-    /// A failure of the operating system at something.
+    /// A failure of the operating system; `what` is the affected file or folder.
     #[must_use]
     pub fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
         let error = error.into();
@@ -233,7 +236,7 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::OperationInterrupted) => Self::Interrupted(error.to_string()),
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::ReadOnly) => Self::ReadOnly(error.to_string()),
-            // The index of the log could not be made as long as it has to be.
+            // The log's index file could not be extended to the required size.
             Some(_)
                 if error
                     .sqlite_error()
@@ -241,7 +244,7 @@ impl From<rusqlite::Error> for Error {
             {
                 Self::Full
             }
-            // The constraints say what the crates that write keep true.
+            // All crates that write a file satisfy its constraints, so a violation means that the file is damaged.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase

@@ -1,15 +1,15 @@
-//! Makes text from others safe to show to a person: control,
-//! bidirectional, tag and escape characters become visible, and the length is
-//! bounded. Not for text that a machine reads: JSON output stays as
-//! it is, since JSON escapes what it must.
+//! Makes untrusted text safe to show to a person: control, bidirectional, tag and escape characters
+//! become visible, and the length is limited. It is not for text that a program reads: JSON output
+//! stays unchanged, since JSON has its own escapes.
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// Combining marks on one character. Scripts in use need up to five; thousands cover the lines above.
+/// How many combining marks a character may have. Living scripts need up to five; thousands would cover
+/// the lines above.
 const MAX_MARKS: usize = 8;
 
-/// Whether a character may mislead a person who reads the text: it is invisible, or changes how
-/// its neighbours look. No signed text may hold one, but for line feeds.
+/// Whether a character may mislead a person who reads the text: it is invisible, or changes the look of
+/// its neighbours. Signed text may not contain such characters, except line feeds.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -26,7 +26,7 @@ pub fn is_hidden(character: char) -> bool {
             // word joiner, invisible operators, bidirectional isolates
             | '\u{2060}'..='\u{206f}'
             | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            // private use, whose look is anybody's guess
+            // private use, whose look is undefined
             | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}'
             // musical and shorthand format controls
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
@@ -34,8 +34,8 @@ pub fn is_hidden(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Shows `text` of several lines, at most `limit` characters of it. Line feeds
-/// and tabs stay; everything that [`visible_line`] replaces is replaced.
+/// Shows `text` in several lines, at most `limit` characters. Line feeds and tabs stay; all other
+/// characters that [`visible_line`] replaces are replaced.
 ///
 /// ```
 /// use toolward_support::text::{is_hidden, is_plain, visible, visible_json, visible_line};
@@ -50,21 +50,19 @@ pub fn visible(text: &str, limit: usize) -> String {
     show(text, limit, true)
 }
 
-/// Shows `text` within one line, at most `limit` characters of it.
+/// Shows `text` in one line, at most `limit` characters.
 ///
-/// Replaced by `\u{…}` (or `\n`, `\r`, `\t`, `\e`) are control characters,
-/// line and paragraph separators, bidirectional and other formatting
-/// characters, tag characters, variation selectors other than one for text or
-/// emoji style after a symbol, combining marks from the ninth on one character,
-/// and private-use characters: all that moves the cursor, hides text or
-/// makes it read otherwise than it is stored.
+/// All characters that move the cursor, hide text or change how it reads are replaced by `\u{…}` (or
+/// `\n`, `\r`, `\t`, `\e`): control characters, line and paragraph separators, bidirectional and other
+/// formatting characters, tag characters, variation selectors (except one for text or emoji style after
+/// a symbol), combining marks from the ninth on one character, and private-use characters.
 pub fn visible_line(text: &str, limit: usize) -> String {
     show(text, limit, false)
 }
 
-/// JSON text in which the characters that [`visible_line`] replaces are written
-/// as `\uXXXX`: the same value, safe to show. Such characters stand only
-/// within JSON strings, where the escape means the character.
+/// Converts JSON text to a form of the same value that is safe to show: the characters that
+/// [`visible_line`] replaces become `\uXXXX`. Such characters are only within JSON strings, in which
+/// the escape means the character.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];
@@ -81,8 +79,8 @@ pub fn visible_json(json: &str) -> String {
     out
 }
 
-/// Shows `text` within one line between quotation marks, at most `limit` characters of it: as [`visible_line`]
-/// does, with quotation marks and backslashes escaped, so that the end of it can't be feigned.
+/// Shows `text` in one line between quotation marks, at most `limit` characters, as [`visible_line`]
+/// does. Quotation marks and backslashes are escaped, so that the text can't fake its end.
 pub fn quoted(text: &str, limit: usize) -> String {
     let mut out = String::from("\"");
     let mut cluster = Cluster::default();
@@ -101,9 +99,10 @@ pub fn quoted(text: &str, limit: usize) -> String {
     out
 }
 
-/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers that own it.
+/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers that
+/// own the text.
 pub fn is_plain(text: &str, limit: usize) -> bool {
-    // Without an early end, many bytes are compared at a time.
+    // Without an early exit, the compiler can compare many bytes at a time.
     let plain = |all, byte| all & matches!(byte, b' '..=b'~');
     text.len() <= limit && text.bytes().fold(true, plain)
 }
@@ -129,16 +128,17 @@ fn show(text: &str, limit: usize, lines: bool) -> String {
     out
 }
 
-/// The character that a person sees last, with what is put on it.
+/// The last visible character, with the marks on it.
 #[derive(Default)]
 struct Cluster {
     base: Option<char>,
-    /// How many characters without a width follow the base.
+    /// How many zero-width characters follow the base.
     marks: usize,
 }
 
 impl Cluster {
-    /// Whether the next character of a text shows nothing, or more than a reader expects of one place.
+    /// Whether the next character must be escaped: it is hidden, has too many marks, or is an unusual
+    /// variation selector.
     fn hides(&mut self, character: char) -> bool {
         if is_hidden(character) {
             return true;
@@ -155,7 +155,8 @@ impl Cluster {
         self.marks > MAX_MARKS || selects && !(self.marks == 1 && self.has_variants(character))
     }
 
-    /// Whether this variation selector may follow the base: only text and emoji style are in use, for symbols.
+    /// Whether this variation selector may follow the base: only the selectors for text and emoji style are
+    /// allowed, and only after symbols.
     fn has_variants(&self, selector: char) -> bool {
         let symbol = self.base.is_some_and(|base| {
             matches!(base, '#' | '*' | '0'..='9' | '\u{a9}' | '\u{ae}')
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn text_in_characters_without_a_width_becomes_visible() {
         assert_eq!(visible_line("a\u{2800}b", 100), "a\\u{2800}b");
-        // A bit in each selector.
+        // Variation selectors could hide one bit each.
         assert_eq!(
             visible_line("a\u{fe0e}b\u{fe01}❤\u{fe0f}\u{fe0e}", 100),
             "a\\u{fe0e}b\\u{fe01}❤\u{fe0f}\\u{fe0e}"

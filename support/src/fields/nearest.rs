@@ -1,18 +1,19 @@
-//! The known word that a misspelt one may stand for. The only place that judges how near two words are.
+//! Finds the known word that a misspelt word may mean. Only this module decides how near two words are.
 
-/// Characters of a word that are compared.
+/// How many characters of a word are compared.
 const MAX_CHARS: usize = 64;
 
-/// Known words that are looked at: the words may come from a document of any size.
+/// How many known words are compared. They may come from a document of any size.
 const MAX_KNOWN: usize = 512;
 
-/// Pairs of letters that one search compares, some tenths of a millisecond: a document may have thousands of wrong
-/// words.
+/// How many pairs of letters a search compares, which takes some tenths of a millisecond. A document
+/// may have thousands of wrong words.
 const MAX_PAIRS: usize = 100_000;
 
-/// The word of `known` that the fewest slips turn into `word`, where they are at most a third of its letters. A slip
-/// is a letter too many, too few or wrong, or two neighbours that changed places. A word of two letters is also near
-/// one with a letter too many, and one in which the two changed places. Of several words that are as near, the first in the alphabet.
+/// The known word that the fewest slips turn into `word`, with at most one slip for each three letters
+/// of the known word. A slip is an additional, missing or wrong letter, or two swapped neighbours. A
+/// known word of two letters also matches a word with one additional letter, and the word with the two
+/// letters swapped. Of several equally near words, the alphabetically first is returned.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;
@@ -24,8 +25,8 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have hundreds of
-/// thousands of wrong names, and hosts read it too.
+/// Limits the searches for the names in one bundle: after a number of searches, a wrong name gets no
+/// hint. A bundle may have hundreds of thousands of wrong names, and hosts read it, too.
 #[derive(Debug)]
 pub struct NearNames {
     left: usize,
@@ -38,7 +39,7 @@ impl Default for NearNames {
 }
 
 impl NearNames {
-    /// As [`nearest`]; `None` too when no search is left.
+    /// As [`nearest`], but `None` if no search is left.
     pub fn find<'k>(
         &mut self,
         word: &str,
@@ -49,7 +50,8 @@ impl NearNames {
     }
 }
 
-/// How many slips lead from `candidate` to `word`; `None`: too many, or no pairs are left to compare.
+/// The number of slips from `candidate` to `word`; `None` if there are too many, or no pairs are left
+/// to compare.
 fn slips(word: &str, candidate: &str, left: &mut usize) -> Option<usize> {
     let length = |text: &str| text.chars().take(MAX_CHARS + 1).count();
     let (letters, others) = (length(candidate), length(word));
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(nearest(&long, [long.as_str(), "a"]), None);
         let many: Vec<String> = (0..100_000).map(|number| format!("name{number}")).collect();
         assert_eq!(nearest("name99999x", many.iter().map(String::as_str)), None);
-        // As far as one search goes, and no further.
+        // One search compares exactly up to its limit.
         let word = "ab".repeat(32);
         let unlike = "ba".repeat(32);
         let fit = MAX_PAIRS / (64 * 64);

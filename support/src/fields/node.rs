@@ -1,5 +1,5 @@
-//! A value that knows the place of each of its parts, and lines and columns, counted here alone. Made from TOML or a bare
-//! value here, from other formats by their readers.
+//! A value with the place of each of its parts, and lines and columns, which only this module counts. A
+//! node is made here from TOML or from a plain value, and by other readers from other formats.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,7 @@ impl Position {
     /// The first character of a file.
     pub const START: Position = Position { line: 1, column: 1 };
 
-    /// The place of a byte offset in `text`. An offset beyond the end is the end.
+    /// The place of a byte offset in `text`. An offset beyond the end means the end.
     pub fn of_offset(text: impl AsRef<[u8]>, offset: usize) -> Position {
         let text = text.as_ref();
         let before = text.get(..offset).unwrap_or(text);
@@ -58,8 +58,9 @@ impl fmt::Display for Position {
     }
 }
 
-/// A document's text without the byte order mark, which some editors write before UTF-8. It has no meaning: every reader
-/// of documents that people write drops it here. Signed text, and text from machines, has none.
+/// A document's text without the byte order mark, which some editors write before UTF-8. The mark has
+/// no meaning, so every reader of documents that people write drops it with this function. Signed text,
+/// and text from machines, has no mark.
 ///
 /// ```
 /// assert_eq!(toolward_support::fields::without_mark("\u{feff}---\n"), "---\n");
@@ -68,17 +69,17 @@ pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// [`without_mark`], of bytes that need not be UTF-8.
+/// As [`without_mark`], for bytes that need not be UTF-8.
 pub fn without_mark_bytes(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
-/// A value and its place: a `P` of the format that it comes from.
+/// A value and its place. `P` is the format's type for places.
 #[derive(Clone, Debug)]
 pub struct Node<P> {
     /// The value.
     pub content: Content<P>,
-    /// Where it starts.
+    /// The place where it starts.
     pub at: P,
 }
 
@@ -89,7 +90,7 @@ pub enum Content<P> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number that JSON has.
+    /// A number that JSON can represent.
     Number(Number),
     /// Text.
     Text(String),
@@ -97,7 +98,7 @@ pub enum Content<P> {
     List(Vec<Node<P>>),
     /// A mapping, in the order of the document; each key once.
     Mapping(Vec<MappingEntry<P>>),
-    /// A value that JSON does not have, as text: a date, a number beyond 64 bits.
+    /// A value that JSON can't represent, as text: a date, a number beyond 64 bits.
     Other(Kind, String),
 }
 
@@ -106,13 +107,13 @@ pub enum Content<P> {
 pub struct MappingEntry<P> {
     /// The key.
     pub key: String,
-    /// Where the key starts.
+    /// The place of the key.
     pub key_at: P,
     /// The value.
     pub value: Node<P>,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `null`.
@@ -133,7 +134,7 @@ pub enum Kind {
     Mapping,
 }
 
-/// In YAML's and JSON's words, with an article.
+/// The name in YAML and JSON, with an article.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -149,7 +150,7 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// In TOML's words, with an article.
+    /// The name in TOML, with an article.
     pub fn in_toml(self) -> &'static str {
         match self {
             Kind::Null => "nothing",
@@ -165,7 +166,7 @@ impl Kind {
 }
 
 impl<P> Node<P> {
-    /// What the value is.
+    /// The kind of the value.
     pub fn kind(&self) -> Kind {
         match &self.content {
             Content::Null => Kind::Null,
@@ -184,7 +185,7 @@ impl<P> Node<P> {
         matches!(self.content, Content::Null)
     }
 
-    /// The value of a key; `None` if there is none, or this is not a mapping.
+    /// The value of a key; `None` if the key is missing, or this is not a mapping.
     pub fn get(&self, key: &str) -> Option<&Node<P>> {
         match &self.content {
             Content::Mapping(entries) => {
@@ -195,7 +196,8 @@ impl<P> Node<P> {
         }
     }
 
-    /// The value without its places; what JSON does not have is text. The parser that made the node bounds the depth.
+    /// The value without its places. A value that JSON can't represent becomes text. The parser that made
+    /// the node limits the depth.
     pub fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -213,7 +215,7 @@ impl<P> Node<P> {
 }
 
 impl<P: Copy + Default> Node<P> {
-    /// A node for a value that never was text: every part has the first place.
+    /// A node for a value that was not parsed from text: every part has the first place.
     pub fn from_value(value: &Value) -> Node<P> {
         let at = P::default();
         let content = match value {
@@ -234,8 +236,8 @@ impl<P: Copy + Default> Node<P> {
         Node { content, at }
     }
 
-    /// Where a JSON pointer leads: the key of a member, the item of a list; the nearest part that
-    /// exists if the last does not.
+    /// The place of the part at a JSON pointer: of a member's key or of a list's item. If the part does not
+    /// exist, the place of its nearest existing parent.
     pub fn place(&self, pointer: &str) -> P {
         let mut node = self;
         let mut at = self.at;
@@ -259,18 +261,19 @@ impl<P: Copy + Default> Node<P> {
     }
 }
 
-/// Nested tables and lists that are read. No field is deeper.
+/// How deep tables and lists are read. No field is deeper.
 const MAX_DEPTH: usize = 64;
 
-/// The bytes of a value in a TOML text: lines are counted only for wrong values.
+/// The byte range of a value in a TOML text. Lines are counted only for wrong values.
 pub type Span = Range<usize>;
 
-/// The value of a TOML text, with places; `null` for what is nested deeper than any field.
+/// Parses a TOML text to a value with places. Values that are nested deeper than any field become
+/// `null`.
 ///
 /// # Errors
-/// What the parser refuses.
+/// The error of the TOML parser.
 pub fn parse_toml(text: &str) -> Result<Node<Span>, Error> {
-    // A byte order mark is dropped. Blanks of its length keep the places.
+    // A byte order mark is replaced by blanks of the same length, which keeps the places.
     let blanks = without_mark(text);
     let blanks = (blanks.len() < text.len()).then(|| format!("   {blanks}"));
     let document = DeTable::parse(blanks.as_deref().unwrap_or(text))?;

@@ -1,5 +1,6 @@
-//! A file of the user's that other programs own and read, changed with the user's consent: opened beneath a folder
-//! without links, kept from being changed twice at once, written whole, with one backup.
+//! Changes a user's file that belongs to other programs, with the user's consent. The file is opened
+//! beneath a folder without following links, protected against concurrent changes, written completely,
+//! and backed up once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,10 +16,10 @@ use super::{Error, Folder, Problem, Protection, read, temporary_name, write_new_
 /// The mode of a new file and of a backup.
 const PRIVATE: u32 = 0o600;
 
-/// What follows a file's name in the name of its backup.
+/// The suffix of a backup's name, after the file's name.
 const BACKUP: &str = ".toolward-backup";
 
-/// A file that is to be changed, and its contents as they were read.
+/// A file to be changed, and its contents when it was read.
 ///
 /// ```
 /// use std::path::Path;
@@ -37,7 +38,7 @@ const BACKUP: &str = ".toolward-backup";
 #[derive(Debug)]
 pub struct EditedFile {
     path: PathBuf,
-    /// The deepest existing folder of the path.
+    /// The deepest folder of the path that exists.
     folder: OwnedFd,
     /// The folders below it that are missing.
     missing: Vec<OsString>,
@@ -54,8 +55,8 @@ struct Before {
 }
 
 impl EditedFile {
-    /// Reads a file beneath `root`, at most `limit` bytes of it. Links to `root` are followed, but none below it.
-    /// Nothing is changed or made.
+    /// Reads a file beneath `root`, at most `limit` bytes. Links in the path of `root` are followed, but no
+    /// links below it. Nothing is changed or created.
     ///
     /// # Errors
     /// [`Problem::NoName`] for a path that is absolute, empty, or has `.` or `..`; [`Problem::Link`],
@@ -105,24 +106,26 @@ impl EditedFile {
         self.before.as_ref().map(|before| before.bytes.as_slice())
     }
 
-    /// The path of the backup of its earlier contents, if it has any.
+    /// The path of the backup of its earlier contents, if it has earlier contents.
     pub fn backup(&self) -> Option<PathBuf> {
         self.before.as_ref()?;
         Some(self.path.with_file_name(self.backup_name()))
     }
 
-    /// Whether the backup exists already. It has the contents before the first change, and is kept.
+    /// Whether the backup already exists. It has the contents before the first change, and is never
+    /// overwritten.
     pub fn has_backup(&self) -> bool {
         is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
     }
 
-    /// Writes it in place of the contents that were read, with the mode and the group that it had (0600 if it is new).
-    /// The contents before the first change become the one backup, mode 0600, next to it; anything but a regular file
-    /// in the place of the backup is replaced. Missing folders are made, mode 0700.
+    /// Replaces the contents that were read, and keeps the file's mode and group (0600 if it is new). The
+    /// contents before the first change become the only backup, with mode 0600, next to the file. If an
+    /// entry other than a regular file has the backup's name, it is replaced. Missing folders are created
+    /// with mode 0700.
     ///
     /// # Errors
-    /// [`Problem::Changed`] if it has changed since it was read; as [`EditedFile::beneath`]. The file then stays
-    /// unchanged.
+    /// [`Problem::Changed`] if the file has changed since it was read; the errors of
+    /// [`EditedFile::beneath`]. The file then stays unchanged.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
         self.make_folders()?;
         if self.look()?.as_ref().map(|now| &now.bytes) != self.before.as_ref().map(|old| &old.bytes)
@@ -181,7 +184,8 @@ impl EditedFile {
     /// Reads the current file.
     fn look(&self) -> Result<Option<Before>, Error> {
         let problem = |problem| Error::new(&self.path, problem);
-        // A pipe would wait for a writer, a terminal become ours.
+        // Without these flags, a pipe would wait for a writer, and a terminal would become this process's
+        // terminal.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) {
@@ -209,7 +213,7 @@ impl EditedFile {
         }))
     }
 
-    /// Writes a file of another name in the same folder, through to the disk. Returns its name.
+    /// Writes a file with another name in the same folder, waits for the disk, and returns the name.
     fn written(&self, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<OsString, Error> {
         let fail = |error| Error::io(&self.path, "written", error);
         let name = OsString::from(temporary_name().map_err(fail)?);
@@ -219,7 +223,7 @@ impl EditedFile {
             {
                 rustix::fs::fchown(file, None, Some(Gid::from_raw(group)))?;
             }
-            // Independent of the umask, and after the group, which clears set-id bits.
+            // Set independently of the umask, and after the group, since changing the group clears set-id bits.
             Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
         })
         .map_err(fail)?;
@@ -237,7 +241,7 @@ impl EditedFile {
     }
 }
 
-/// The parts of a relative path, all of them names; at least one.
+/// The parts of a relative path, if there is at least one and all are plain names.
 fn names(path: &Path) -> Option<Vec<OsString>> {
     let names = path.components().map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -247,18 +251,18 @@ fn names(path: &Path) -> Option<Vec<OsString>> {
     names.filter(|names| !names.is_empty())
 }
 
-/// Whether an entry of a folder, not followed if it is a link, has this type.
+/// Whether an entry of a folder has this type. A link is not followed.
 fn is_of_type(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> bool {
     let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
     found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == wanted)
 }
 
-/// Opens a folder in another one, not through a link.
+/// Opens a folder within another folder, without following a link.
 fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(above, name, flags, Mode::empty()) {
         Ok(opened) => File::from(opened),
-        // A link, too, is "not a directory" for some kernels.
+        // For some kernels, a link is "not a directory", too.
         Err(Errno::LOOP | Errno::NOTDIR) => {
             let problem = match is_of_type(above, name, FileType::Symlink) {
                 true => Problem::Link,

@@ -1,69 +1,69 @@
-//! Who may own a file or folder, what others may do with it, and why one can't be used.
+//! The allowed owners and modes of files and folders, and the errors for unusable ones.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-/// A file or folder that can't be used, and why.
+/// The error for a file or folder that can't be used.
 #[derive(Debug)]
 pub struct Error {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: Problem,
 }
 
-/// What is wrong with a file or folder. Its text reads on after the path.
+/// A problem with a file or folder. Its text continues a sentence that starts with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The path ends in `..` or `/`.
     #[error("names no file")]
     NoName,
-    /// A file was expected, and something else was found.
+    /// It is not a file.
     #[error("is not a regular file")]
     NotAFile,
-    /// A folder was expected, and something else was found.
+    /// It is not a folder.
     #[error("is not a directory")]
     NotAFolder,
-    /// It is a symbolic link, and none is followed there.
+    /// It is a symbolic link in a place where links are not followed.
     #[error("is a symbolic link")]
     Link,
-    /// A file has further names, by which it would keep its old contents.
+    /// A file has further names, under which the old contents would stay.
     #[error("has {count} names (hard links)")]
     HardLinks {
         /// How many names it has.
         count: u64,
     },
-    /// A file is not as it was when it was read.
+    /// A file has changed since it was read.
     #[error("was changed meanwhile")]
     Changed,
     /// It belongs to a user who may not own it.
     #[error("belongs to user {owner}, not to {user}")]
     Owner {
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
         /// The user of this process.
         user: u32,
     },
-    /// Others may do more with it than they should.
+    /// Its mode gives others too much access.
     #[error("has mode {:03o}: others have access; use chmod go-rwx", mode & 0o777)]
     Mode {
         /// Its permissions, with the set-id bits.
         mode: u32,
     },
-    /// It is larger than what is read.
+    /// It is larger than the limit for reading.
     #[error("is larger than {limit} bytes")]
     TooLarge {
-        /// The most that is read, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
     /// The operating system failed.
     #[error("can't be {action}: {source}")]
     Io {
-        /// What was tried: `opened`, `read`, `created`, …
+        /// The attempted action: `opened`, `read`, `created`, …
         action: &'static str,
-        /// How it failed.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -101,7 +101,7 @@ impl Error {
 }
 
 impl Problem {
-    /// The problem of a private file, for a message in which its path comes first.
+    /// The problem of a private file, for a message that starts with the path.
     pub fn describe(&self) -> String {
         match self {
             Self::Owner { owner, user } => {
@@ -125,23 +125,23 @@ impl From<Problem> for io::Error {
     }
 }
 
-/// Who may own a file or folder, and what its mode may allow to group and others.
+/// The allowed owners of a file or folder, and the access that its mode may give to group and others.
 ///
-/// Access control lists are covered as well: with one, the bits of the group are its mask, so that an entry for another
-/// user shows as access of the group.
+/// Access control lists are covered as well: with such a list, the group bits are its mask, so an entry
+/// for another user shows as group access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// A secret, or a file for this user's programs only: owned by the user, no access for others.
+    /// For a secret, or a file for this user's programs only: owned by the user, no access for others.
     Private,
-    /// Owned by the user; others may read, and not write.
+    /// Owned by the user; others may read, but not write.
     Own,
-    /// Owned by the user, or by root, who could write it in any case; others may read, and not write.
+    /// Owned by the user, or by root, who can write any file; others may read, but not write.
     OwnOrRoot,
 }
 
 impl Protection {
-    /// Checks the metadata of a file or folder. They must come from an open descriptor, or from a folder that no other
-    /// user can write to: else another file may be used later.
+    /// Checks the metadata of a file or folder. The metadata must come from an open descriptor, or from a
+    /// folder that no other user can write to. Otherwise a different file may be used later.
     ///
     /// # Errors
     /// [`Problem::Owner`] or [`Problem::Mode`].
@@ -150,7 +150,7 @@ impl Protection {
         self.allows(metadata.uid(), metadata.mode(), user)
     }
 
-    /// [`Protection::check`] of a file or folder that was opened at `path`.
+    /// As [`Protection::check`], for a file or folder that was opened at `path`.
     pub(crate) fn check_opened(self, opened: &File, path: &Path) -> Result<(), Error> {
         let metadata = opened.metadata();
         let metadata = metadata.map_err(|error| Error::io(path, "read", error))?;
@@ -182,7 +182,7 @@ mod tests {
 
     const ALL: [Protection; 3] = [Protection::Private, Protection::Own, Protection::OwnOrRoot];
     const USER: u32 = 1000;
-    /// A regular file.
+    /// The mode of a regular file.
     const FILE: u32 = 0o100_000;
 
     #[test]

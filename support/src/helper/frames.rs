@@ -1,5 +1,5 @@
-//! Frames between this process and a process that it started: kind, length and body. A length
-//! is checked before a buffer of that size is allocated.
+//! Frames between this process and a helper: kind, length and body. A length is checked before a buffer
+//! of that size is allocated.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,10 +8,11 @@ use std::sync::mpsc::{Sender, channel};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Writes one frame. A writer with a buffer is flushed by its owner, once for all frames that go out together.
+/// Writes one frame. The owner of a buffered writer flushes it, once for all frames that are sent
+/// together.
 ///
 /// # Errors
-/// The errors of the writer; a body whose length does not fit into 32 bits.
+/// The errors of the writer, or an error if the length of the body does not fit into 32 bits.
 pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     let [a, b, c, d] = length(parts)?.to_le_bytes();
     to.write_all(&[kind, a, b, c, d])?;
@@ -21,16 +22,16 @@ pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
-/// The length of a body, as its frame has it.
+/// The length of a body for its frame.
 fn length(parts: &[&[u8]]) -> io::Result<u32> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     u32::try_from(length).map_err(io::Error::other)
 }
 
-/// Writes a message: a value, and bytes that belong to it. It is read by [`receive`].
+/// Writes a message: a value, and bytes that belong to it. [`receive`] reads it.
 ///
 /// # Errors
-/// The errors of the writer; a length that does not fit into 32 bits: then nothing is written.
+/// The errors of the writer. If a length does not fit into 32 bits, nothing is written.
 pub fn send(to: &mut impl Write, value: &impl Serialize, bytes: &[&[u8]]) -> io::Result<()> {
     let value = serde_json::to_vec(value)?;
     length(bytes)?;
@@ -38,11 +39,11 @@ pub fn send(to: &mut impl Write, value: &impl Serialize, bytes: &[&[u8]]) -> io:
     frame(to, BYTES, bytes)
 }
 
-/// The next message; `None` at the end. The value has at most `most` bytes, and as many may follow as
-/// `most_bytes` gives for it.
+/// Reads the next message; `None` at the end. The value has at most `most` bytes; `most_bytes` returns
+/// how many further bytes may belong to it.
 ///
 /// # Errors
-/// The errors of the reader; what is too long, cut off, or not a message of this type.
+/// The errors of the reader, or an error for a message that is too long, cut off, or of another type.
 pub fn receive<T: DeserializeOwned>(
     from: &mut impl Read,
     most: usize,
@@ -68,10 +69,10 @@ fn body(from: &mut impl Read, kind: u8, most: usize) -> io::Result<Option<Vec<u8
     }
 }
 
-/// Kind and length of what follows; `None` at the end.
+/// Reads the kind and length of the next frame; `None` at the end.
 ///
 /// # Errors
-/// The errors of the reader; an end in the middle of a head.
+/// The errors of the reader, or an error if the stream ends within the frame's head.
 pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     let mut kind = [0];
     loop {
@@ -89,14 +90,14 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer starts with a complete frame, so that reading it does not wait. Not for messages of [`send`], which
-/// are two frames each.
+/// Whether a buffer starts with a complete frame, so that reading it does not wait. Not for messages of
+/// [`send`], which have two frames each.
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())
 }
 
-/// The rest of one body.
+/// The unread rest of a body.
 #[derive(Debug)]
 pub struct Body<'a, R>(io::Take<&'a mut R>);
 
@@ -112,28 +113,28 @@ impl<'a, R: Read> Body<'a, R> {
         Ok(Self(from.take(length as u64)))
     }
 
-    /// The next bytes.
+    /// Reads the next `N` bytes.
     ///
     /// # Errors
-    /// If there are fewer.
+    /// If fewer bytes are left.
     pub fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.0.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// The next number.
+    /// Reads the next number.
     ///
     /// # Errors
-    /// If there are fewer than its eight bytes.
+    /// If fewer than eight bytes are left.
     pub fn number(&mut self) -> io::Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    /// All other bytes.
+    /// Reads all remaining bytes.
     ///
     /// # Errors
-    /// If the stream ends before them.
+    /// If the stream ends too early.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         let length = self.0.limit();
         let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
@@ -144,7 +145,7 @@ impl<'a, R: Read> Body<'a, R> {
         Ok(bytes)
     }
 
-    /// All other bytes as text, with what is not UTF-8 replaced.
+    /// Reads all remaining bytes as text, and replaces invalid UTF-8.
     ///
     /// # Errors
     /// As [`Body::rest`].
@@ -153,13 +154,14 @@ impl<'a, R: Read> Body<'a, R> {
     }
 }
 
-/// Frames that a thread writes, so that nothing else waits for a helper that reads nothing. Senders bound the number of
-/// frames.
+/// Frames that a separate thread writes, so that no other thread waits for a helper that does not read.
+/// Senders limit the number of frames.
 #[derive(Clone, Debug)]
 pub struct Outgoing(Sender<Vec<u8>>);
 
 impl Outgoing {
-    /// Starts the thread, which ends with the last clone of this or with the connection.
+    /// Starts the thread, which ends when the last clone of the returned value is dropped or the connection
+    /// ends.
     ///
     /// # Errors
     /// If the socket can't be duplicated, or no thread can be started.
@@ -178,7 +180,7 @@ impl Outgoing {
         Ok(Self(sender))
     }
 
-    /// Has a message written. If the connection has ended, the reader reports why.
+    /// Queues a message to be written. If the connection has ended, the reader reports why.
     ///
     /// # Errors
     /// As [`send`].

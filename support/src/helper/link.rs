@@ -1,4 +1,4 @@
-//! The host's end of the connection to a helper that answers requests by their numbers.
+//! The host's end of the connection to a helper that answers numbered requests.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Outgoing, lock};
 
-/// The connection, and the process at its other end, which ends with it. `S` is what an answer goes to.
+/// The connection, and the process at its other end, which ends with the connection. `S` is the
+/// receiver of an answer.
 #[derive(Debug)]
 pub struct Link<S> {
-    /// What the helper is called in messages.
+    /// The helper's name in messages.
     name: &'static str,
     child: Mutex<Child>,
     socket: UnixStream,
-    /// Set once the first request is sent: until then this process must have no second thread.
+    /// Set when the first request is sent. Before that, this process must not have a second thread.
     outgoing: Mutex<Option<Outgoing>>,
     requests: Arc<Mutex<Requests<S>>>,
 }
@@ -24,17 +25,17 @@ pub struct Link<S> {
 #[derive(Debug)]
 pub struct Requests<S> {
     next: u64,
-    /// Of all requests that have no answer yet, also if no one waits for it any more.
+    /// The receivers of all requests without an answer, including requests for which no one waits any more.
     pub senders: HashMap<u64, S>,
-    /// Why the connection ended, once it has.
+    /// The reason why the connection ended, if it has.
     ended: Option<String>,
 }
 
 impl<S> Requests<S> {
-    /// The number of a new request.
+    /// Adds a request and returns its number.
     ///
     /// # Errors
-    /// If the connection has ended: why.
+    /// The reason, if the connection has ended.
     pub fn add(&mut self, sender: S) -> Result<u64, String> {
         if let Some(problem) = &self.ended {
             return Err(problem.clone());
@@ -47,7 +48,7 @@ impl<S> Requests<S> {
 }
 
 impl<S: Send + 'static> Link<S> {
-    /// A connection that nothing was asked over.
+    /// A connection without any requests yet.
     pub fn new(name: &'static str, child: Child, socket: UnixStream) -> Self {
         let requests = Requests {
             next: 0,
@@ -68,13 +69,14 @@ impl<S: Send + 'static> Link<S> {
         lock(&self.requests)
     }
 
-    /// Why there is no answer: the connection has ended.
+    /// The reason why the connection has ended, and so why a request has no answer.
     pub fn gone(&self) -> String {
         let ended = self.requests().ended.clone();
         ended.unwrap_or_else(|| format!("{} has ended", self.name))
     }
 
-    /// Starts to read the helper's answers, once, each of which is taken until one is not, which ends the connection.
+    /// Starts the thread that reads the helper's answers and passes each to `take`; later calls start no
+    /// further thread. The connection ends when `take` refuses an answer.
     ///
     /// # Errors
     /// If no thread can be started. The next call tries again.

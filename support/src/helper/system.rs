@@ -7,9 +7,10 @@
 
 use std::io;
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Without it the signal `SIGXFSZ` ends the
-/// process. A handler that does nothing, rather than ignoring the signal: programs that this process executes start with
-/// the default again. An application's own handler stays.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Otherwise the
+/// signal `SIGXFSZ` ends the process. The signal gets a handler that does nothing and is not ignored,
+/// so that programs that this process executes start with the default again. An application's own
+/// handler stays.
 ///
 /// # Errors
 /// If the system refuses.
@@ -17,8 +18,9 @@ pub fn survive_file_limit() -> io::Result<()> {
     survive(libc::SIGXFSZ)
 }
 
-/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager tells all processes of a service to end: a
-/// helper ends with its connection, when its host has told it all. Needs neither files nor threads.
+/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager sends these to all processes of
+/// a service, but a helper must run until its host has sent everything and closes the connection. Needs
+/// neither files nor threads.
 ///
 /// # Errors
 /// If the system refuses.
@@ -28,13 +30,13 @@ pub fn survive_termination() -> io::Result<()> {
         .try_for_each(survive)
 }
 
-/// Handles a signal by doing nothing, unless it has another disposition than the default.
+/// Sets a handler that does nothing for a signal, unless the signal's disposition is not the default.
 fn survive(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
 
-    // SAFETY: numbers and pointers, for which zero is a value.
+    // SAFETY: the structure has numbers and pointers, for which zero is valid.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only writes what is set now into `before`.
+    // SAFETY: the call only writes the current disposition into `before`.
     let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
     if done != 0 {
         return Err(io::Error::last_os_error());
@@ -42,11 +44,11 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
     if before.sa_sigaction != libc::SIG_DFL {
         return Ok(());
     }
-    // SAFETY: as above; an empty mask.
+    // SAFETY: as above; the mask is empty.
     let mut handler: libc::sigaction = unsafe { std::mem::zeroed() };
     handler.sa_sigaction = nothing as *const () as libc::sighandler_t;
     handler.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler does nothing, so that it may run at any time on any thread.
+    // SAFETY: the handler does nothing, so it may run at any time on any thread.
     let done = unsafe { libc::sigaction(signal, &raw const handler, std::ptr::null_mut()) };
     match done {
         0 => Ok(()),
@@ -54,15 +56,15 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Has all files but the standard streams closed when a program is executed: the process that started this one may have
-/// left some open.
+/// Makes all files except the standard streams close when a program is executed, since this process may
+/// have inherited open files.
 ///
 /// # Errors
 /// If the kernel is older than 5.11.
 pub fn close_on_exec() -> io::Result<()> {
     const FIRST: libc::c_uint = 3;
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    // SAFETY: three numbers; it closes nothing in this program.
+    // SAFETY: the arguments are three numbers, and the call closes no file in this process.
     let done = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -84,7 +86,8 @@ mod tests {
 
     use super::*;
 
-    /// Where the process that the test starts writes; without it the test is that process's parent.
+    /// The variable with the file for the process that the test starts. Without the variable, this is the
+    /// parent.
     const FILE: &str = "TOOLWARD_TEST_LIMITED_FILE";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Codes: how they are declared, and what is known of each.
+//! The declaration of codes, and the properties of a code.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -33,18 +33,19 @@ impl fmt::Display for Severity {
 pub struct Code {
     /// The code as text. Stable: programs match on it.
     pub code: &'static str,
-    /// The severity of what has this code.
+    /// The severity of findings with this code.
     pub severity: Severity,
-    /// The exit codes of the command, in Markdown. Empty: 1 for an error, none for a warning or a note.
+    /// The exit codes of the command, in Markdown. Empty means 1 for an error, and none for a warning or a
+    /// note.
     pub exit: &'static str,
-    /// What is wrong, or which rule is broken. Empty: another table has the meaning of this code.
+    /// The problem, or the broken rule. Empty if another table has the meaning of this code.
     pub meaning: &'static str,
     /// What to do; empty if that depends on the case.
     pub advice: &'static str,
 }
 
 impl Code {
-    /// What [`codes!`](crate::codes) makes a constant of.
+    /// Used by [`codes!`](crate::codes) to make a constant.
     #[doc(hidden)]
     #[must_use]
     pub const fn of(row: Self) -> Self {
@@ -52,7 +53,7 @@ impl Code {
     }
 }
 
-/// A value that stands for a row of a table. [`codes!`](crate::codes) implements it.
+/// A value that identifies a row of a table. [`codes!`](crate::codes) implements it.
 pub trait Kind: Copy + Eq + Send + Sync + 'static {
     /// The row.
     fn row(self) -> &'static Code;
@@ -79,7 +80,7 @@ impl<K: Kind> Coded for K {
     }
 }
 
-/// An error, boxed or not, as the source of another one. For [`codes!`](crate::codes).
+/// An error, boxed or not, as the source of another error. For [`codes!`](crate::codes).
 #[doc(hidden)]
 pub trait AsSource {
     fn as_source(&self) -> &(dyn Error + 'static);

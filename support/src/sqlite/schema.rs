@@ -1,4 +1,4 @@
-//! Tables: made in an empty file, recognised in any other.
+//! Creates the tables in an empty file, and checks them in any other file.
 
 use std::time::Instant;
 
@@ -6,26 +6,27 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::{Error, write_ahead};
 
-/// Whose file it is, and the tables in it.
+/// The owner of a file, and the tables in it.
 #[derive(Clone, Copy, Debug)]
 pub struct FileSchema {
-    /// What the file says it is (`PRAGMA application_id`): four letters.
+    /// The identification of the file (`PRAGMA application_id`): four letters.
     pub application_id: i64,
     /// The version of the tables (`PRAGMA user_version`).
     pub version: i64,
-    /// The statements that make them.
+    /// The statements that create the tables.
     pub tables: &'static str,
-    /// Whose tables they are, for messages: `a store`.
+    /// The owner of the tables, for messages: `a store`.
     pub owner: &'static str,
 }
 
 impl FileSchema {
-    /// Has the tables in the file, which is written ahead from now on, and says whether they were there. Before
-    /// they are known to be this version's, or the file to be empty, nothing is written.
+    /// Enables write-ahead logging and creates the tables if the file is empty. Returns whether the tables
+    /// already existed. Nothing is written before the file is known to be empty or to have this version's
+    /// tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's,
-    /// [`Error::Busy`] once the deadline has passed.
+    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's tables,
+    /// [`Error::Busy`] after the deadline.
     pub fn prepare(&self, connection: &mut Connection, deadline: Instant) -> Result<bool, Error> {
         let made = self.look(connection)?;
         write_ahead(connection, deadline)?;
@@ -35,11 +36,11 @@ impl FileSchema {
         Ok(made)
     }
 
-    /// Makes the tables, unless they are there: of two processes that get here, the second finds those of the
-    /// first.
+    /// Creates the tables, unless they exist: if two processes call this, the second finds the tables of
+    /// the first.
     ///
     /// # Errors
-    /// Those of [`FileSchema::prepare`].
+    /// The errors of [`FileSchema::prepare`].
     pub fn make(&self, connection: &mut Connection) -> Result<(), Error> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if !self.recognise(&transaction)? {
@@ -50,12 +51,12 @@ impl FileSchema {
         Ok(transaction.commit()?)
     }
 
-    /// Whether the file has the tables; false for an empty one.
+    /// Whether the file has the tables; false for an empty file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's.
+    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's tables.
     pub fn look(&self, connection: &mut Connection) -> Result<bool, Error> {
-        // All of it from one state: another process may be making the tables.
+        // Everything is read in one transaction, since another process may be creating the tables.
         let transaction = connection.transaction()?;
         self.recognise(&transaction)
     }
@@ -63,7 +64,7 @@ impl FileSchema {
     /// Refuses a file that does not have the tables.
     ///
     /// # Errors
-    /// Those of [`FileSchema::look`], and [`Error::Corrupt`] for an empty file.
+    /// The errors of [`FileSchema::look`], and [`Error::Corrupt`] for an empty file.
     pub fn require(&self, connection: &mut Connection) -> Result<(), Error> {
         match self.look(connection)? {
             true => Ok(()),

@@ -1,5 +1,5 @@
-//! Reading a file where nothing can be written: on a full or read-only disk. What was committed last may lie in
-//! the write-ahead log, so that the log is read, or it is known that it was not.
+//! Reads a file on a full or read-only disk, where nothing can be written. The last commits may be in
+//! the write-ahead log, so the log is read, or the result states that it was not.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -10,27 +10,28 @@ use rusqlite::{Connection, MAIN_DB};
 
 use super::{Error, FileSchema, OpenMode, beside, harden, open};
 
-/// Largest file that is read into memory, in bytes.
+/// The largest file that is read into memory, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// Where a SQLite file says how it is written and read (file format, section 1.3), and what it says of one
-/// without a write-ahead log.
+/// The bytes of a SQLite file with its write and read version (file format, section 1.3), and their
+/// values for a file without a write-ahead log.
 const FORMAT: std::ops::Range<usize> = 18..20;
 const ROLLBACK_JOURNAL: [u8; 2] = [1, 1];
 
-/// A file that can be read and not written.
+/// A file that can be read, but not written.
 #[derive(Debug)]
 pub struct Unwritable {
     /// A connection to the file, or to a copy of it in memory.
     pub connection: Connection,
-    /// Whether there is a log that could not be read: newer changes may be missing.
+    /// Whether a log exists that could not be read, so that newer changes may be missing.
     pub log_unread: bool,
 }
 
-/// Opens a file for reading where nothing can be written beside it, waiting for others at most this long.
+/// Opens a file for reading in a folder that can't be written. Waits for others for at most
+/// `busy_timeout`.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] also if somebody wrote the file meanwhile;
-/// [`Error::Io`] also for more than 256 MiB.
+/// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`], also if the file changed while it was read;
+/// [`Error::Io`], also for a file larger than 256 MiB.
 pub fn open_unwritable(
     path: &Path,
     schema: &FileSchema,
@@ -42,16 +43,17 @@ pub fn open_unwritable(
             log_unread: false,
         }),
         Err(error @ (Error::Corrupt(_) | Error::Version { .. } | Error::Busy)) => Err(error),
-        // SQLite reads a log only beside an index of it, which it may have to make.
+        // SQLite reads a log only with its index file, which it may have to create.
         Err(_) => without_log(path, schema),
     }
 }
 
-/// Opens a file for reading and makes no file beside it, waiting for others at most this long. Where no other
-/// process has it open, that is a copy in memory: SQLite would make an index of the log, which a reader can't remove.
+/// Opens a file for reading, and creates no file next to it. Waits for others for at most
+/// `busy_timeout`. If no other process has the file open, the connection is to a copy in memory:
+/// otherwise SQLite would create an index of the log, which a reader can't remove.
 ///
 /// # Errors
-/// Those of [`open_unwritable`].
+/// The errors of [`open_unwritable`].
 pub fn open_untouched(
     path: &Path,
     schema: &FileSchema,
@@ -63,7 +65,7 @@ pub fn open_untouched(
     }
 }
 
-/// As SQLite reads it, with the log.
+/// Opens the file with its log, as SQLite normally does.
 fn with_log(path: &Path, schema: &FileSchema, busy_timeout: Duration) -> Result<Connection, Error> {
     let mut connection = open(path, OpenMode::Read)?;
     connection.busy_timeout(busy_timeout)?;
@@ -71,7 +73,7 @@ fn with_log(path: &Path, schema: &FileSchema, busy_timeout: Duration) -> Result<
     Ok(connection)
 }
 
-/// The file alone, from memory. Where there is no log, that is all there is.
+/// Opens a copy of the file in memory, without its log. If no log exists, the copy is complete.
 fn without_log(path: &Path, schema: &FileSchema) -> Result<Unwritable, Error> {
     let log = beside(path, "-wal");
     let before = stamp(path)?;
@@ -90,7 +92,7 @@ fn without_log(path: &Path, schema: &FileSchema) -> Result<Unwritable, Error> {
             format!("the file is larger than {MAX_BYTES} bytes").into(),
         ));
     }
-    // In memory there is no log to be looked for.
+    // The copy in memory has no log, so it must not request one.
     let format = bytes.get_mut(FORMAT);
     let format = format.ok_or_else(|| Error::Corrupt("the file is too short".into()))?;
     format.copy_from_slice(&ROLLBACK_JOURNAL);
@@ -104,13 +106,13 @@ fn without_log(path: &Path, schema: &FileSchema) -> Result<Unwritable, Error> {
     })
 }
 
-/// What changes when somebody writes the file.
+/// The size and the time of the last change, which differ after a write.
 fn stamp(path: &Path) -> Result<(u64, SystemTime), Error> {
     let metadata = std::fs::metadata(path).map_err(fail)?;
     Ok((metadata.len(), metadata.modified().map_err(fail)?))
 }
 
-/// Whether there is a log with anything in it. One that can't be looked at counts as one.
+/// Whether a log exists that is not empty. A log that can't be examined counts as not empty.
 fn has_content(log: &Path) -> bool {
     match std::fs::metadata(log) {
         Ok(metadata) => metadata.len() > 0,
@@ -157,7 +159,7 @@ mod tests {
         assert!(!with_log.log_unread);
         assert_eq!(count(&with_log.connection), 1);
         drop(with_log);
-        // The last one that writes empties the log.
+        // The last writer empties the log when it closes.
         drop(writer);
         let copy = without_log(&path, &SCHEMA).unwrap();
         assert!(!copy.log_unread);

@@ -1,4 +1,4 @@
-//! Files of the user's that are changed in place.
+//! User files that are changed in place.
 
 use std::os::unix::fs::symlink;
 
@@ -70,7 +70,7 @@ fn a_link_is_never_followed() {
     ] {
         assert_eq!(problem(&place, name), "is a symbolic link", "{name}");
     }
-    // One that comes after the file was read, too.
+    // A link that is created after the file was read is refused, too.
     let file = open(&place, "b.json").unwrap();
     symlink(&target, place.path("b.json")).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Folders, and files that are made in them.
+//! Folders, and creating files in them.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! Private files and folders as programs use them, and as somebody else would have them.
+//! Private files and folders: normal use, and unsafe owners, modes and links.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +12,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A folder that is removed in the end.
+/// A folder that is removed at the end.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -32,7 +32,7 @@ impl Place {
         path
     }
 
-    /// How many names are in it.
+    /// How many entries the folder has.
     fn count(&self) -> usize {
         std::fs::read_dir(self.0.path()).unwrap().count()
     }

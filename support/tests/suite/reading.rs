@@ -1,4 +1,4 @@
-//! What is opened and read, and what is not.
+//! Files that are opened and read, and files that are refused.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -118,7 +118,7 @@ fn no_more_is_read_than_is_allowed() {
         let refused = read(open_regular(&path).unwrap(), &path, limit).unwrap_err();
         assert!(matches!(refused.problem, Problem::TooLarge { limit: found } if found == limit));
     }
-    // One that has no length, and no end.
+    // A file without a length and without an end.
     let zero = std::path::Path::new("/dev/zero");
     let refused = read(std::fs::File::open(zero).unwrap(), zero, 10).unwrap_err();
     assert!(matches!(refused.problem, Problem::TooLarge { limit: 10 }));

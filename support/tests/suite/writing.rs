@@ -1,4 +1,4 @@
-//! What is written, and what stays as it was.
+//! Writing files, and files that must stay unchanged.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
