@@ -1,12 +1,13 @@
-//! The confinement of the programs that a build starts: they read the system and a checkout, write to few directories,
-//! start programs, and make no sockets but pairs.
+//! The confinement of the programs that a build starts: they can read the system and a checkout, write
+//! to a few directories, start programs, and make no sockets except connected pairs.
 //!
-//! Landlock has no rules for rights and times of files, and a filter sees no paths. So an [`Overseer`], a thread of the
-//! process that starts the build, is asked for each such change and does it itself, in the directories that may be
-//! written only. Owners and attributes are never changed.
+//! Landlock has no rules for modes and times of files, and a system-call filter sees no paths. So each
+//! such change is passed to an [`Overseer`], a thread of the process that starts the build, which makes
+//! the change itself, but only in directories that may be written. Owners and attributes can't be
+//! changed.
 //!
-//! Landlock's rules only allow, and a rule for a directory holds for all below it. So a directory with something private
-//! below is opened entry by entry.
+//! Landlock's rules only allow access, and a rule for a directory applies to everything below it. So a
+//! directory with a private path below it is allowed entry by entry.
 
 mod overseer;
 
@@ -20,19 +21,19 @@ use crate::landlock_rules::Rules;
 use crate::report;
 use crate::seccomp::{self, Network};
 
-/// What the programs of a build reach. Paths that can't be opened are left out.
+/// The paths that the programs of a build may access. Paths that can't be opened are left out.
 #[derive(Debug, Clone, Default)]
 pub struct BuildProfile {
-    /// What no directory above it gives access to; without links.
+    /// Paths that stay inaccessible even if a directory above is allowed. They must have no links.
     pub private: Vec<PathBuf>,
-    /// Read and executed, with all below.
+    /// Paths that may be read and executed, with everything below.
     pub read: Vec<PathBuf>,
-    /// Also written.
+    /// Paths that may also be written.
     pub write: Vec<PathBuf>,
 }
 
 impl BuildProfile {
-    /// Confines the calling thread permanently, with what it starts. The overseer has to
+    /// Confines the calling thread permanently, and everything that it starts. The overseer must
     /// [watch](Overseer::watch) from a thread that is not confined.
     ///
     /// # Errors
@@ -44,7 +45,7 @@ impl BuildProfile {
             .iter()
             .filter_map(|path| path.canonicalize().ok());
         let write = write.filter(|path| !self.private.contains(path)).collect();
-        // No file, no TCP, and no process that was not started under these rules.
+        // By default, no access to files, TCP, or processes that were not started under these rules.
         let mut rules = Rules::new(&Network::None, true)?;
         for (paths, access) in [(&self.read, READ), (&self.write, WRITE)] {
             for path in paths.iter().filter_map(|path| path.canonicalize().ok()) {
@@ -56,13 +57,13 @@ impl BuildProfile {
             let refused = "the kernel enforces none of the rules";
             return Err(ConfineError::Refused(refused.into()));
         }
-        // Before the filter that refuses a second listener.
+        // Must come before the filter that refuses a second listener.
         let overseer = Overseer::listen(write, self.private.clone())?;
         seccomp::apply_to_build()?;
         Ok(overseer)
     }
 
-    /// Allows what lies at and below a path without links, except what is private.
+    /// Allows a path without links and everything below it, except private paths.
     fn allow(&self, rules: &mut Rules, path: &Path, access: BitFlags<AccessFs>) {
         if self.private.iter().any(|private| private == path) {
             return;
@@ -71,7 +72,7 @@ impl BuildProfile {
             return rules.keep_if_there(path, access);
         }
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            // A link could lead to what is private, and has no rights itself.
+            // A link could lead to a private path, and needs no access itself.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 self.allow(rules, &entry.path(), access);
             }
@@ -81,13 +82,13 @@ impl BuildProfile {
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
 
-/// All but devices and sockets.
+/// All kinds of access except making devices and sockets.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     Execute | ReadFile | ReadDir | WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir
         | MakeReg | MakeSym | MakeFifo | Refer
 });
 
-/// The devices that compilers use; no terminal, which could be typed into.
+/// The devices that compilers use. No terminal, since a program could type into it.
 const DEVICES: [&str; 5] = [
     "/dev/full",
     "/dev/null",
@@ -99,7 +100,7 @@ const DEVICES: [&str; 5] = [
 const DEVICE: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
 
-/// Whether this kernel has such rules.
+/// Whether this kernel has Landlock.
 pub fn is_available() -> bool {
     report::landlock() != ABI::Unsupported
 }

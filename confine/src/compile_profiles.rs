@@ -1,5 +1,5 @@
-//! The confinement of the processes that compile: a broker, which starts one program again and again and writes into
-//! one directory, and its workers, which only compute.
+//! The confinement of the processes that compile: a broker, which starts the same program repeatedly
+//! and writes to one directory, and its workers, which only compute.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::seccomp::arguments::{self, Built, CallRules, Calls, always, calls};
 use crate::seccomp::{self, Network};
 use crate::system;
 
-/// Confines this thread, and all that it starts from now on, to its program (with
-/// its libraries) and to `directory`.
+/// Confines this thread, and everything that it starts from now on, to `program` with its libraries and
+/// to `directory`.
 ///
 /// # Errors
 ///
-/// If the kernel supports a part of this and fails to apply it.
+/// If the kernel supports a part of this but fails to apply it.
 pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
     let mut rules = Rules::new(&Network::None, true)?;
     rules.keep_if_there(program, PROGRAM);
@@ -29,12 +29,12 @@ pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineErr
     seccomp::apply_to_broker()
 }
 
-/// Confines this thread, and all that it starts from now on: no files but those already open, no
-/// network, no programs, no signals to others.
+/// Confines this thread, and everything that it starts from now on, to files that are already open. No
+/// network, no programs, no signals to other processes.
 ///
 /// # Errors
 ///
-/// If the kernel supports a part of this and fails to apply it.
+/// If the kernel supports a part of this but fails to apply it.
 pub fn worker() -> io::Result<()> {
     let nothing = Rules::new(&Network::None, true);
     let applied = nothing.and_then(Rules::apply);
@@ -42,7 +42,7 @@ pub fn worker() -> io::Result<()> {
     applied.map_err(io::Error::other)
 }
 
-/// Memory, threads, and reading and writing open files.
+/// The calls of a worker: memory, threads, and reading and writing open files.
 const WORKER: Calls = calls![
     SYS_read SYS_write SYS_writev SYS_close SYS_fstat SYS_statx SYS_lseek
     SYS_munmap SYS_mremap SYS_madvise SYS_brk
@@ -61,11 +61,10 @@ fn allowed() -> Built<CallRules> {
             arguments::not_writable_and_executable()?,
         ),
         (libc::SYS_prctl, arguments::prctl()?),
-        // A filter can't see the flags of `clone3`; after `ENOSYS` the C library uses
-        // `clone`.
+        // A filter can't see the flags of `clone3`. After `ENOSYS`, the C library uses `clone`.
         (libc::SYS_clone, arguments::thread()?),
-        // Itself, and no other process: as the C library does when it aborts, and when
-        // it asks how large its stack may be.
+        // Only for the process itself. The C library makes these calls when it aborts, and to find the limit
+        // of its stack.
         (libc::SYS_tgkill, arguments::itself(0)?),
         (libc::SYS_prlimit64, arguments::one_of(0, &[0])?),
     ]);
@@ -83,7 +82,7 @@ mod tests {
 
     use rustix::process::{Pid, Resource, Rlimit};
 
-    /// A process that would go on for long.
+    /// A process that runs for a long time.
     struct Neighbour(Child);
 
     impl Drop for Neighbour {
@@ -110,7 +109,7 @@ mod tests {
             };
             let signal = |process: Pid, number: i32| {
                 let process = process.as_raw_pid();
-                // SAFETY: three numbers, and nothing is pointed to.
+                // SAFETY: the arguments are three numbers, not pointers.
                 unsafe { libc::syscall(libc::SYS_tgkill, process, process, number) == 0 }
             };
             let core = rustix::process::getrlimit(Resource::Core);

@@ -1,6 +1,6 @@
-//! The confinement of a process that runs guests, in two layers; and the one
-//! of a process that reads and writes a few files and does nothing else, such as the recorder of
-//! calls: no other files, no programs, no network.
+//! The confinement of a process that runs guests, in two layers. Also the confinement of a process that
+//! only reads and writes a few files, such as the recorder of calls: no other files, no programs, no
+//! network.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::report::{Confined, State};
 use crate::seccomp::{CallFilter, Network, SystemCalls};
 use crate::{landlock_rules, report, system};
 
-/// How long to wait for threads that are about to end.
+/// How long to wait for ending threads.
 const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The rights that a process keeps when it confines itself. Starts with none.
+/// The rights that a process keeps when it confines itself. Initially there are none.
 ///
 /// ```no_run
 /// use toolward_confine::{Confinement, ConfineError, Network, State, SystemCalls};
@@ -57,75 +57,73 @@ impl Confinement {
         Self::default()
     }
 
-    /// Keeps a file, or a directory with all below, for reading.
+    /// Keeps the right to read a file, or a directory and everything below it.
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.read.push(path.into());
         self
     }
 
-    /// Keeps a file, or a directory with all below, for reading and writing;
-    /// not for making symbolic links, devices, pipes or sockets.
+    /// Keeps the right to read and write a file, or a directory and everything below it, but not to make
+    /// symbolic links, devices, pipes or sockets.
     pub fn read_write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// Keeps the right to remove empty directories at and below `path`, and no
-    /// other right: for a scratch directory that goes when the process does.
+    /// Keeps only the right to remove empty directories at and below `path`. For a scratch directory that
+    /// is removed when the process ends.
     pub fn remove_directories(mut self, path: impl Into<PathBuf>) -> Self {
         self.clear.push(path.into());
         self
     }
 
-    /// Keeps what name resolution and TLS read: the resolver's configuration,
-    /// its libraries, and the system's certificates, as far as they exist.
-    /// A file among them that is replaced later (as a network manager replaces
-    /// `resolv.conf`) can't be read again.
+    /// Keeps the right to read the existing files that name resolution and TLS need: the resolver's
+    /// configuration, its libraries, and the system's certificates. If such a file is replaced later, as a
+    /// network manager replaces `resolv.conf`, the new file can't be read.
     pub fn system_files(mut self) -> Self {
         self.system = true;
         self
     }
 
-    /// Sets what may be reached over the network. Ports are TCP ports: if names may be
-    /// resolved, datagrams can go anywhere. Default: [`Network::None`].
+    /// Sets the allowed network access. Ports are TCP ports; if names may be resolved, datagrams can go to
+    /// any address. Default: [`Network::None`].
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
-    /// Keeps the right to accept connections on this socket, which listens already and
-    /// has to stay open while the process serves. May be called for several sockets; no
-    /// other socket can listen or accept. Default: none can.
+    /// Keeps the right to accept connections on this socket, which must already listen and stay open while
+    /// the process serves. May be called for several sockets. No other socket can listen or accept.
+    /// Default: no socket can.
     pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
         self.listeners.push(listener.as_raw_fd());
         self
     }
 
-    /// Sets which system calls are allowed. Default: [`SystemCalls::AllowList`].
+    /// Sets the allowed system calls. Default: [`SystemCalls::AllowList`].
     pub fn system_calls(mut self, calls: SystemCalls) -> Self {
         self.calls = calls;
         self
     }
 
-    /// Fails if the kernel lacks any part. By default the parts that the kernel has are
-    /// enforced, and the report names it.
+    /// Sets whether confining fails if the kernel lacks a part. By default, the parts that the kernel has
+    /// are enforced, and the report lists them.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Confines the process permanently. Both layers.
+    /// Confines the process permanently, with both layers.
     ///
     /// # Errors
     ///
-    /// [`ConfineError`] if there is more than one thread, a path to be kept can't be
-    /// opened, or a strict confinement lacks a part.
+    /// [`ConfineError`] if the process has more than one thread, a kept path can't be opened, or a strict
+    /// confinement lacks a part.
     pub fn apply(&self) -> Result<Confined, ConfineError> {
         self.apply_files()?.end_programs()
     }
 
-    /// Confines files and network permanently. Programs can still be started, under the
-    /// same rules.
+    /// Confines files and network permanently. The process can still start programs, under the same rules.
     ///
     /// # Errors
     ///
@@ -135,8 +133,8 @@ impl Confinement {
         self.files_of_this_thread()
     }
 
-    /// Confines the calling thread and the threads that it will start, but no others.
-    /// For a program whose other threads do not run guests, and for tests.
+    /// Confines only the calling thread and the threads that it will start. For a program whose other
+    /// threads do not run guests, and for tests.
     ///
     /// # Errors
     ///
@@ -153,7 +151,7 @@ impl Confinement {
         let page_maps = system::open_page_maps();
         let mut rules = Rules::new(&self.network, false)?;
         if self.system {
-            // Most machines have some of them.
+            // Paths that don't exist are skipped, since most machines have only some of them.
             rules.keep_each(system::files(), READ);
         }
         for path in &self.read {
@@ -179,8 +177,8 @@ impl Confinement {
     }
 }
 
-/// A process whose first layer is applied: it reaches only the files that it kept.
-/// [`FilesConfined::end_programs`] applies the second.
+/// A process with the first layer applied: it can access only the files that it kept.
+/// [`FilesConfined::end_programs`] applies the second layer.
 #[derive(Debug)]
 #[must_use = "programs can still be started"]
 pub struct FilesConfined {
@@ -189,8 +187,8 @@ pub struct FilesConfined {
 }
 
 impl FilesConfined {
-    /// Applies the second layer: no programs can be started, and no sockets or system
-    /// calls be made that serving does not need.
+    /// Applies the second layer: no programs can be started, and sockets and system calls that serving does
+    /// not need are refused.
     ///
     /// # Errors
     ///
@@ -202,8 +200,7 @@ impl FilesConfined {
     }
 }
 
-/// Waits until the process has one thread. The kernel lists a joined thread for a
-/// moment longer.
+/// Waits until the process has only one thread. The kernel lists a joined thread for a short time.
 pub(crate) fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     let began = Instant::now();
     while let Some(count) = threads().filter(|count| *count > 1) {
@@ -221,13 +218,14 @@ pub(crate) fn threads() -> Option<usize> {
     tasks.ok().map(Iterator::count)
 }
 
-/// Confines this process permanently to reading and writing these files, and directories with all below. It has the
-/// system calls that a process has which runs guests without a network.
+/// Confines this process permanently to reading and writing these files, and directories with
+/// everything below them. The allowed system calls are the same as for a process that runs guests
+/// without a network.
 ///
 /// # Errors
 ///
-/// [`ConfineError`] if there is more than one thread, a path can't be opened, or the kernel supports a part of this
-/// and fails to apply it.
+/// [`ConfineError`] if the process has more than one thread, a path can't be opened, or the kernel
+/// supports a part of this but fails to apply it.
 pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), ConfineError> {
     alone(threads)?;
     // No path may be executed.

@@ -1,4 +1,4 @@
-//! The Landlock half: which paths are kept, which ports.
+//! The Landlock layer: the paths and ports that are kept.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -12,34 +12,33 @@ use rustix::fs::FileType;
 use crate::ConfineError;
 use crate::seccomp::Network;
 
-/// The newest rules that this code knows. An older kernel enforces the rules that it
+/// The newest Landlock version that this code supports. An older kernel enforces only the rules that it
 /// has.
 pub(super) const NEWEST: ABI = ABI::V9;
 
-/// Reading, without executing.
+/// The right to read, without executing.
 pub(super) const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// Writing, without making symbolic links, devices, pipes or sockets, which serving
-/// does not need.
+/// The right to write, without making symbolic links, devices, pipes or sockets, which serving does not
+/// need.
 pub(super) const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer
 });
 
-/// Reading and executing one file.
+/// The right to read and execute one file.
 pub(super) const PROGRAM: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
 
-/// Reading and writing a device.
+/// The right to read and write a device.
 pub(super) const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile});
 
-/// Where names are resolved.
+/// The port for name resolution.
 const DNS: u16 = 53;
 
-/// The rules of the first layer so far.
+/// The collected rules of the first layer.
 pub(super) struct Rules(RulesetCreated);
 
 impl Rules {
-    /// Rules about files and network; about starting programs only if
-    /// `programs` says so.
+    /// Rules about files and network, and, if `programs` is true, about starting programs.
     pub(super) fn new(network: &Network, programs: bool) -> Result<Self, ConfineError> {
         let files = AccessFs::from_all(NEWEST);
         let handled = match programs {
@@ -76,12 +75,12 @@ impl Rules {
             .map_err(|source| ConfineError::Path(path.to_owned(), source))
     }
 
-    /// [`Rules::keep`], if the path exists and takes a rule: some mounts that are made on demand take none.
+    /// As [`Rules::keep`], if the path exists and accepts a rule. Some automatic mounts accept no rules.
     pub(super) fn keep_if_there(&mut self, path: impl AsRef<Path>, access: BitFlags<AccessFs>) {
         let _ = self.add(path.as_ref(), access);
     }
 
-    /// [`Rules::keep_if_there`] for each path.
+    /// Applies [`Rules::keep_if_there`] to each path.
     pub(super) fn keep_each(
         &mut self,
         paths: impl IntoIterator<Item: AsRef<Path>>,
@@ -92,7 +91,7 @@ impl Rules {
             .for_each(|path| self.keep_if_there(path, access));
     }
 
-    /// Keeps an open file, or an open directory with all below.
+    /// Keeps an open file, or an open directory and everything below it.
     pub(super) fn keep_open(
         &mut self,
         file: BorrowedFd<'_>,
@@ -121,7 +120,7 @@ impl Rules {
     ) -> Result<(), RulesetError> {
         let access = match is_directory {
             true => access,
-            // The kernel rejects rights of directories for a file.
+            // The kernel rejects directory rights for a file.
             false => access & AccessFs::from_file(NEWEST),
         };
         (&mut self.0)
@@ -129,14 +128,14 @@ impl Rules {
             .map(|_| ())
     }
 
-    /// Applies them to this thread; the answer is how far the kernel enforces them.
+    /// Applies the rules to this thread, and returns how far the kernel enforces them.
     pub(super) fn apply(self) -> Result<RulesetStatus, ConfineError> {
         let status = self.0.restrict_self().map_err(refused)?;
         Ok(status.ruleset)
     }
 }
 
-/// The second layer: nothing may be executed, and no rule makes an exception.
+/// Applies the second layer: no file may be executed, without exceptions.
 pub(super) fn no_programs() -> Result<(), ConfineError> {
     let apply = || {
         Ruleset::default()

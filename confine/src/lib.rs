@@ -1,4 +1,4 @@
-//! Confines processes: all profiles, each a set of Landlock's rules and a filter of system calls.
+//! Confines processes. Each profile is a set of Landlock rules and a filter for system calls.
 //!
 //! | profile | for | files | system calls |
 //! |---|---|---|---|
@@ -11,18 +11,16 @@
 //!
 //! # Processes that run guests
 //!
-//! [`Confinement`] confines a process that runs guests, so that a guest that escapes the engine reaches
-//! little: the files that were named, no other programs, only the sockets that calls
-//! were granted. A process can't regain a right that it gave up.
+//! [`Confinement`] confines a process that runs guests. So a guest that escapes from the engine can
+//! access little: the named files, no other programs, and only the sockets that calls were granted. A
+//! process can't regain a right that it gave up.
 //!
-//! There are two layers. The first restricts **files** and the network; the process can
-//! still start helpers, under the same rules. The second takes away **programs**:
-//! nothing can be executed any more, and no rule of the first layer makes an exception.
-//! Start helpers and load shared libraries before it.
+//! There are two layers. The first restricts **files** and the network; the process can still start
+//! helpers, under the same rules. The second forbids **programs**: no file can be executed any more,
+//! even if the first layer allows it. Start helpers and load shared libraries before the second layer.
 //!
-//! A confinement holds for the thread that applies it and all threads that it starts
-//! later. So apply it while the process has one thread: before the runtime, before a
-//! progress bar.
+//! A confinement applies to the thread that calls it and to all threads that this thread starts later.
+//! So apply it while the process has only one thread: before the runtime or a progress bar starts.
 
 pub mod build_profile;
 pub mod compile_profiles;

@@ -1,5 +1,6 @@
-//! The confinement of a program that an operator lets run outside the sandbox: its own file, the libraries of the
-//! system, and the workspaces of its line in the policy; no sockets and no processes unless that line allows them.
+//! The confinement of a program that an operator lets run outside the sandbox. It can access its own
+//! file, the system's libraries, and the workspaces in its line of the policy. It can make sockets and
+//! start processes only if that line allows them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,14 +13,14 @@ use crate::report;
 use crate::seccomp::{self, Network};
 use crate::system;
 
-/// What a program keeps.
+/// The rights that a program keeps.
 #[derive(Debug)]
 pub struct ProgramRights<'a, W> {
     /// The file that is executed.
     pub executed: &'a OwnedFd,
-    /// A script, which its interpreter reads.
+    /// The script, if the program is an interpreter.
     pub read: Option<&'a OwnedFd>,
-    /// Open directories, and whether each may be written.
+    /// Open directories, each with whether it may be written.
     pub workspaces: W,
     /// Whether it may make connections.
     pub network: bool,
@@ -27,20 +28,22 @@ pub struct ProgramRights<'a, W> {
     pub processes: bool,
 }
 
-/// A confinement that is made and not yet applied. Applying it takes no memory.
+/// A prepared confinement. Applying it allocates no memory.
 #[must_use]
 pub struct Profile {
     rules: Rules,
     calls: Option<BpfProgram>,
 }
 
-/// What this kernel lacks to confine a program; `isolated`: it has its own namespace of processes.
+/// Checks that this kernel can confine a program. `isolated` states that the program has a separate
+/// process namespace.
 ///
 /// # Errors
 ///
 /// The parts that are missing, for people.
 pub fn holds(isolated: bool) -> Result<(), String> {
-    // Without a namespace of processes, only Landlock keeps the program from sending signals to others.
+    // Without a process namespace, only Landlock keeps the program from sending signals to other
+    // processes.
     let (needed, words) = match isolated {
         true => (ABI::V3, "Landlock of Linux 6.2"),
         false => (ABI::V6, "Landlock of Linux 6.12"),
@@ -54,11 +57,11 @@ pub fn holds(isolated: bool) -> Result<(), String> {
     }
 }
 
-/// Makes the confinement of one program.
+/// Prepares the confinement of one program.
 ///
 /// # Errors
 ///
-/// If the kernel supports a part of this profile, and an attempt to set that part up fails.
+/// If the kernel supports a part of this profile, but setting up that part fails.
 pub fn prepare<'a>(
     kept: &'a ProgramRights<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
 ) -> Result<Profile, ConfineError> {
@@ -96,7 +99,7 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses, or has no filters.
+    /// If the kernel refuses, or has no system-call filters.
     pub fn apply(self) -> Result<(), ConfineError> {
         let refused = |what: &str| ConfineError::Incomplete(what.to_owned());
         let calls = self.calls.ok_or_else(|| refused("seccomp"))?;

@@ -1,11 +1,11 @@
-//! What a confinement holds on this kernel, part by part.
+//! Reports which parts of a confinement this kernel enforces.
 
 use landlock::{ABI, LandlockStatus, RestrictSelf};
 use serde::Serialize;
 
 use super::seccomp::{self, SystemCalls};
 
-/// How much of a confinement holds.
+/// How much of a confinement is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -21,28 +21,28 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// What is out of reach.
+    /// The inaccessible resource.
     pub what: &'static str,
-    /// Whether it is, here.
+    /// Whether this part is enforced here.
     pub held: bool,
-    /// What it needs.
+    /// The kernel features that it needs.
     pub needs: &'static str,
 }
 
-/// What is out of reach of a confined process.
+/// The parts of a confinement that are enforced for a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Confined {
-    /// Whether all parts hold.
+    /// Whether all, some or no parts are enforced.
     pub state: State,
     /// The parts, the most important first.
     pub parts: Vec<Part>,
-    /// Which system calls are left; `None` where the kernel has no filters for them.
+    /// The allowed system calls; `None` if the kernel has no filters.
     pub system_calls: Option<SystemCalls>,
 }
 
 impl Confined {
-    /// A warning for the operator, unless all parts hold.
+    /// A warning for the operator, unless all parts are enforced.
     pub fn warning(&self) -> Option<String> {
         let missing = self.missing();
         let files = self
@@ -67,7 +67,7 @@ impl Confined {
         Some(format!("{consequence}; missing: {missing}"))
     }
 
-    /// The parts that don't hold, with what they need; empty when all do.
+    /// The parts that are not enforced, with the features that they need; empty if all are enforced.
     pub fn missing(&self) -> String {
         let missing = self.parts.iter().filter(|part| !part.held);
         missing
@@ -81,7 +81,7 @@ const FILES: &str = "files";
 
 const TERMINAL: &str = "typing into the terminal, limits and priorities of other processes";
 
-/// What a confinement would enforce on this machine. Changes nothing.
+/// Returns the parts that a confinement would enforce on this machine, without confining anything.
 ///
 /// ```
 /// use toolward_confine::{SystemCalls, outlook, outlook_with};
@@ -96,7 +96,7 @@ pub fn outlook() -> Confined {
     outlook_with(SystemCalls::default())
 }
 
-/// [`outlook`] of a confinement with [`crate::Confinement::system_calls`].
+/// As [`outlook`], for a confinement with these [`crate::Confinement::system_calls`].
 pub fn outlook_with(calls: SystemCalls) -> Confined {
     let landlock = landlock();
     let seccomp = seccomp::is_available();
@@ -134,9 +134,9 @@ pub fn outlook_with(calls: SystemCalls) -> Confined {
     }
 }
 
-/// The rules that this kernel has.
+/// The version of Landlock in this kernel.
 pub(super) fn landlock() -> ABI {
-    // Without a flag this only queries the ABI version.
+    // Without flags, this call only queries the ABI version.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {
         Ok(LandlockStatus::Available { effective_abi, .. }) => effective_abi,

@@ -1,9 +1,9 @@
-//! The seccomp half: what Landlock has no rules for. By default a list of the
-//! system calls that serving needs; everything else is refused.
+//! The seccomp layer, for everything that Landlock has no rules for. By default, it allows only a list
+//! of system calls that serving needs.
 //!
-//! A refused call fails with `EPERM`, and the process continues. Calls that a C library
-//! tries first, and does without where the kernel is older, fail with `ENOSYS`.
-//! Before its rules a filter checks the machine and the ABI.
+//! A refused call fails with `EPERM`, and the process continues. Some calls fail with `ENOSYS` instead:
+//! a C library tries them first, but can do without them on an older kernel. Before its rules, a filter
+//! checks the machine and the ABI.
 
 pub(super) mod allowed;
 pub(super) mod arguments;
@@ -16,17 +16,16 @@ use serde::Serialize;
 use self::arguments::{Built, CallRules};
 use crate::ConfineError;
 
-/// Which system calls a confined process may make.
+/// The system calls that a confined process may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SystemCalls {
-    /// Those that serving needs. Everything else is refused, calls of newer kernels
-    /// too.
+    /// Only the calls that serving needs. All other calls are refused, including calls of newer kernels.
     #[default]
     AllowList,
-    /// All but the known harmful ones. For a machine on which serving needs
-    /// a call that the other list does not have.
+    /// All calls except the known harmful ones. For a machine on which serving needs a call that is not in
+    /// the allow-list.
     DenyList,
 }
 
@@ -40,19 +39,19 @@ impl SystemCalls {
     }
 }
 
-/// What a filter is made for.
+/// The parameters of a filter.
 #[derive(Debug, Clone)]
 pub(crate) struct CallFilter {
     pub(crate) list: SystemCalls,
-    /// Sockets that can be made.
+    /// The sockets that can be made.
     pub(crate) network: Network,
-    /// The listening sockets from which connections are accepted, and no others.
+    /// The only listening sockets on which connections can be accepted.
     pub(crate) listeners: Vec<i32>,
-    /// Open `/proc/self/pagemap`, of which only written pages may be asked.
+    /// Open descriptors of `/proc/self/pagemap`, which may only be asked for written pages.
     pub(crate) page_maps: Vec<i32>,
 }
 
-/// What a confined process may still reach over the network.
+/// The network access of a confined process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Network {
@@ -67,14 +66,16 @@ pub enum Network {
     Any,
 }
 
-/// Under a deny-list the calls that are answered with `ENOSYS`: a C library then takes one whose flags a filter sees.
+/// The calls that fail with `ENOSYS` under a deny-list. A C library then uses a call whose flags a
+/// filter can see.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
 
-/// Likewise, where files with set-id bits must not be made: the mode of `openat2` is not seen.
+/// The same calls if files with set-id bits must not be made, since a filter can't see the mode of
+/// `openat2`.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 impl CallFilter {
-    /// Without listening sockets and maps of pages.
+    /// A filter without listening sockets and page maps.
     pub(super) fn new(list: SystemCalls, network: Network) -> Self {
         Self {
             list,
@@ -84,7 +85,7 @@ impl CallFilter {
         }
     }
 
-    /// Refuses every other call, from this thread on.
+    /// Refuses all other calls on this thread and its later threads.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
         install_built(|machine| match self.list {
             SystemCalls::AllowList => filter(
@@ -99,16 +100,14 @@ impl CallFilter {
     }
 }
 
-/// Refuses the calls that are known to do harm, and all sockets, but not starting
-/// programs.
+/// Refuses the known harmful calls and all sockets, but allows starting programs.
 pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))
 }
 
-/// The filter of a program that an operator lets run: the calls that are known to do harm, and
-/// sockets and processes unless they are allowed. `None` where this code has no filters for the
-/// machine.
+/// The filter for a program that an operator lets run. It refuses the known harmful calls, and sockets
+/// and processes unless they are allowed. `None` if this code has no filters for the machine.
 pub(super) fn for_program(
     network: Network,
     processes: bool,
@@ -120,13 +119,13 @@ pub(super) fn for_program(
     })
 }
 
-/// Refuses the programs of a build the calls that are known to do harm, and all sockets but connected pairs.
+/// Refuses the known harmful calls to the programs of a build, and all sockets except connected pairs.
 pub(super) fn apply_to_build() -> Result<(), ConfineError> {
     let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
 }
 
-/// Fails calls that are not in `rules` with `ENOSYS`.
+/// Makes calls that are not in `rules` fail with `ENOSYS`.
 pub(super) fn apply_only(rules: impl FnOnce() -> Built<CallRules>) -> Result<(), ConfineError> {
     let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
     let answers = [missing, SeccompAction::Allow];
@@ -156,8 +155,8 @@ fn deny(rules: CallRules, machine: TargetArch, absent: &[i64]) -> Built<BpfProgr
     )
 }
 
-/// A filter that answers calls by `rules` with `listed`, and all others with `others`; `absent` ones with `ENOSYS`, if
-/// `newer` also all that are newer than this code.
+/// A filter that answers calls in `rules` with `listed`, and all others with `others`. Calls in
+/// `absent` fail with `ENOSYS`; if `newer` is true, so do all calls that are newer than this code.
 fn filter(
     rules: CallRules,
     [others, listed]: [SeccompAction; 2],
@@ -169,7 +168,7 @@ fn filter(
     Ok(guarded(filter.try_into()?, machine, absent, newer))
 }
 
-/// Installs a filter on this thread, if the kernel has filters.
+/// Installs a filter on this thread if the kernel has filters.
 pub(super) fn install(program: &BpfProgram) -> Result<(), ConfineError> {
     match seccompiler::apply_filter(program) {
         Ok(()) => Ok(()),
@@ -184,51 +183,49 @@ pub(super) fn install(program: &BpfProgram) -> Result<(), ConfineError> {
     }
 }
 
-/// The machine; `None` if this code has no filters for it.
+/// The machine's architecture; `None` if this code has no filters for it.
 pub(super) fn machine() -> Option<TargetArch> {
     std::env::consts::ARCH.try_into().ok()
 }
 
-/// Whether this kernel has filters, and this code knows the machine.
+/// Whether this kernel has filters, and this code supports the machine.
 pub(super) fn is_available() -> bool {
     machine().is_some()
         && std::fs::read_to_string("/proc/self/status")
             .is_ok_and(|status| status.lines().any(|line| line.starts_with("Seccomp:")))
 }
 
-/// Calls that a C library tries first and replaces when the kernel has no such call.
-/// Another error than `ENOSYS` would be final:
+/// Calls that a C library tries first and replaces if the kernel does not have them. An error other
+/// than `ENOSYS` would be final:
 ///
-/// * `clone3` keeps its flags where no filter sees them; glibc then takes `clone`.
-/// * `mseal` (Linux 6.10) is for the dynamic loader, when it loads a way to look up
-///   names.
+/// * `clone3` has its flags in memory, where a filter can't see them; glibc then uses `clone`.
+/// * `mseal` (Linux 6.10) is called by the dynamic loader when it loads a plug-in for name resolution.
 const FALLS_BACK: [libc::c_long; 2] = [libc::SYS_clone3, MSEAL];
 
-/// The same number on each machine, as of all calls since Linux 5.1.
+/// The number is the same on all machines, like the numbers of all calls since Linux 5.1.
 const MSEAL: libc::c_long = 462;
 
-/// The newest call that the lists were written with: `listns`, Linux 6.19. A C
-/// library that knows a newer one works on kernels without it, too.
+/// The newest call that was known when the lists were written: `listns`, Linux 6.19. A C library that
+/// uses a newer call also works on kernels without it.
 const NEWEST: u32 = 470;
 
-/// What the numbers of the x32 calls have in common. They are the same calls on
-/// the same machine, so that a list of numbers alone lets them pass.
+/// The bit that all numbers of x32 calls have. These are the same calls on the same machine under other
+/// numbers, so a list of numbers alone would let them pass.
 const X32: u32 = 0x4000_0000;
 
-/// Where a filter is shown the number of a call, and the machine that the number is
-/// of.
+/// The offsets, in a filter's data, of a call's number and of its machine.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 
-/// Prepends the checks that hold for all rules to `program`. Calls by the numbers of
-/// another ABI, such as 32 bits (`int 0x80`) and x32, are refused; they don't end the
-/// process. Jumps are relative, so the jumps of `program` stay valid.
+/// Prepends the checks for all rules to `program`. Calls with the numbers of another ABI, such as 32
+/// bits (`int 0x80`) and x32, are refused without ending the process. Jumps are relative, so the jumps
+/// of `program` stay valid.
 fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool) -> BpfProgram {
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     let mut whole = vec![
         load(MACHINE),
-        // Past the answer on this machine.
+        // On this machine, skips the refusal.
         jump(libc::BPF_JEQ, audit(&machine), 1, 0),
         answer(refused),
         load(NUMBER),
@@ -244,8 +241,8 @@ fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool
     whole
 }
 
-/// A filter that answers `calls` with `answer` and lets the others pass. For use with a filter that refuses calls by
-/// the numbers of another ABI.
+/// A filter that answers `calls` with `answer` and allows all others. It must be combined with a filter
+/// that refuses calls with the numbers of another ABI.
 pub(crate) fn answering(calls: &[libc::c_long], answer: u32) -> BpfProgram {
     let mut whole = vec![load(NUMBER)];
     whole.extend(each(calls, answer));
@@ -254,12 +251,12 @@ pub(crate) fn answering(calls: &[libc::c_long], answer: u32) -> BpfProgram {
 }
 
 fn each(calls: &[libc::c_long], answer: u32) -> impl Iterator<Item = sock_filter> {
-    // A number of a call is small.
+    // All numbers of calls fit into 32 bits.
     let numbers = calls.iter().filter_map(|call| u32::try_from(*call).ok());
     numbers.flat_map(move |call| when(libc::BPF_JEQ, call, answer))
 }
 
-/// How the kernel names the machine to a filter (`AUDIT_ARCH_…`).
+/// The kernel's value for the machine in a filter's data (`AUDIT_ARCH_…`).
 fn audit(machine: &TargetArch) -> u32 {
     const LITTLE_ENDIAN_64: u32 = 0xc000_0000;
     LITTLE_ENDIAN_64
@@ -274,7 +271,7 @@ fn load(offset: u32) -> sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-/// Answers if the comparison holds.
+/// Answers with `value` if the comparison is true.
 fn when(comparison: u32, operand: u32, value: u32) -> [sock_filter; 2] {
     [jump(comparison, operand, 0, 1), answer(value)]
 }
@@ -290,7 +287,7 @@ fn answer(value: u32) -> sock_filter {
 
 fn instruction(code: u32, if_true: u8, if_false: u8, operand: u32) -> sock_filter {
     sock_filter {
-        // The codes are bits of the lower half.
+        // The codes use only the lower 16 bits.
         code: code as u16,
         jt: if_true,
         jf: if_false,

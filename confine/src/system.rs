@@ -1,5 +1,5 @@
-//! The files that name resolution and TLS read on known systems. Files rather than
-//! directories, where possible.
+//! The files that name resolution and TLS read on known systems: files rather than directories, if
+//! possible.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const CONFIGURATION: [&str; 9] = [
     "/etc/ld.so.cache",
 ];
 
-/// The system's certificates. Private keys lie elsewhere.
+/// The system's certificates. Private keys are in other directories.
 const CERTIFICATES: [&str; 7] = [
     "/etc/ssl/certs",
     "/etc/ssl/cert.pem",
@@ -28,7 +28,7 @@ const CERTIFICATES: [&str; 7] = [
     "/usr/local/share/ca-certificates",
 ];
 
-/// What starts a program that is linked to libraries.
+/// The loaders of dynamically linked programs.
 pub(super) const LOADERS: [&str; 6] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -38,7 +38,7 @@ pub(super) const LOADERS: [&str; 6] = [
     "/lib/ld-musl-riscv64.so.1",
 ];
 
-/// Libraries, and what the C library reads of the system's.
+/// Libraries, and the system files that the C library reads.
 pub(super) const LIBRARIES: [&str; 9] = [
     "/lib",
     "/lib64",
@@ -51,13 +51,13 @@ pub(super) const LIBRARIES: [&str; 9] = [
     "/usr/lib/locale",
 ];
 
-/// All of them, and the directory of the C library's name service plug-ins.
+/// All files of name resolution and TLS, and the directory of the C library's name service plug-ins.
 pub(super) fn files() -> Vec<PathBuf> {
     let named = CONFIGURATION.iter().chain(&CERTIFICATES);
     named.map(PathBuf::from).chain(library_folder()).collect()
 }
 
-/// The directory of this process's C library, which has its plug-ins.
+/// The directory of this process's C library, which also has its plug-ins.
 fn library_folder() -> Option<PathBuf> {
     let library = mapped_code().into_iter().find(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -66,12 +66,12 @@ fn library_folder() -> Option<PathBuf> {
     library.parent().map(Path::to_owned)
 }
 
-/// The program that runs, and its libraries.
+/// The files of the running program and its libraries.
 pub(super) fn mapped_code() -> BTreeSet<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines()
         .filter_map(|line| {
-            // Address, rights, offset, device, inode, path.
+            // The fields are: address, rights, offset, device, inode, path.
             let mut words = line.splitn(6, ' ');
             let rights = words.nth(1)?;
             let path = words.last()?.trim_start();
@@ -80,8 +80,8 @@ pub(super) fn mapped_code() -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The descriptors by which this process has its own `/proc/self/pagemap` open: an engine resets written pages
-/// through one.
+/// The open descriptors of this process's `/proc/self/pagemap`, through which an engine finds and
+/// resets written pages.
 pub(super) fn open_page_maps() -> Vec<i32> {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     open.flatten()

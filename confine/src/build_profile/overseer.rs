@@ -1,7 +1,7 @@
-//! Changes rights and times of files for confined processes, in the directories that they may write.
+//! Changes modes and times of files for confined processes, in the directories that they may write.
 //!
-//! It opens the file of a call itself, looks where that file is, and changes the file that it opened. Nothing that the
-//! process does meanwhile can put another one in its place.
+//! The overseer opens the file of a call itself, checks the real path of the open file, and changes
+//! that file. So the process can't replace the file in the meantime.
 
 #![expect(
     unsafe_code,
@@ -27,22 +27,23 @@ use crate::seccomp;
 use crate::seccomp::arguments::SET_ID;
 use crate::seccomp::denied::{FCHMODAT2, OVERSEEN};
 
-/// The longest path that the kernel takes, with its end.
+/// The longest path that the kernel accepts, including the final zero.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Answers for confined processes.
+/// Answers the calls of confined processes.
 #[derive(Debug)]
 #[must_use = "without it the calls wait"]
 pub struct Overseer {
-    /// `None` where the kernel gives no listener: then the calls are refused.
+    /// The listener for the calls. `None` if the kernel provides none; the calls are then refused.
     listener: Option<OwnedFd>,
-    /// Where files may be changed.
+    /// The directories in which files may be changed.
     write: Vec<PathBuf>,
     private: Vec<PathBuf>,
 }
 
 impl Overseer {
-    /// Makes the calling thread, and what it starts, ask for changes of rights and times.
+    /// Makes the calling thread, and everything that it starts, pass changes of modes and times to the
+    /// overseer.
     pub(super) fn listen(write: Vec<PathBuf>, private: Vec<PathBuf>) -> Result<Self, ConfineError> {
         let listener = seccomp::machine().and_then(|_| install());
         if listener.is_none() && seccomp::machine().is_some() {
@@ -56,11 +57,12 @@ impl Overseer {
         })
     }
 
-    /// Answers on a thread until all processes that ask have ended. Without such a thread they are answered `ENOSYS`.
+    /// Starts a thread that answers until all confined processes have ended. Without it, the calls fail
+    /// with `ENOSYS` once the overseer is dropped.
     ///
     /// # Errors
     ///
-    /// If there can be no thread.
+    /// If no thread can be started.
     pub fn watch(self) -> io::Result<()> {
         if self.listener.is_none() {
             return Ok(());
@@ -84,7 +86,7 @@ impl Overseer {
             if !ready.revents().contains(PollFlags::IN) {
                 return;
             }
-            // A process may have ended, or been interrupted, since.
+            // The process may have ended or been interrupted since.
             if let Some(request) = receive(listener) {
                 let error = match self.answer(listener, &request) {
                     Ok(()) => 0,
@@ -95,7 +97,7 @@ impl Overseer {
         }
     }
 
-    /// Does what a call asks for.
+    /// Performs a call.
     fn answer(&self, listener: &OwnedFd, request: &seccomp_notif) -> Result<(), Errno> {
         let call = i64::from(request.data.nr);
         let arguments = request.data.args;
@@ -107,7 +109,7 @@ impl Overseer {
             libc::SYS_utimensat if second == 0 => process.open_file(first),
             libc::SYS_fchmodat => process.open_at(first, second, true),
             FCHMODAT2 | libc::SYS_utimensat => process.open_at(first, second, follow(fourth)),
-            // `chmod`, which some machines have.
+            // `chmod`, which exists only on some machines.
             _ => process.open_at(HERE, first, true),
         }?;
         let change = match call {
@@ -115,14 +117,15 @@ impl Overseer {
             libc::SYS_fchmodat | FCHMODAT2 => Change::Mode(third),
             _ => Change::Mode(second),
         };
-        // What was read belongs to the process that asks, and not to a later one of the same number.
+        // Checks that the process still waits: otherwise the arguments may have been read from a later process
+        // with the same id.
         if !is_waiting(listener, request.id) {
             return Err(Errno::SRCH);
         }
         self.change(&file, &change)
     }
 
-    /// Changes an open file, if it is in a directory that may be written.
+    /// Changes an open file if it is in a directory that may be written.
     fn change(&self, file: &OwnedFd, change: &Change) -> Result<(), Errno> {
         let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let real = std::fs::read_link(&own).map_err(|_| Errno::PERM)?;
@@ -140,7 +143,7 @@ impl Overseer {
         }
     }
 
-    /// What is private below a directory that may be written.
+    /// The private paths below directories that may be written.
     fn private_below(&self) -> Vec<PathBuf> {
         let below = |private: &&PathBuf| self.write.iter().any(|path| private.starts_with(path));
         self.private.iter().filter(below).cloned().collect()
@@ -152,14 +155,14 @@ enum Change {
     Times(Timestamps),
 }
 
-/// `AT_FDCWD`, as a process gives it.
+/// `AT_FDCWD` as the argument of a call.
 const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
-/// A process that waits for an answer, by the number of its thread.
+/// A process that waits for an answer, by the id of its thread.
 struct Process(u32);
 
 impl Process {
-    /// A file that it has open.
+    /// Opens a file that the process has open.
     fn open_file(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
         let path = self.descriptor(descriptor)?;
         let opened = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -169,7 +172,7 @@ impl Process {
         })
     }
 
-    /// The file that a path in its memory leads to.
+    /// Opens the file at a path in the memory of the process.
     fn open_at(&self, directory: u64, path: u64, follow: bool) -> Result<OwnedFd, Errno> {
         let path = self.path(path)?;
         let path = match path.strip_prefix("/proc/self") {
@@ -182,7 +185,7 @@ impl Process {
         };
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
         flags.set(OFlags::NOFOLLOW, !follow);
-        // No path is the file that the descriptor is of, where the call allows it at all.
+        // An empty path would mean the file of the descriptor, if the call allowed that; it is refused.
         match path.as_os_str().is_empty() {
             true => Err(Errno::NOENT),
             false => open(base.join(path), flags, Mode::empty()),
@@ -210,7 +213,7 @@ impl Process {
         Ok(PathBuf::from(OsStr::from_bytes(text)))
     }
 
-    /// Times of access and change; now, without an address.
+    /// Reads the times of access and modification; the current time if the address is zero.
     fn times(&self, address: u64) -> Result<Timestamps, Errno> {
         let mut numbers = [0, libc::UTIME_NOW, 0, libc::UTIME_NOW];
         if address != 0 {
@@ -235,14 +238,14 @@ impl Process {
     }
 }
 
-/// A filter on this thread that asks a listener; `None` where there can be none.
+/// Installs a filter on this thread that passes calls to a listener; `None` if that is not possible.
 fn install() -> Option<OwnedFd> {
     let mut program: BpfProgram = seccomp::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
     let instructions = libc::sock_fprog {
         len: u16::try_from(program.len()).ok()?,
         filter: program.as_mut_ptr().cast(),
     };
-    // SAFETY: `instructions` points to as many instructions as it names, which the kernel copies.
+    // SAFETY: the structure has the number of instructions that it points to, and the kernel copies them.
     let listener = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -254,12 +257,13 @@ fn install() -> Option<OwnedFd> {
     let listener = i32::try_from(listener)
         .ok()
         .filter(|listener| *listener >= 0)?;
-    // SAFETY: the kernel has just made it, and nothing else owns it. It is closed when a program is executed.
+    // SAFETY: the kernel has just created the descriptor, and nothing else owns it. It is closed when a
+    // program is executed.
     Some(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
 fn receive(listener: &OwnedFd) -> Option<seccomp_notif> {
-    // SAFETY: numbers, for which zero is a value.
+    // SAFETY: the structure has only numbers, for which zero is valid.
     let mut request: seccomp_notif = unsafe { std::mem::zeroed() };
     let (listener, place) = (listener.as_raw_fd(), &raw mut request);
     // SAFETY: the kernel writes one such structure.
@@ -275,7 +279,7 @@ fn send(listener: &OwnedFd, id: u64, error: i32) {
         flags: 0,
     };
     let (listener, place) = (listener.as_raw_fd(), &raw mut response);
-    // SAFETY: the kernel reads one such structure. It fails where the process waits no more.
+    // SAFETY: the kernel reads one such structure. The call fails if the process no longer waits.
     let _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, place) };
 }
 

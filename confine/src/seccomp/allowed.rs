@@ -1,7 +1,7 @@
-//! The allow-list: what the serving process calls, in groups, and why.
+//! The allow-list: the system calls of a serving process, in groups with reasons.
 //!
-//! It was found by running the host and by reading the sources of its dependencies,
-//! since another kernel, C library or machine makes other calls.
+//! The list comes from running the host, and from reading the sources of its dependencies, since
+//! another kernel, C library or machine makes other calls.
 
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
 use seccompiler::SeccompRule;
@@ -21,15 +21,15 @@ use super::{CallFilter, Network};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
-    /// What they are about.
+    /// The group's subject.
     pub name: &'static str,
-    /// What needs them.
+    /// The parts of the host that need the calls.
     pub why: &'static str,
-    /// Their names, as Linux has them, and numbers on this machine.
+    /// The calls: their Linux names, and their numbers on this machine.
     pub calls: Calls,
 }
 
-/// All groups. Some of these calls are allowed for some arguments only.
+/// All groups. Some of these calls are allowed only with some arguments.
 pub const GROUPS: &[Group] = &[
     Group {
         name: "open files",
@@ -110,9 +110,9 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-/// Requests of `ioctl`: about descriptors (waiting, closing, how much can be read); the
-/// index of a network interface, for a resolver's address with a scope; a terminal's
-/// modes and size, for questions of `call`. Never what types into a terminal.
+/// The allowed requests of `ioctl`: about descriptors (waiting, closing, readable bytes); the index of
+/// a network interface, for a resolver's address with a scope; a terminal's modes and size, for
+/// questions of the command `call`. Requests that type into a terminal are never allowed.
 const REQUESTS: [u64; 15] = [
     0x5421,      // FIONBIO
     0x5451,      // FIOCLEX
@@ -131,16 +131,16 @@ const REQUESTS: [u64; 15] = [
     0x5413,      // TIOCGWINSZ
 ];
 
-/// Asks which pages were written (`PAGEMAP_SCAN`).
+/// The request for the written pages (`PAGEMAP_SCAN`).
 const WRITTEN_PAGES: u64 = 0xc060_6610;
 
-/// Calls that read from, or duplicate, the descriptor that is their first argument.
+/// Calls that read from or duplicate their first argument, a descriptor.
 const READING: Calls = calls![
     SYS_read SYS_readv SYS_pread64 SYS_preadv SYS_preadv2 SYS_dup SYS_dup3; x86_64: SYS_dup2
 ];
 
-/// Advice about this process's own memory. Not what takes pages from the whole machine
-/// (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
+/// Allowed advice about this process's own memory. Advice that takes pages from the whole machine
+/// (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`) is not included.
 const ADVICE: [u64; 17] = [
     0,   // MADV_NORMAL
     1,   // MADV_RANDOM
@@ -161,12 +161,12 @@ const ADVICE: [u64; 17] = [
     103, // MADV_GUARD_REMOVE
 ];
 
-/// Commands of `membarrier` about this process's own threads: after code was made, on
-/// machines that need it.
+/// Allowed commands of `membarrier`, about this process's own threads. Some machines need them after
+/// code generation.
 const BARRIERS: [u64; 7] = [0, 8, 16, 32, 64, 128, 256];
 
-/// Options of sockets, by level, as HTTP, the runtime and resolvers set them. Not
-/// filters, devices, marks.
+/// The socket options, by level, that HTTP, the runtime and resolvers set. Options for filters, devices
+/// and marks are not included.
 const OPTIONS: [(i32, i32); 18] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (libc::SOL_SOCKET, libc::SO_SNDBUF),
@@ -188,14 +188,14 @@ const OPTIONS: [(i32, i32); 18] = [
     (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
 ];
 
-/// What is allowed to a process that serves.
+/// The rules for a process that serves.
 pub(super) fn rules(calls: &CallFilter) -> Built<CallRules> {
     let mut rules: CallRules = GROUPS
         .iter()
         .flat_map(|group| always(group.calls))
         .collect();
     for (call, cases) in conditions(calls)? {
-        // For a filter, no case means always.
+        // In a filter, a call without conditions would always be allowed.
         match cases.is_empty() {
             true => rules.remove(&call),
             false => rules.insert(call, cases),
@@ -204,7 +204,7 @@ pub(super) fn rules(calls: &CallFilter) -> Built<CallRules> {
     Ok(rules)
 }
 
-/// Calls that are allowed in some cases; without a case, never.
+/// Calls that are allowed only under conditions. A call with no conditions here is never allowed.
 fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     let without =
         |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
@@ -224,7 +224,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         (libc::SYS_openat, opening(2)?),
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, opening(1)?),
-        // Without a path the call is about an open file.
+        // Without a path, the call changes an open file.
         (libc::SYS_utimensat, null(1, true)?),
         (libc::SYS_socketpair, vec![stream_pair()?]),
         (libc::SYS_setsockopt, options()?),
@@ -232,7 +232,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     for (call, flags) in SENDING {
         conditions.push((call, without(flags, FAST_OPEN)?));
     }
-    // Without a condition a rule can't be made, and there is nothing to keep from reading.
+    // A rule without conditions can't be made, and without page maps, no descriptor needs protection.
     if !calls.page_maps.is_empty() {
         for (_, call) in READING {
             let others = SeccompRule::new(other_than(0, &calls.page_maps)?)?;
@@ -253,7 +253,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     Ok(conditions)
 }
 
-/// Requests that are allowed: about any descriptor, and about the pages that were written.
+/// The allowed requests: some for any descriptor, and the request for written pages for page maps.
 fn requests(page_maps: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = one_of(1, &REQUESTS)?;
     for descriptor in page_maps {
@@ -262,8 +262,8 @@ fn requests(page_maps: &[i32]) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// Opening makes no file that runs with its owner's rights. The mode counts where a file
-/// may be made; elsewhere it may be anything.
+/// Allows opening, but not creating a file that runs with its owner's rights. So the mode is checked
+/// only if the call may create a file.
 fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
     let making = number(libc::O_CREAT) | (number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY));
     Ok(vec![
@@ -272,8 +272,8 @@ fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
     ])
 }
 
-/// A pair of connected Unix sockets. One of datagrams could be connected to, or send to,
-/// any socket of another process that has a path.
+/// Allows a pair of connected Unix stream sockets. A datagram socket could connect or send to any
+/// socket with a path of another process.
 fn stream_pair() -> Built<SeccompRule> {
     all([
         (0, Eq, number(libc::AF_UNIX)),
@@ -281,8 +281,8 @@ fn stream_pair() -> Built<SeccompRule> {
     ])
 }
 
-/// TCP and UDP over IP: Landlock knows the ports of TCP alone, so that nothing may look
-/// like it and be something else.
+/// Allows TCP and UDP over IP, and no protocol similar to TCP, since Landlock has rules only for the
+/// ports of TCP.
 fn sockets() -> Built<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {

@@ -1,18 +1,17 @@
-//! Conditions on the arguments of calls. A filter sees numbers and can't follow
-//! pointers.
+//! Conditions on the arguments of calls. A filter sees only numbers and can't follow pointers.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-/// By call, the cases in which its rule applies; always, if there are none.
+/// For each call, the cases in which its rule applies; a call without cases always applies.
 pub(crate) type CallRules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) type Built<T> = Result<T, seccompiler::BackendError>;
 
-/// System calls: their names, as Linux has them, and numbers on this machine.
+/// System calls: their Linux names, and their numbers on this machine.
 pub(crate) type Calls = &'static [(&'static str, i64)];
 
-/// A table of system calls. The last ones are older forms, which only x86-64 has.
+/// Makes a table of system calls. The last calls are older forms, which exist only on x86-64.
 macro_rules! calls {
     ($($(#[$only:meta])* $call:ident)* $(; x86_64: $($old:ident)*)?) => {
         &[
@@ -26,7 +25,7 @@ macro_rules! calls {
 }
 pub(crate) use calls;
 
-/// A call by its constant, such as `SYS_read`.
+/// A call from its constant, such as `SYS_read`.
 pub(crate) const fn named(constant: &'static str, number: i64) -> (&'static str, i64) {
     (constant.split_at("SYS_".len()).1, number)
 }
@@ -36,13 +35,13 @@ pub(crate) fn always(calls: Calls) -> impl Iterator<Item = (i64, Vec<SeccompRule
     calls.iter().map(|(_, call)| (*call, Vec::new()))
 }
 
-/// The bits of a socket's kind; the others of this argument are flags.
+/// The bits of a socket's kind; the other bits of this argument are flags.
 pub(super) const KINDS: u64 = 0xf;
 
-/// Connects and sends in one call (`MSG_FASTOPEN`), which Landlock does not check.
+/// The flag that connects and sends in one call (`MSG_FASTOPEN`), which Landlock does not check.
 pub(super) const FAST_OPEN: u64 = 0x2000_0000;
 
-/// Calls that take [`FAST_OPEN`], and the argument that has it.
+/// Calls that accept [`FAST_OPEN`], and the argument with the flag.
 pub(super) const SENDING: [(i64, u8); 3] = [
     (libc::SYS_sendto, 3),
     (libc::SYS_sendmsg, 2),
@@ -52,8 +51,7 @@ pub(super) const SENDING: [(i64, u8); 3] = [
 /// The bits of a mode that make a program run with its owner's or group's rights.
 pub(crate) const SET_ID: u64 = 0o6000;
 
-/// Every flag of `clone` that makes a namespace. `CLONE_NEWTIME` is a flag of `clone3`
-/// alone.
+/// Every flag of `clone` that makes a namespace. `CLONE_NEWTIME` is a flag of `clone3` only.
 pub(super) const NAMESPACES: u64 = number(
     libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
@@ -64,30 +62,29 @@ pub(super) const NAMESPACES: u64 = number(
         | libc::CLONE_NEWNET,
 );
 
-/// The argument that the kernel sees for this number: its lower half counts.
+/// The argument for this number; only its lower half matters.
 pub(super) const fn number(value: i32) -> u64 {
     value.cast_unsigned() as u64
 }
 
-/// A condition on the lower half of an argument, which is all that the kernel looks at
-/// where it takes an `int`.
+/// A condition on the lower half of an argument. The kernel uses only that half of an `int` argument.
 pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
 }
 
-/// A rule of such conditions, all of which hold.
+/// A rule that applies if all these conditions are true.
 pub(super) fn all<const N: usize>(conditions: [(u8, SeccompCmpOp, u64); N]) -> Built<SeccompRule> {
     let each = conditions.into_iter();
     let each = each.map(|(argument, is, value)| condition(argument, is, value));
     SeccompRule::new(each.collect::<Built<_>>()?)
 }
 
-/// A rule of one such condition.
+/// A rule with one condition.
 pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
     all([(argument, is, value)])
 }
 
-/// Whether an argument points nowhere, or somewhere.
+/// An argument is a null pointer, or, if `is` is false, is not.
 pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
     let is = match is {
         true => SeccompCmpOp::Eq,
@@ -117,7 +114,7 @@ pub(super) fn any_bit(argument: u8, bits: u64) -> Built<Vec<SeccompRule>> {
         .collect()
 }
 
-/// Memory is writable or executable, never both: of `mmap` and `mprotect`.
+/// For `mmap` and `mprotect`: memory is writable or executable, never both.
 pub(crate) fn not_writable_and_executable() -> Built<Vec<SeccompRule>> {
     let [write, execute] = [number(libc::PROT_WRITE), number(libc::PROT_EXEC)];
     [0, write, execute]
@@ -132,10 +129,10 @@ pub(crate) fn thread() -> Built<Vec<SeccompRule>> {
     Ok(vec![masked(0, thread | NAMESPACES, thread)?])
 }
 
-/// Commands of `fcntl` that are about a descriptor of this process. Not commands that have
-/// signals sent (`F_SETOWN`), leases and notices of directories.
+/// Commands of `fcntl` about a descriptor of this process. Commands that cause signals (`F_SETOWN`),
+/// leases and directory notifications are not included.
 ///
-/// None of `kept` is duplicated.
+/// Descriptors in `kept` can't be duplicated.
 pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {
     let commands = [
         libc::F_GETFD,
@@ -160,7 +157,7 @@ pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// The argument is none of these descriptors: all conditions of one rule.
+/// The conditions, for one rule, that an argument is none of these descriptors.
 pub(super) fn other_than(argument: u8, descriptors: &[i32]) -> Built<Vec<SeccompCondition>> {
     let each = descriptors.iter();
     each.map(|descriptor| condition(argument, SeccompCmpOp::Ne, number(*descriptor)))
@@ -173,7 +170,7 @@ pub(crate) fn prctl() -> Built<Vec<SeccompRule>> {
     one_of(0, &options.map(number))
 }
 
-/// The process that a call is about is this one.
+/// The process argument is this process.
 pub(crate) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
     let itself = rustix::process::getpid().as_raw_pid();
     one_of(argument, &[number(itself)])

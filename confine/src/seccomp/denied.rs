@@ -1,5 +1,5 @@
-//! The deny-list: calls that are known to do harm, and that serving never makes. Calls
-//! that newer kernels add are allowed until they are listed.
+//! The deny-list: known harmful calls, which serving never makes. Calls that newer kernels add are
+//! allowed until they are listed.
 
 use seccompiler::SeccompCmpOp::{MaskedEq, Ne};
 use seccompiler::SeccompRule;
@@ -10,7 +10,7 @@ use super::arguments::{
 };
 use super::{CallFilter, Network};
 
-/// Starting programs: refused in addition to the second layer of Landlock.
+/// Calls that start programs. They are refused in addition to the second Landlock layer.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that are refused with any arguments.
@@ -18,13 +18,13 @@ const NEVER: Calls = calls![
     // Other processes.
     SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_pidfd_getfd SYS_kcmp SYS_migrate_pages
     SYS_move_pages SYS_process_madvise SYS_process_mrelease
-    // `io_uring` makes sockets without asking this filter.
+    // `io_uring` makes sockets without passing this filter.
     SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_bpf SYS_perf_event_open
     SYS_userfaultfd SYS_add_key SYS_request_key SYS_keyctl
-    // Rights, owners, times and attributes of files: Landlock has no rules for them.
+    // Modes, owners, times and attributes of files, for which Landlock has no rules.
     SYS_fchmodat SYS_fchown SYS_fchownat SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr
     SYS_lremovexattr SYS_fremovexattr
-    // What happens to files shows what others do.
+    // Notifications about files, which reveal the actions of other processes.
     SYS_inotify_init1 SYS_inotify_add_watch SYS_inotify_rm_watch SYS_fanotify_init SYS_fanotify_mark
     SYS_mount SYS_umount2 SYS_pivot_root SYS_move_mount SYS_open_tree SYS_fsopen SYS_fsconfig
     SYS_fsmount SYS_fspick SYS_mount_setattr SYS_chroot SYS_unshare SYS_setns
@@ -33,17 +33,17 @@ const NEVER: Calls = calls![
     SYS_swapoff SYS_acct SYS_quotactl SYS_quotactl_fd SYS_settimeofday SYS_clock_settime
     SYS_clock_adjtime SYS_adjtimex SYS_sethostname SYS_setdomainname SYS_syslog SYS_vhangup
     SYS_personality SYS_name_to_handle_at SYS_open_by_handle_at
-    // Without an address, `listen` takes a free port, which no rule names.
+    // Without an address, `listen` uses a free port, which no rule names.
     SYS_listen
-    // Shared with all processes of the user, and in no namespace of files.
+    // Shared with all processes of the user, and not covered by file rules.
     SYS_shmget SYS_shmat SYS_shmctl SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget
     SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink
-    // Older names of calls above, and ports of the machine.
+    // Older forms of calls above, and access to I/O ports.
     ; x86_64: SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes SYS_futimesat SYS_inotify_init
     SYS_ioperm SYS_iopl SYS_modify_ldt
 ];
 
-/// Likewise.
+/// Further calls that are refused with any arguments.
 const NEVER_UNNAMED: [i64; 6] = [
     FCHMODAT2,
     SETXATTRAT,
@@ -53,8 +53,7 @@ const NEVER_UNNAMED: [i64; 6] = [
     KEXEC_FILE_LOAD,
 ];
 
-/// Calls for which the C library of some systems has no name yet. Their numbers are the
-/// same on each machine.
+/// Calls without a name in the C libraries of some systems. Their numbers are the same on all machines.
 pub(crate) const FCHMODAT2: i64 = 452;
 const MEMFD_SECRET: i64 = 447;
 const SETXATTRAT: i64 = 463;
@@ -62,41 +61,44 @@ const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
 
-/// Not all machines have it, and none uses the number for anything else.
+/// Not all machines have this call, but no machine uses the number for another call.
 const KEXEC_FILE_LOAD: i64 = match cfg!(target_arch = "x86_64") {
     true => 320,
     false => 294,
 };
 
-/// Calls that take a connection, from the socket that is their first argument.
+/// Calls that accept a connection from their first argument, a socket.
 const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 
 /// Requests that write into the input of a terminal. The process may have inherited a
 /// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
-/// Kinds of requests to file systems: some change a file or directory that need not be open for writing (attributes,
-/// verity, encryption, shared blocks, snapshots), or stop the file system for all. With each, what only asks.
+/// Kinds of requests to file systems. Some of them change a file or directory that need not be open for
+/// writing (attributes, verity, encryption, shared blocks, snapshots), or stop the file system for all
+/// processes. Each kind has a list of its harmless requests, which only read.
 const OF_FILE_SYSTEMS: [(u64, &[u64]); 5] = [
-    // Of all file systems: `FS_IOC_GETFLAGS`, also of 32 bits, `FS_IOC_FIEMAP`; and `PAGEMAP_SCAN`.
+    // For all file systems: `FS_IOC_GETFLAGS`, also in its 32-bit form, `FS_IOC_FIEMAP`; and
+    // `PAGEMAP_SCAN`.
     (
         b'f' as u64,
         &[0x8008_6601, 0x8004_6601, 0xc020_660b, 0xc060_6610],
     ),
-    // `FS_IOC_GETVERSION`, also of 32 bits.
+    // `FS_IOC_GETVERSION`, also in its 32-bit form.
     (b'v' as u64, &[0x8008_7601, 0x8004_7601]),
     // `FS_IOC_FSGETXATTR`
     (b'X' as u64, &[0x801c_581f]),
-    // Of btrfs; `FICLONE` and `FIDEDUPERANGE` of all file systems.
+    // For btrfs; `FICLONE` and `FIDEDUPERANGE` for all file systems.
     (0x94, &[]),
-    // Of f2fs.
+    // For f2fs.
     (0xf5, &[]),
 ];
 
-/// Memory that a limit on the address space does not count, since a file holds it.
+/// Calls that allocate memory in a file, which a limit on the address space does not count.
 const MEMORY_FILES: [i64; 2] = [libc::SYS_memfd_create, MEMFD_SECRET];
 
-/// Rights and times of files: an overseer does them for a build, in the directories that it may write.
+/// Calls that change modes and times of files. For a build, an overseer performs them in the
+/// directories that may be written.
 pub(crate) const OVERSEEN: &[i64] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -106,10 +108,11 @@ pub(crate) const OVERSEEN: &[i64] = &[
     libc::SYS_chmod,
 ];
 
-/// A listener that comes after the overseer's would be asked first (`SECCOMP_FILTER_FLAG_NEW_LISTENER`).
+/// The flag for a new listener (`SECCOMP_FILTER_FLAG_NEW_LISTENER`), which would get calls before the
+/// overseer's.
 const NEW_LISTENER: u64 = 8;
 
-/// Commands of `fcntl` that have signals sent to others, or tell what others do with files.
+/// Commands of `fcntl` that cause signals to other processes, or report other processes' use of files.
 const OF_OTHERS: [i32; 5] = [
     libc::F_SETOWN,
     10, // F_SETSIG
@@ -121,7 +124,7 @@ const OF_OTHERS: [i32; 5] = [
 /// Advice that takes memory from the whole machine (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
 const BREAKING: [u64; 2] = [100, 101];
 
-/// Calls about the process that is their first argument; 0 is the caller.
+/// Calls about a process, their first argument; 0 is the caller.
 const OF_A_PROCESS: [i64; 5] = [
     // The limits of another process can end it.
     libc::SYS_prlimit64,
@@ -131,14 +134,14 @@ const OF_A_PROCESS: [i64; 5] = [
     libc::SYS_sched_setscheduler,
 ];
 
-/// Calls about the process that is their second argument; the first says that it is one,
-/// and not a group or a user.
+/// Calls about a process, their second argument. The value here is the first argument for a process, as
+/// opposed to a group or a user.
 const OF_ONE_PROCESS: [(i64, u64); 2] = [
     (libc::SYS_setpriority, 0), // PRIO_PROCESS
     (libc::SYS_ioprio_set, 1),  // IOPRIO_WHO_PROCESS
 ];
 
-/// What is refused; starting programs only if `programs` is false.
+/// The refused calls. Starting programs is refused only if `programs` is false.
 pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
     let mut rules: CallRules = always(NEVER).collect();
     rules.extend(NEVER_UNNAMED.map(|call| (call, Vec::new())));
@@ -146,7 +149,8 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
     }
     for call in ACCEPTING {
-        // All conditions of one rule hold at once: it is none of the listeners. No case means always.
+        // One rule with all conditions refuses a socket that is none of the listeners. Without conditions, the
+        // call is always refused.
         let others = other_than(0, &calls.listeners)?;
         let others = match others.is_empty() {
             true => Vec::new(),
@@ -155,13 +159,13 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
         rules.insert(call, others);
     }
     let sockets = match calls.network {
-        // No condition: always refused.
+        // Without a condition, the call is always refused.
         Network::None => Vec::new(),
         Network::Ports(_) | Network::Any => other_sockets()?,
     };
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, other_pairs(&[libc::SOCK_STREAM])?);
-    // The kernel looks at the lower half of a request.
+    // The kernel uses only the lower half of a request.
     let mut requests = one_of(1, &TYPING)?;
     for (kind, asking) in OF_FILE_SYSTEMS {
         let others = asking.iter().map(|asks| condition(1, Ne, *asks));
@@ -195,18 +199,19 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
     Ok(rules)
 }
 
-/// What is refused to a program that an operator lets run.
+/// The refused calls for a program that an operator lets run.
 pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<CallRules> {
     let mut rules = rules(calls, true)?;
     if calls.network == Network::None {
         rules.insert(libc::SYS_socketpair, Vec::new());
     }
     rules.extend(MEMORY_FILES.map(|call| (call, Vec::new())));
-    // It may read more than it may write, and a descriptor for reading is enough for these.
+    // The program may read more files than it may write, and for these calls a descriptor for reading is
+    // enough.
     for call in [libc::SYS_fchmod, libc::SYS_utimensat] {
         rules.insert(call, Vec::new());
     }
-    // It would outlive the process that watches it.
+    // Without its death signal, the program could outlive the process that watches it.
     let death_signal = number(libc::PR_SET_PDEATHSIG);
     rules.insert(libc::SYS_prctl, one_of(0, &[death_signal])?);
     if !processes {
@@ -221,7 +226,7 @@ pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Cal
     Ok(rules)
 }
 
-/// What is refused to the programs of a build. An overseer answers the calls of [`OVERSEEN`].
+/// The refused calls for the programs of a build. An overseer answers the calls in [`OVERSEEN`].
 pub(super) fn rules_of_build(calls: &CallFilter) -> Built<CallRules> {
     let mut rules = rules(calls, true)?;
     for call in OVERSEEN {
@@ -231,13 +236,14 @@ pub(super) fn rules_of_build(calls: &CallFilter) -> Built<CallRules> {
         libc::SYS_seccomp,
         vec![masked(1, NEW_LISTENER, NEW_LISTENER)?],
     );
-    // Rust's standard library starts programs over a pair of sequenced packets, which are connected, too.
+    // Rust's standard library uses a pair of sequenced-packet sockets to start programs; these are
+    // connected, too.
     let pairs = other_pairs(&[libc::SOCK_STREAM, libc::SOCK_SEQPACKET])?;
     rules.insert(libc::SYS_socketpair, pairs);
     Ok(rules)
 }
 
-/// A file is made that runs with its owner's or group's rights.
+/// Matches calls that create a file that runs with its owner's or group's rights.
 fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     let temporary = number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY);
     let mut rules = Vec::new();
@@ -252,16 +258,16 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// Every pair but of connected Unix sockets: one of datagrams can be connected to, or send
-/// to, any socket of another process that has a path.
+/// Matches every socket pair except connected Unix sockets. A datagram socket could connect or send to
+/// any socket with a path of another process.
 fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = vec![when(0, Ne, number(libc::AF_UNIX))?];
     rules.extend(kinds_but(connected)?);
     Ok(rules)
 }
 
-/// Every socket but TCP and UDP over IP: Landlock knows the ports of TCP alone,
-/// so that nothing may look like it and be something else.
+/// Matches every socket except TCP and UDP over IP: protocols similar to TCP are refused, since
+/// Landlock has rules only for the ports of TCP.
 fn other_sockets() -> Built<Vec<SeccompRule>> {
     let is_not = |argument: u8, value: i32| (argument, Ne, number(value));
     let mut rules = vec![
