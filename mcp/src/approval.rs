@@ -27,14 +27,14 @@ pub(crate) use prompt::{ApprovalDecision, Decided, OpenQuestion, PendingApproval
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
 
-/// AIP-14 `risk_level` 3: what can't be undone is never approved through a client.
+/// AIP-14 `risk_level` 3: an effect that can't be undone is never approved through a client.
 const IRREVERSIBLE_RISK: u8 = 3;
 
 /// Asks through one client, for one call.
 pub(crate) struct ClientApprover {
     client: Client,
     approvals: Arc<dyn Approvals>,
-    /// Whether the call resumes after questions, so that it was approved before.
+    /// Whether the call resumes after questions, and so was approved before.
     resumes: bool,
     state: Mutex<State>,
 }
@@ -42,14 +42,14 @@ pub(crate) struct ClientApprover {
 #[derive(Default)]
 struct State {
     decided: Option<Decided>,
-    /// Whether a request was answered with what was decided.
+    /// Whether an approval request was answered with the earlier decision.
     used: bool,
     pending: Option<ApprovalToAsk>,
     not_asked: Option<NotAsked>,
 }
 
-/// An approval question for a client that calls again with the answer. Dropping it closes the question, unless it was
-/// disarmed.
+/// An approval question for a client that calls again with the answer. Dropping it closes the
+/// question unless it was disarmed.
 pub(crate) struct ApprovalToAsk {
     pub(crate) pending: PendingApproval,
     pub(crate) request: InputRequest,
@@ -87,7 +87,7 @@ impl ClientApprover {
         self.state().pending.take()
     }
 
-    /// Explains why no one was asked and what a person can do. Reveals nothing of the
+    /// Explains why no one was asked, and what a person can do. It reveals nothing about the
     /// policy.
     pub(crate) fn explain(&self, error: &mut CallError, tool: &str) {
         let not_asked = self.state().not_asked;
@@ -124,8 +124,8 @@ impl ClientApprover {
         self.ask_now(person, asked, watch, direct).await
     }
 
-    /// The verdict that needs no question: the client may not approve this, or a person
-    /// has decided before.
+    /// Returns a verdict if no question is needed: a person has decided before. Fails if the client
+    /// may not approve this.
     async fn decided(
         &self,
         request: &ApprovalRequest,
@@ -180,7 +180,7 @@ impl ClientApprover {
         })
     }
 
-    /// Remembers an approval of a tool for the session, if that was decided by a principal that may approve.
+    /// Remembers an approval of a tool for the session, if a principal that may approve chose that.
     async fn keep(&self, tool: ApprovalKey, decision: ApprovalDecision) -> Option<Remembered> {
         let principal = &self.client.principal;
         if decision != ApprovalDecision::Session || !principal.may_approve {
@@ -200,7 +200,7 @@ impl ClientApprover {
         }
     }
 
-    /// The question, and the person to ask while the call waits. Without one, the
+    /// Returns the question, and the person to ask while the call waits. Without such a person, the
     /// client calls again with the answer.
     fn question(
         &self,
@@ -220,8 +220,9 @@ impl ClientApprover {
         }
     }
 
-    /// Asks a person while the call waits. A question that is dropped unanswered counts as denied. Otherwise a client
-    /// could cancel the call and make it again, and put the question to a person over and over.
+    /// Asks a person while the call waits. A question that is dropped unanswered counts as denied.
+    /// Otherwise a client could put the question to a person over and over, by cancelling the call
+    /// and making it again.
     async fn ask_now(
         &self,
         person: &dyn AsksPerson,
@@ -259,10 +260,10 @@ impl ClientApprover {
         }
         open.on_drop(PersonsAnswer::None);
         match said {
-            // An error is not a person's answer: their denial is a result.
+            // An error is not a person's answer, since a denial is a result.
             Some(Err(Unanswered::Refused)) => Err(NotAsked::CanNotAsk),
             Some(_) => Ok(Verdict::Unanswered),
-            // They denied another question about the same tool.
+            // The person denied another question about the same tool.
             None => Ok(Verdict::Withdrawn),
         }
     }
@@ -287,7 +288,7 @@ impl ClientApprover {
         };
         let question = pending.id(&self.client.principal);
         let deadline = state_deadline();
-        // However long the opening takes, a person has all of the time.
+        // A person has the full time to answer, however long the opening takes.
         let until = deadline.checked_add(ANSWER_TIMEOUT).unwrap_or(deadline);
         let mut asked = ApprovalToAsk {
             open: OpenQuestion::new(&self.approvals, question.clone()),

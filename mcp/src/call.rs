@@ -1,4 +1,4 @@
-//! One call of a tool, from the request to the result.
+//! One tool call, from the request to the result.
 #![expect(
     deprecated,
     reason = "logging is on its way out of MCP, and in both eras still"
@@ -54,7 +54,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) context: &'a RequestContext<RoleServer>,
     /// The least urgent log records that the client wants.
     pub(crate) level: Option<LoggingLevel>,
-    /// The session that ids of calls are bound to, if they are.
+    /// The session to which ids of calls are bound, if they are bound.
     pub(crate) session: Option<&'a str>,
     /// The runtime for calls that would hold up the connection.
     pub(crate) long_calls: Option<&'a Handle>,
@@ -69,7 +69,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// The fault of an unknown name. It suggests only what this principal may use.
+    /// Returns the fault for an unknown name. It suggests only tools that this principal may use.
     async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
         let hint = near.map(|near| format!("; did you mean {near:?}?"));
@@ -85,8 +85,8 @@ impl Incoming<'_> {
         ErrorData::invalid_params(message, None)
     }
 
-    /// The result of a call that does not reach the host: its end is recorded here. `name` is the client's, `tool` the
-    /// host's.
+    /// Returns the result of a call that does not reach the host, and records its end. `name` is
+    /// the client's name for the tool, `tool` the host's.
     async fn refused(&self, name: &str, tool: Option<&str>, error: &CallError) -> CallToolResult {
         let refused = RefusedCall {
             principal: &self.principal.name,
@@ -95,7 +95,7 @@ impl Incoming<'_> {
             native: &native(self.context),
             error,
         };
-        // Rare, and large.
+        // Boxed, since it is rare and large.
         Box::pin(self.features.host.refused(refused)).await;
         result::failed(error)
     }
@@ -137,7 +137,7 @@ impl Incoming<'_> {
         }
         match features.catalogue.find(&request.name, self.principal) {
             Some(Found::Listed(tool)) => self.run(tool, arguments, request).await,
-            // A call of a blocked tool gets the reason why it is blocked.
+            // A call to a blocked tool ends with the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.clone())
@@ -157,7 +157,8 @@ impl Incoming<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let context = self.context;
         let client = Client::new(context, self.principal);
-        // What a client of the stateless era is asked is bound to its input. Others are asked while the call waits.
+        // A question to a client of the stateless era is bound to the call's input. Other clients
+        // are asked while the call waits.
         let bound = match client.era {
             Era::Stateless => input.clone(),
             Era::Session => JsonObject::new(),
@@ -185,7 +186,8 @@ impl Incoming<'_> {
         if let Some(observer) = observer {
             request = request.observer(observer);
         }
-        // Pinned in place: the future is large, and a function that takes it by value has room for it twice.
+        // Pinned in place, since the future is large: a function that takes it by value reserves
+        // room for it twice.
         let call = pin!(self.round_trips.carry_out(
             &client,
             self.runtime(),
@@ -195,7 +197,8 @@ impl Incoming<'_> {
             &parameters
         ));
         let finished = match forwarder {
-            // Large, and only for clients that want messages on the way.
+            // Boxed, since it is large, and only needed for clients that want messages during the
+            // call.
             Some(forwarder) => Box::pin(forwarder.during(call)).await,
             None => call.await,
         };
@@ -231,8 +234,8 @@ impl Incoming<'_> {
     }
 }
 
-/// What is known of a request. Text of another form than [`Native`] has is left out. A trace in `_meta` counts
-/// before one in a header, which a proxy may have set.
+/// Returns the client's own ids of a request. A text that [`Native`] can't hold is left out. A
+/// trace in `_meta` takes precedence over a trace in a header, which a proxy may have set.
 fn native(context: &RequestContext<RoleServer>) -> Native {
     let call_id = match &context.id {
         RequestId::Number(number) => NativeId::parse(&number.to_string()),
@@ -248,7 +251,7 @@ fn native(context: &RequestContext<RoleServer>) -> Native {
     }
 }
 
-/// The only header of the request with a trace.
+/// Returns the trace of a request's header, if it has exactly one such header.
 fn header(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
     let parts = context.extensions.get::<http::request::Parts>()?;
     let mut headers = parts.headers.get_all(TRACEPARENT_HEADER).iter();
@@ -258,8 +261,8 @@ fn header(context: &RequestContext<RoleServer>) -> Option<TraceParent> {
     TraceParent::read(header.to_str().ok()?).ok()
 }
 
-/// The request, with the id that its `_meta` has. On standard input and output it is bound to the `session`: all
-/// clients there are the same principal.
+/// Returns the request with the id from its `_meta`. On standard input and output the id is bound
+/// to the `session`, since all clients there are the same principal.
 ///
 /// # Errors
 /// If the id is not a string.
@@ -279,7 +282,7 @@ fn named(request: Request, meta: &JsonObject, session: Option<&str>) -> Result<R
 /// The name of a new session.
 pub(crate) fn new_session() -> String {
     let mut random = [0_u8; 16];
-    // Without randomness, ids are known beyond their session.
+    // Without random bytes, ids are known outside their session.
     let _ = getrandom::fill(&mut random);
     format!("{:032x}", u128::from_ne_bytes(random))
 }

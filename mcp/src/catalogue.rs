@@ -30,10 +30,10 @@ use crate::result::Structure;
 pub(crate) struct ListedTool {
     /// Its name over MCP.
     pub(crate) name: String,
-    /// `id@major`: what the host is asked for.
+    /// `id@major`, by which the host is asked for it.
     pub(crate) target: String,
     pub(crate) contract: Arc<Tool>,
-    /// As verified; `dev:<dir>` for an unsigned bundle.
+    /// The verified publisher; `dev:<dir>` for an unsigned bundle.
     pub(crate) publisher: String,
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
     pub(crate) bundle: String,
@@ -41,7 +41,7 @@ pub(crate) struct ListedTool {
     pub(crate) tool: rmcp::model::Tool,
     /// How its value is sent.
     pub(crate) structure: Structure,
-    /// Its input is not an object, and stands under `input` in the arguments.
+    /// Whether its input is not an object, and is under `input` in the arguments.
     wrapped_input: bool,
 }
 
@@ -52,16 +52,16 @@ impl ListedTool {
         principal.tools.include(id, self.contract.version.major)
     }
 
-    /// The arguments of a client as the contract's input.
+    /// Converts a client's arguments to the contract's input.
     ///
     /// # Errors
     ///
-    /// When they have what no client may send: a field marked `x-internal`.
+    /// If they have a field marked `x-internal`, which no client may send.
     pub(crate) fn input(&self, arguments: JsonObject) -> Result<Value, CallError> {
         schemas::input(&self.contract.inputs, self.wrapped_input, arguments)
     }
 
-    /// Gives the violations of an input the places that they have in the arguments.
+    /// Moves the violations of an input to their places in the arguments.
     pub(crate) fn place_violations(&self, error: &mut CallError) {
         if self.wrapped_input {
             schemas::place_violations(error);
@@ -69,29 +69,30 @@ impl ListedTool {
     }
 }
 
-/// A tool that no call can run: policy blocks it, no driver serves it, or its bundle is not loaded. It is not listed; a
-/// call by name ends with the reason.
+/// A tool that no call can run: policy blocks it, no driver serves it, or its bundle is not loaded.
+/// It is not listed. A call to it ends with the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.
     pub(crate) name: String,
-    /// `id@major`: what the host is asked for. The answer to a call is why it is blocked.
+    /// `id@major`, by which the host is asked for it. The host answers a call with the reason why
+    /// it is blocked.
     pub(crate) target: String,
     /// Its contract's id.
     pub(crate) id: String,
     /// The collision boundary of its name.
     pub(crate) namespace: String,
-    /// As verified.
+    /// The verified publisher.
     pub(crate) publisher: String,
-    /// The error with which a call of it ends.
+    /// The error that ends a call to it.
     pub(crate) refusal: CallError,
-    /// Why it is not loaded; `None` if it is, and can't run.
+    /// Why it is not loaded; `None` if it is loaded but can't run.
     pub(crate) withheld: Option<WithheldReason>,
     major: u64,
 }
 
 impl Blocked {
-    /// Whether a principal might use it, were it not blocked.
+    /// Whether a principal could use it if it were not blocked.
     pub(crate) fn is_for(&self, principal: &Principal) -> bool {
         principal.tools.include(&self.id, self.major)
     }
@@ -128,8 +129,7 @@ impl Blocked {
     }
 }
 
-/// What there is to say of a tool that its grants let run, and something else
-/// does not.
+/// The error for a tool whose grants let it run, but that is blocked for another reason.
 fn blocked(target: &str) -> CallError {
     CallError::new(
         ErrorCode::UNAUTHORISED,
@@ -139,17 +139,17 @@ fn blocked(target: &str) -> CallError {
     .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("allow it"))
 }
 
-/// All that a host serves, as clients see it. A snapshot.
+/// A snapshot of the tools of a host, as clients see them.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListing {
     /// The tools that may run, by name.
     pub(crate) listed: Vec<ListedTool>,
-    /// Tools that may not, by name, and after them tools that are not loaded.
+    /// Tools that may not run, by name, followed by tools that are not loaded.
     pub(crate) blocked: Vec<Blocked>,
-    /// What became of names that tools did not get.
+    /// Problems with the names that tools ask for.
     pub(crate) problems: Vec<NameProblem>,
     by_name: HashMap<String, Place>,
-    /// The tools of an id, also by `id@major` and by alias, in the order in which they arrived.
+    /// Places of tools by id, by `id@major` and by alias, each in the order of arrival.
     by_id: HashMap<String, Vec<Place>>,
 }
 
@@ -160,7 +160,7 @@ enum Place {
     Blocked(usize),
 }
 
-/// What a name means to a principal.
+/// The tool that a name means to a principal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
     Listed(&'a ListedTool),
@@ -168,7 +168,7 @@ pub(crate) enum Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// `id@major`: what the host is asked for.
+    /// `id@major`, by which the host is asked for it.
     pub(crate) fn target(self) -> &'a str {
         match self {
             Self::Listed(tool) => &tool.target,
@@ -178,16 +178,16 @@ impl<'a> Found<'a> {
 }
 
 impl ToolListing {
-    /// The tool that a client means: the tool shown by this very name, else the tool
-    /// with this id, `id@major` or alias. Of several with one id the tool with the plain
-    /// name counts, if the principal may use it.
+    /// Finds the tool that a client means: the tool with exactly this name, otherwise a tool with
+    /// this id, `id@major` or alias that the principal may use. Of several, the first one that can
+    /// run is preferred.
     pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
         if let Some(place) = self.by_name.get(name) {
             return self.at(*place, principal);
         }
         let places = self.by_id.get(name)?.iter();
         let found = places.filter_map(|place| self.at(*place, principal));
-        // One that runs is of more use; of several, the first counts.
+        // A tool that runs is preferred to a blocked one. Of several, the first counts.
         found.min_by_key(|found| matches!(found, Found::Blocked(_)))
     }
 
@@ -205,8 +205,8 @@ impl ToolListing {
     }
 }
 
-/// The id of a tool, with and without its major version, and those of its aliases by which the
-/// host knows it: the host alone decides whose an alias is.
+/// Returns the id of a tool, with and without its major version, and its aliases. Only the host
+/// decides which tool an alias means, so other aliases are left out.
 fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
     let target = contract.major_id();
     let aliases = contract.aliases.iter();
@@ -219,8 +219,8 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
     names
 }
 
-/// What a host serves, in the order of names. The same bundles, arrived in the same order,
-/// give the same catalogue; a tool without a name is left out.
+/// Lists the tools of a host in the order of their names. The same bundles in the same order of
+/// arrival give the same list. A tool without a name is left out.
 pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
     let mut infos: Vec<&ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
@@ -275,10 +275,10 @@ pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
         ids.push((arrived, known, place));
     }
     for (arrived, (tool, name)) in (count..).zip(withheld.into_iter().zip(withheld_names)) {
-        // One without a free name is known by its id.
+        // A tool without a free name is known by its id.
         let name = name.unwrap_or_else(|_problem| tool.id.clone());
         let mut known = tool.aliases.clone();
-        // Its name is of less weight than the id of a tool that is served.
+        // The id of a served tool takes precedence over this name.
         known.extend([tool.id.clone(), tool.major_id(), name.clone()]);
         let place = Place::Blocked(catalogue.blocked.len());
         catalogue.blocked.push(Blocked::withheld(name, tool));

@@ -17,9 +17,9 @@ use crate::revision::Revision;
 /// How a client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// By requests of the server, while the call waits (before 2026-07-28).
+    /// By requests from the server while the call waits (revisions before 2026-07-28).
     Session,
-    /// By a result that asks for what is missing; the client calls again with it.
+    /// By a result that asks for the missing answers. The client calls again with them.
     Stateless,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Era {
 pub(crate) enum Unanswered {
     /// The answer timed out.
     Late,
-    /// The client answered with an error. A person's answer is a result.
+    /// The client answered with an error. A person's answer would be a result.
     Refused,
     /// The client failed or disconnected.
     Failed,
@@ -43,13 +43,14 @@ pub(crate) trait AsksPerson: Send + Sync {
     fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_>;
 }
 
-/// What a transport attached to a request: over HTTP it is in the extensions of the request's parts.
+/// Returns a value that a transport attached to a request. Over HTTP it is in the extensions of the
+/// request's parts.
 pub(crate) fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
     let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
     extensions.get().or_else(of_request)
 }
 
-/// Marks a request that came in a list over HTTP: no stream to its client could carry a question.
+/// Marks a request that came in a list over HTTP. No stream to its client could carry a question.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InBatch;
 
@@ -61,8 +62,8 @@ pub(crate) struct Client {
     pub(crate) answerable: Answerable,
     /// `None` if it can't be asked while a call waits.
     pub(crate) person: Option<Arc<dyn AsksPerson>>,
-    /// The name that it gives itself, if it reaches this server on the standard streams and the operator does not trust
-    /// it to ask for approval.
+    /// The name that the client gives itself, if it uses the standard streams and the operator does
+    /// not trust it to ask for approval.
     pub(crate) untrusted_name: Option<String>,
 }
 
@@ -134,8 +135,8 @@ impl AsksPerson for Peer<RoleServer> {
     }
 }
 
-/// Cancels a request whose answer is no longer awaited, so that the client does not
-/// keep showing a stale question.
+/// Cancels a request whose answer is no longer awaited, so that the client stops showing its
+/// question.
 struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleServer>,
     /// `None` once it is answered.
@@ -168,19 +169,20 @@ fn unanswered(error: &ServiceError) -> Unanswered {
 /// Smaller results are not counted: limits on requests and connections bound them.
 const MIN_COUNTED_BYTES: usize = 16 << 10;
 
-/// Counts the results on one connection in the memory of all calls. Without room a connection that reads nothing ends.
+/// Counts the unread results on one connection in the memory of all calls. Without room, a
+/// connection that reads nothing is closed.
 #[derive(Debug, Clone)]
 pub(crate) struct UnreadResults {
     pub(crate) state: SharedState,
     pub(crate) principal: Arc<str>,
     /// Ends the connection.
     pub(crate) end: CancellationToken,
-    /// Of all results on the connection: a result that waits for another is not unread.
+    /// Shared by all results on the connection: a result that waits for another one is not unread.
     pub(crate) progress: ReadProgress,
 }
 
 impl UnreadResults {
-    /// Counts a result until what is returned is dropped. Without room the connection ends.
+    /// Counts a result until the returned value is dropped. Without room the connection is closed.
     pub(crate) fn hold(&self, bytes: usize) -> Option<UnreadResult> {
         if bytes < MIN_COUNTED_BYTES {
             return None;

@@ -1,5 +1,5 @@
-//! Prompts and resources that bundles ship: what policy serves, by the names and
-//! URIs that clients know. Nothing here runs, fetches or opens anything.
+//! Prompts and resources of bundles: serves what policy allows, under the names and URIs that
+//! clients know. Nothing here runs, fetches or opens anything.
 
 mod arguments;
 mod decide;
@@ -33,23 +33,23 @@ use decide::Entry;
 use prompt::PromptContent;
 use resource::{FileContent, TemplateContent};
 
-/// Characters of a title. Escaped, it may have more than its author wrote.
+/// Characters of a title. Escapes can make it longer than its author wrote it.
 const MAX_TITLE_CHARS: usize = 120;
 /// Characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
 
-/// The prompts and resources that are served, as far as a principal sees them. Cheap
-/// to clone: what is served is shared.
+/// The served prompts and resources that one principal sees. Cheap to clone, since clones share the
+/// documents.
 #[derive(Debug, Clone)]
 pub(crate) struct ServedDocuments {
     all: Arc<All>,
-    /// Those are seen whose bundles have one of these tools.
+    /// The tools of the principal. A document is visible if its bundle has one of these tools.
     tools: Tools,
 }
 
-/// All that is served.
+/// All served documents.
 #[derive(Debug, Default)]
 struct All {
     prompts: ServedByName<Prompt, PromptContent>,
@@ -58,7 +58,7 @@ struct All {
 }
 
 impl All {
-    /// Adds what policy serves of a bundle.
+    /// Adds the documents of a bundle that policy serves.
     fn add(&mut self, content: &Content, policy: &Policy) -> Result<(), DocumentsError> {
         let provenance = Arc::new(Provenance::of(content));
         // Files come before the prompts that embed them.
@@ -107,7 +107,7 @@ impl All {
             }
         }
         for resource in self.resources.values() {
-            // A bundle's own file is the exception to its own template.
+            // A file of the template's own bundle may have a URI that fits the template.
             let mut others = templates.iter();
             let other = others.find(|template| {
                 template.provenance != resource.provenance
@@ -121,7 +121,7 @@ impl All {
     }
 }
 
-/// Adds a document, of whose name there must be no other.
+/// Adds a document. No other document may have its name.
 fn insert<L, C>(
     all: &mut ServedByName<L, C>,
     kind: &'static str,
@@ -175,10 +175,10 @@ impl<L, C> Deref for Served<L, C> {
 }
 
 impl ServedDocuments {
-    /// What policy serves of these bundles.
+    /// Returns the documents of these bundles that policy serves.
     ///
     /// # Errors
-    /// Two documents that would go by one name or URI.
+    /// If two documents would have the same name or URI.
     pub(crate) fn of<'c>(
         contents: impl IntoIterator<Item = &'c Content>,
         policy: &Policy,
@@ -194,7 +194,8 @@ impl ServedDocuments {
         })
     }
 
-    /// Those that a principal may see: of bundles that it may use a tool of.
+    /// Returns the documents that a principal may see: the documents of bundles of which it may use
+    /// a tool.
     #[must_use]
     pub(crate) fn seen_by(&self, principal: &Principal) -> Self {
         Self {
@@ -242,7 +243,7 @@ impl ServedDocuments {
         self.digest(uri).is_some()
     }
 
-    /// What stands for the content behind a URI: equal ones mean equal content.
+    /// Returns a digest of the content behind a URI. Equal digests mean equal content.
     pub(crate) fn digest(&self, uri: &str) -> Option<[u8; 32]> {
         if let Some(resource) = self.found(&self.all.resources, uri) {
             return Some(resource.digest);
@@ -251,8 +252,8 @@ impl ServedDocuments {
         Some(fits.0.digest)
     }
 
-    /// The template that a URI fits, with the values in it. No two are served
-    /// that one URI fits.
+    /// Returns the template that a URI fits, with the values in the URI. A URI fits at most one
+    /// served template.
     fn template(&self, uri: &str) -> Option<(&Arc<ServedTemplate>, resource::ArgumentValues)> {
         if uri.len() > resource::MAX_URI_BYTES {
             return None;
@@ -267,7 +268,7 @@ impl ServedDocuments {
     /// `resources/read`.
     ///
     /// # Errors
-    /// No such resource.
+    /// If no such resource exists.
     pub(crate) fn read(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         if let Some(resource) = self.found(&self.all.resources, uri) {
             return Ok(ReadResourceResult::new(vec![resource.contents()]));
@@ -284,12 +285,12 @@ impl ServedDocuments {
         }
     }
 
-    /// `prompts/get`, in both eras. Has the person behind the client asked for
-    /// required arguments that are missing.
+    /// `prompts/get`, in both eras. If required arguments are missing, the person behind the client
+    /// is asked for them.
     ///
     /// # Errors
-    /// No such prompt, arguments that it doesn't take, or none where nobody can be
-    /// asked.
+    /// If no such prompt exists, if it does not take an argument, or if arguments are missing and
+    /// no person can be asked.
     pub(crate) async fn prompt(
         &self,
         params: GetPromptRequestParams,
@@ -310,7 +311,7 @@ impl ServedDocuments {
     }
 }
 
-/// A bundle, as far as its documents are concerned.
+/// The facts about a bundle that its documents need.
 #[derive(Debug, PartialEq, Eq)]
 struct Provenance {
     publisher: String,
@@ -334,7 +335,7 @@ impl Provenance {
         }
     }
 
-    /// Whether a tool of the bundle is among these, or they name the bundle itself.
+    /// Whether these tools include a tool of the bundle, or name the bundle itself.
     fn is_for(&self, tools: &Tools) -> bool {
         match tools {
             Tools::All => true,
@@ -346,8 +347,8 @@ impl Provenance {
         }
     }
 
-    /// The host's own URI of a file of the bundle. The publisher's name is one
-    /// segment with any content, so no two bundles have one URI.
+    /// The host's own URI of a file of the bundle. The publisher's name is encoded as one segment,
+    /// so two bundles never share a URI.
     fn uri(&self, path: &str) -> String {
         let publisher = percent_encoded(self.publisher.as_bytes());
         format!("toolward://{publisher}/{}/{path}", self.bundle)
@@ -359,19 +360,18 @@ impl Provenance {
         format!("{path} of {} by {publisher}", self.bundle)
     }
 
-    /// A name for people.
+    /// Returns a text as a title, escaped and bounded.
     fn title(text: &str) -> String {
         visible_line(text, MAX_TITLE_CHARS)
     }
 
-    /// The label comes first: what follows is the publisher's and may say
-    /// anything.
+    /// Returns a description. The label comes first, since the publisher chooses the text after it.
     fn description(&self, text: &str) -> String {
         let publisher = visible_line(&self.publisher, MAX_PUBLISHER_CHARS);
         format!("[{publisher}] {}", visible(text, MAX_DESCRIPTION_CHARS))
     }
 
-    /// `_meta` of a document: what it is called in its bundle, and whose that is.
+    /// `_meta` of a document: its name, and the bundle, version and publisher that it comes from.
     fn meta(&self, kind: &str, what: &str, name: &str) -> MetaObject {
         let about = json!({
             what: name,

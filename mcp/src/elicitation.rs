@@ -1,5 +1,5 @@
-//! Converts a driver's question to a request of the protocol, and the client's result to
-//! an answer. A driver's text is escaped and follows a line that names who asks.
+//! Converts a driver's question to a request of the protocol, and the client's result to an answer.
+//! A driver's text is escaped, and follows a line that names the asking tool.
 #![expect(
     deprecated,
     reason = "MCP deprecates sampling and roots; both eras still have them"
@@ -21,18 +21,18 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long an operation of the host's state may take.
 const STATE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Characters of a name, of a title and of longer texts.
+/// Characters of a name, of a title, and of longer texts.
 const MAX_NAME_CHARS: usize = 200;
 const MAX_TITLE_CHARS: usize = 1000;
 const MAX_TEXT_CHARS: usize = 64 << 10;
 
-/// When an operation of the host's state that starts now has to end.
+/// Returns the deadline of an operation of the host's state that starts now.
 pub(crate) fn state_deadline() -> Instant {
     let now = Instant::now();
     now.checked_add(STATE_TIMEOUT).unwrap_or(now)
 }
 
-/// The request that asks a question; `None` where the protocol has none for it.
+/// Returns the request that asks a question; `None` if the protocol has no request for it.
 pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest> {
     match &question.ask {
         Ask::Form { message, schema } => {
@@ -74,7 +74,7 @@ pub(crate) fn form(message: String, schema: Value) -> Option<InputRequest> {
     Some(InputRequest::Elicitation(ElicitRequest::new(parameters)))
 }
 
-/// Who asks, in the server's words.
+/// Names the asking tool, in the server's words.
 fn who(asked: &Asked) -> String {
     let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
     let (tool, publisher) = (name(&asked.tool_id), name(&asked.publisher));
@@ -88,8 +88,8 @@ fn who(asked: &Asked) -> String {
     }
 }
 
-/// Names who asks for a sample: at the start of the prompt, which clients show to the
-/// person who has to allow it, and in `_meta`. Escapes its short texts.
+/// Names the asking tool in a sample: at the start of the prompt, which clients show to the person
+/// who must allow it, and in `_meta`. Escapes the sample's short texts.
 fn attributed(
     mut parameters: CreateMessageRequestParams,
     asked: &Asked,
@@ -129,13 +129,13 @@ fn meta(asked: &Asked) -> RequestMetaObject {
     RequestMetaObject::from(Map::from_iter([(META.to_owned(), by)]))
 }
 
-/// Escapes the titles and descriptions of a form's schema. Names and choices need no escapes: the host accepts plain
-/// ones only.
+/// Escapes the titles and descriptions of a form's schema. Names and choices need no escapes, since
+/// the host accepts only plain ones.
 fn sanitize_schema(schema: &mut Value) {
     let Value::Object(keywords) = schema else {
         return;
     };
-    // The protocol's type does not have it.
+    // The protocol's type does not have this keyword.
     keywords.shift_remove("additionalProperties");
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
@@ -161,7 +161,7 @@ fn sanitize_schema(schema: &mut Value) {
     }
 }
 
-/// Escapes the texts of a sample: a model and a person read them.
+/// Escapes the texts of a sample, since a model and a person read them.
 fn sanitize_messages(parameters: &mut Value) {
     match parameters {
         Value::Array(items) => items.iter_mut().for_each(sanitize_messages),
@@ -180,7 +180,7 @@ fn sanitize_messages(parameters: &mut Value) {
     }
 }
 
-/// The answer in a client's result; `None` where it is not a result of such a request.
+/// Returns the answer in a client's result; `None` if the value is not a result of such a request.
 pub(crate) fn answer(ask: &Ask, value: Value) -> Option<Answer> {
     if let Ask::Form { .. } = ask {
         return choice(value);
@@ -194,7 +194,7 @@ pub(crate) fn answer(ask: &Ask, value: Value) -> Option<Answer> {
     Some(Answer::Accepted(Value::Object(result)))
 }
 
-/// What a person did with a form.
+/// Returns a person's response to a form.
 pub(crate) fn choice(mut result: Value) -> Option<Answer> {
     match result.get("action")?.as_str()? {
         "accept" => {

@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP: who may connect, who a request comes from, and how
-//! many, how large and how slow requests may be. It does not interpret messages.
+//! MCP over streamable HTTP: decides who may connect, finds the principal of each request, and
+//! limits the number, size and duration of requests. It does not interpret messages.
 
 mod batch;
 mod body;
@@ -41,11 +41,11 @@ pub const PATH: &str = "/mcp";
 /// The same path as some clients and proxies write it.
 const PATH_WITH_SLASH: &str = "/mcp/";
 
-/// The path of the liveness check. It needs no token, and reveals nothing else.
+/// The path of the liveness check. It needs no token, and reveals only that the server is alive.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// The path of the readiness check, for proxies: 200, or 503 once the server drains. It
-/// needs no token, and reveals nothing else.
+/// The path of the readiness check, for proxies. It answers 200, or 503 once the server drains. It
+/// needs no token, and reveals nothing but this status.
 pub const READY_PATH: &str = "/readyz";
 
 /// How the server is set up.
@@ -71,23 +71,24 @@ pub const READY_PATH: &str = "/readyz";
 pub struct Settings {
     /// Who may call.
     pub authentication: Authentication,
-    /// Names besides the address's own that a request may carry as `Host`: `name` with
-    /// any port, or `name:port`. Needed where clients use another name than the address,
-    /// as with `0.0.0.0`.
+    /// Names that a request may carry as `Host` besides the address itself: `name` with any port,
+    /// or `name:port`. Required if clients can't use the address as the name, for example with
+    /// `0.0.0.0`.
     pub hosts: Vec<String>,
-    /// Origins that a request may carry as `Origin`: `https://name` or
-    /// `https://name:port`. This machine's need not be named if a token is
-    /// required. A request from any other page is refused. `null` and `vscode-webview://*` stand for pages of
-    /// unknown authors and can be allowed with tokens only.
+    /// Origins that a request may carry as `Origin`: `https://name` or `https://name:port`. Origins
+    /// of this machine need not be listed if a token is required. A request from any other page is
+    /// refused. `null` and `vscode-webview://*` stand for pages whose author is unknown, and can be
+    /// allowed only if a token is required.
     pub origins: Vec<String>,
     /// Limits on connections, sessions and requests.
     pub limits: HttpLimits,
-    /// Cancel it some time before the server is shut down. From then on [`READY_PATH`]
-    /// answers 503 and each answer is the last of its connection, but connections and
-    /// requests are still accepted: proxies and clients have time to go elsewhere.
+    /// The caller cancels this token some time before shutdown, to give proxies and clients time to
+    /// go elsewhere. From then on [`READY_PATH`] answers 503, and each connection closes after its
+    /// next answer. New connections and requests are still accepted.
     pub draining: CancellationToken,
-    /// The state of the hosts that make the calls. With it, results that clients have not read count in the memory
-    /// of all calls (`memory_total`); without room the slowest reader is disconnected.
+    /// The shared state of the hosts that run the calls. With it, results that clients have not
+    /// read count in the memory of all calls (`memory_total`). When that memory is full, the
+    /// slowest reader is disconnected.
     pub shared_state: Option<SharedState>,
 }
 
@@ -109,9 +110,11 @@ impl Settings {
 /// Who may call.
 #[derive(Clone)]
 pub enum Authentication {
-    /// Each request needs a token that this knows; [`tokens::Tokens`] is one.
+    /// Each request needs a token that this authenticator knows. [`tokens::Tokens`] is such an
+    /// authenticator.
     Required(Arc<dyn Authenticate>),
-    /// Every process of this machine, as this principal. On loopback addresses only.
+    /// Every process of this machine may call, as this principal. Allowed on loopback addresses
+    /// only.
     Loopback(Principal),
 }
 
@@ -140,37 +143,36 @@ pub struct HttpLimits {
     /// Connections at once. A further one replaces a connection that has not shown a valid
     /// token; without such a connection, it gets status 503 and is closed.
     pub connections: usize,
-    /// Connections at once from one address: all of this machine's loopback addresses
-    /// count as one, and so does a /64 network of IPv6. Behind a proxy all clients
-    /// have one address: there it is as high as `connections`.
+    /// Connections at once from one address. All loopback addresses count as one address, and so
+    /// does a /64 network of IPv6. Behind a proxy all clients have one address: set it as high as
+    /// `connections` there.
     pub connections_per_address: usize,
-    /// Connections at once that one principal keeps for further requests. A connection
-    /// counts for the principal of its first token. Beyond them a connection is closed
-    /// after its first answer.
+    /// Connections that one principal may keep open for further requests. A connection counts for
+    /// the principal of its first token. Beyond this limit a connection is closed after its first
+    /// answer.
     pub connections_per_principal: usize,
-    /// How long a connection may stay without a valid token once half of the
-    /// connections, of all or of its address, are taken.
+    /// How long a connection may stay without a valid token, once half of `connections` or half of
+    /// `connections_per_address` is taken.
     pub newcomer_within: Duration,
     /// Requests of one principal at once, unless its token sets another number. A further one
     /// gets status 429.
     pub requests: usize,
-    /// Streams of one principal at once on which it listens for what changes.
+    /// Streams at once on which one principal listens for changes.
     pub streams: usize,
-    /// Sessions of one principal at once, in the protocol's older era. The one that
-    /// was idle longest makes room; if none is idle, a new one is refused.
+    /// Sessions of one principal at once, in the protocol's older era. The session that was idle
+    /// longest makes room; if none is idle, the new session is refused.
     pub sessions: usize,
-    /// Sessions of all principals at once. Beyond them one that is idle makes room: one
-    /// of the principal's own, or, where it has none, of any.
+    /// Sessions of all principals at once. Beyond this limit an idle session makes room: a session
+    /// of the same principal, or, if that principal has no idle session, of any principal.
     pub sessions_in_all: usize,
     /// How long a session may be idle: without request, call or stream.
     pub session_idle: Duration,
-    /// Bytes of one request's body. A tool's input is limited to 1 MiB before; the
-    /// rest is room for escapes and for answers to what a tool asked.
+    /// Bytes of one request's body. A tool's input is limited to 1 MiB already; the rest is room
+    /// for escapes, and for answers to a tool's questions.
     pub body: usize,
-    /// Bytes of memory that requests may take together while they are parsed and
-    /// handled, estimated from their bytes and values. A quarter as much again is for
-    /// bodies that are being read, and for answers. One principal may take at most half
-    /// of what is left.
+    /// Bytes of memory that requests may take together while they are parsed and handled, estimated
+    /// from their bytes and values. Another quarter of this amount is for bodies that are being
+    /// read, and for answers. One principal may take at most half of what is left.
     pub memory: usize,
     /// How long a request's head may take, and how long a connection may be idle. Stops
     /// clients that send one byte now and then.
@@ -179,9 +181,9 @@ pub struct HttpLimits {
     pub body_within: Duration,
     /// How long a client may leave what is sent to it unread.
     pub read_within: Duration,
-    /// How long a call of the session era outlives its connection, because the client may
-    /// come back for the result; then it is cancelled. In the stateless era it is
-    /// cancelled at once.
+    /// How long a call of the session era continues after its connection has ended, because the
+    /// client may come back for the result. After that the call is cancelled. In the stateless era
+    /// a call is cancelled at once.
     pub resume_within: Duration,
     /// How long calls may take to finish when the server is shut down.
     pub finish_within: Duration,
@@ -210,11 +212,11 @@ impl Default for HttpLimits {
     }
 }
 
-/// What [`Authenticate::authenticate`] returns.
+/// The future that [`Authenticate::authenticate`] returns.
 pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Identity, Refusal>> + Send + 'a>>;
 
-/// Finds the principal of a request by its bearer token. Keep tokens secret: log none, and
-/// pass none on. [`tokens::Tokens`] is one.
+/// Finds the principal of a request by its bearer token. An implementation must keep tokens secret:
+/// it must not log them or pass them on. [`tokens::Tokens`] implements this trait.
 ///
 /// ```
 /// use toolward_mcp::http::{Authenticate, Authenticating, Identity, Refusal};
@@ -243,15 +245,15 @@ pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Identity, Refus
 /// }
 /// ```
 pub trait Authenticate: Send + Sync + 'static {
-    /// The principal of a token; `None` where the request carries none.
+    /// Returns the principal of a token. `token` is `None` if the request carries no token.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] where the token is missing, unknown or expired.
+    /// [`Refusal`] if the token is missing, unknown or expired.
     fn authenticate<'a>(&'a self, token: Option<&'a str>) -> Authenticating<'a>;
 
-    /// The value of `WWW-Authenticate` for a refused request (RFC 6750 section 3).
-    /// Override it for a scheme that names where to get a token.
+    /// Returns the value of `WWW-Authenticate` for a refused request (RFC 6750 section 3). Override
+    /// it for a scheme that also names where to get a token.
     fn challenge(&self, refusal: Refusal) -> HeaderValue {
         HeaderValue::from_static(match refusal {
             Refusal::Missing => "Bearer realm=\"toolward\"",
@@ -266,7 +268,7 @@ pub trait Authenticate: Send + Sync + 'static {
 /// A principal, and how many requests it may have in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Who it is.
+    /// The principal.
     pub principal: Principal,
     /// How many requests it may have in flight; `None` for the server's default.
     pub requests: Option<usize>,

@@ -22,16 +22,16 @@ use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 use crate::revision::Revision;
 use crate::sanitize;
 
-/// Reports that are queued. Further ones are dropped: a driver never waits for the
+/// The most queued reports. Further reports are dropped, so that a driver never waits for the
 /// client.
 const MAX_QUEUED_REPORTS: usize = 64;
-/// Reports that are sent at once; after them, one per [`REPORT_INTERVAL`].
+/// Reports that are sent at once. After them, one report is sent per [`REPORT_INTERVAL`].
 const BURST_REPORTS: u32 = 16;
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-/// Time between the last report and the result. A client that reads both at once may handle the result first; some then
-/// fail on a report of a call that they no longer know.
+/// Time between the last report and the result. A client that reads both at once may handle the
+/// result first, and some clients then fail on a report of a call that they no longer know.
 const RESULT_GAP: Duration = Duration::from_millis(50);
-/// How long log records that wait may delay the result.
+/// How long waiting log records may delay the result.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -75,8 +75,8 @@ pub(crate) struct Forwarder {
     since: Instant,
 }
 
-/// An observer for a call of a tool and its forwarder; `None` if the client asked for no reports. `level` is the least
-/// urgent that it wants.
+/// Returns an observer for a tool call, and its forwarder; `None` if the client asked for no
+/// reports. `level` is the least urgent level that the client wants.
 pub(crate) fn observer(
     context: &RequestContext<RoleServer>,
     level: Option<LoggingLevel>,
@@ -105,8 +105,9 @@ pub(crate) fn observer(
 }
 
 impl Forwarder {
-    /// Runs a call and forwards its reports. Once its result is known, progress that waits is dropped: some clients
-    /// fail on progress of a call that they have the result of. Log records that wait are sent before the result.
+    /// Runs a call and forwards its reports. Once the result is known, waiting progress is dropped,
+    /// because some clients fail on progress of a call whose result they have. Waiting log records
+    /// are sent before the result.
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
         // When the last progress was sent.
@@ -130,7 +131,8 @@ impl Forwarder {
                 waiting.push(said);
                 break result;
             }
-            // A slow client does not delay the call, but a report that was started is sent before the result.
+            // A slow client does not delay the call, but a report that is being sent is completed
+            // before the result.
             let progress = matches!(said, Said::Progress(_));
             let result = {
                 let mut send = std::pin::pin!(self.forward(said));
@@ -160,7 +162,7 @@ impl Forwarder {
                 }
             }
         };
-        // A client that does not read does not keep its result from ending the call.
+        // A client that does not read must not keep the call from ending.
         let _ = tokio::time::timeout(LOG_TIMEOUT, send).await;
         if let Some(last) = last {
             tokio::time::sleep(RESULT_GAP.saturating_sub(last.elapsed())).await;
@@ -169,7 +171,7 @@ impl Forwarder {
     }
 
     async fn forward(&self, said: Said) {
-        // If the client has disconnected, its call is cancelled elsewhere.
+        // If the client has disconnected, another task cancels its call.
         let _ = match said {
             Said::Progress(progress) => {
                 let Some(token) = self.token.clone() else {
@@ -251,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// Reports, and has its result at once.
+    /// Reports and returns its result at once.
     struct Reporting;
 
     impl ServerHandler for Reporting {
@@ -328,7 +330,7 @@ mod tests {
         let shown = data(&record(json!({ hidden: [hidden], "count": 2 })));
         let fields = json!({ visible: [visible], "count": 2 });
         assert_eq!(shown, json!({ "message": visible, "fields": fields }));
-        // A driver may send text that is no JSON.
+        // A driver may send text that is not JSON.
         let shown = data(&record(hidden.into()));
         assert_eq!(shown["fields"], visible);
         assert_eq!(data(&record(Value::Null)), json!({ "message": visible }));

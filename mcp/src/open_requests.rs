@@ -1,4 +1,5 @@
-//! The open requests of a client, and the ids that are refused, so that no answer passes for that to another request.
+//! The open requests of a client, and the ids that are refused, so that no answer is taken for the
+//! answer to another request.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -8,9 +9,9 @@ use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::json;
 use toolward_host::{CallError, Cancellation, ErrorClass, SharedCancellation};
 
-/// Open requests of the client: neither answered nor cancelled.
+/// The most open requests of a client: requests that are neither answered nor cancelled.
 pub(crate) const MAX_OPEN_REQUESTS: usize = 2048;
-/// Memory that they may take together.
+/// Memory that all open requests may take together.
 pub(crate) const MAX_OPEN_BYTES: usize = 256 << 20;
 /// The retry-after of a request beyond the limits.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
@@ -29,7 +30,7 @@ pub(crate) struct OpenRequests {
 #[derive(Debug)]
 struct Open {
     cost: usize,
-    /// Set for calls of tools: why the call is cancelled.
+    /// Why the call is cancelled. Set for tool calls only.
     cancellation: Option<SharedCancellation>,
 }
 
@@ -46,7 +47,7 @@ impl OpenRequests {
         self.requests.is_empty()
     }
 
-    /// How many of them are calls of tools.
+    /// How many of the open requests are tool calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls
     }
@@ -58,7 +59,7 @@ impl OpenRequests {
         }
     }
 
-    /// The client has gone.
+    /// Notes that the client has disconnected.
     pub(crate) fn disconnected(&self) {
         let requests = self.requests.values();
         requests.for_each(|open| open.cancel(Cancellation::Disconnected));
@@ -76,7 +77,7 @@ impl OpenRequests {
         Some(open)
     }
 
-    /// Opens a request; a call of a tool has a `cancellation`.
+    /// Opens a request. Only a tool call has a `cancellation`.
     pub(crate) fn begin(
         &mut self,
         id: &RequestId,
@@ -117,10 +118,10 @@ pub(crate) fn too_many() -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
-/// Cancelled requests whose ids can't be used again: a late answer to one of them would
-/// pass for the answer to another.
+/// Cancelled requests whose ids can't be used again, since a late answer to one of them would be
+/// taken for the answer to a new request.
 const MAX_CANCELLED_IDS: usize = 256;
-/// Longest id, in bytes. It is kept as long as its request is open.
+/// Longest id, in bytes. It is stored as long as its request is open.
 pub(crate) const MAX_ID_BYTES: usize = 256;
 
 /// The ids of the requests that were cancelled last.
@@ -139,7 +140,7 @@ impl CancelledIds {
     ///
     /// # Errors
     ///
-    /// If it has more bytes than are kept, or is that of a request that is open or was cancelled.
+    /// If the id is too long, or belongs to a request that is open or was cancelled.
     pub(crate) fn check_new(&self, id: &RequestId, is_open: bool) -> Result<(), ErrorData> {
         if is_too_long(id) {
             let message = format!("expected an `id` of at most {MAX_ID_BYTES} bytes");
@@ -153,7 +154,7 @@ impl CancelledIds {
     }
 }
 
-/// Whether an id has more bytes than are kept.
+/// Whether an id is longer than [`MAX_ID_BYTES`].
 pub(crate) fn is_too_long(id: &RequestId) -> bool {
     matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES)
 }

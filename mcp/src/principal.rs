@@ -1,9 +1,9 @@
-//! Principals: who a request comes from, and which tools it may use.
+//! Principals: the callers of requests, and the tools that each may use.
 
 use std::sync::Arc;
 
-/// Who calls tools: the user of a local process, or the owner of a token. A principal
-/// can't reach the approvals, sealed state, quotas, results or calls of another.
+/// A caller of tools: the user of a local process, or the owner of a token. A principal can't reach
+/// the approvals, sealed state, quotas, results or calls of another.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum Tools {
 }
 
 impl Tools {
-    /// Whether a tool, by its id and major version, is among them.
+    /// Whether these include a tool, given by its id and major version.
     #[must_use]
     pub fn include(&self, id: &str, major: u64) -> bool {
         let Self::Only(patterns) = self else {

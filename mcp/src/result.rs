@@ -1,4 +1,4 @@
-//! From a reply of the host to a result of the protocol.
+//! Converts a reply of the host to a result of the protocol.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,22 +23,22 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
 const MAX_LINE_CHARS: usize = 300;
 
-/// Room for the text of an output: enough for most.
+/// Initial capacity for the text of an output, enough for most.
 const TEXT_CAPACITY_BYTES: usize = 512;
 
 /// How a tool's value is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Structure {
-    /// As content alone: the tool lists no `outputSchema`. If a result has structured content, several clients show a
-    /// model nothing else of it.
+    /// As content only: the tool lists no `outputSchema`. If a result has structured content,
+    /// several clients show a model nothing else.
     None,
-    /// As structured content, too.
+    /// As structured content as well.
     Value,
-    /// Under `result` in the structured content, since it may be something else than an object.
+    /// As structured content under `result`, since the value may be something other than an object.
     Wrapped,
 }
 
-/// Converts a reply to a result, whose content and structure are each complete.
+/// Converts a reply to a result. The content and the structured content are each complete.
 pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
     let replayed = reply.metadata.replayed.as_ref().map(replayed);
@@ -71,7 +71,7 @@ pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     }
 }
 
-/// Whether a text among the blocks is the value: its JSON, or the only text that it holds.
+/// Whether a text among the blocks repeats the value: as its JSON, or as the only text in it.
 fn repeats(blocks: &[Block], value: &Value) -> bool {
     let only = match value {
         Value::String(text) => Some(text),
@@ -89,12 +89,12 @@ fn repeats(blocks: &[Block], value: &Value) -> bool {
 
 /// An output as text.
 fn text(structured: &Value) -> String {
-    // JSON values are always written, as UTF-8.
+    // Writing a JSON value never fails, and gives UTF-8.
     let text = json::write(Vec::with_capacity(TEXT_CAPACITY_BYTES), structured);
     String::from_utf8(text.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The note to a model that a result is a recorded one.
+/// A note to the model that the result is a recorded one.
 fn replayed(replayed: &Replayed) -> ContentBlock {
     let mut text =
         "This result was replayed from a record of an earlier call; nothing ran.".to_owned();
@@ -104,8 +104,8 @@ fn replayed(replayed: &Replayed) -> ContentBlock {
     ContentBlock::text(text)
 }
 
-/// An error as a result: what happened and the next step as text, the code in
-/// `_meta`.
+/// Converts an error to a result: the text states what happened and the next step, and `_meta`
+/// contains the code.
 pub(crate) fn failed(error: &CallError) -> CallToolResult {
     let mut text = format!(
         "{}: {}",
@@ -121,8 +121,8 @@ pub(crate) fn failed(error: &CallError) -> CallToolResult {
     result
 }
 
-/// The error in the form that a program reads. What a driver or a caller wrote in
-/// it is shown as the text shows it.
+/// The error in a form for programs. Texts of a driver or a caller are escaped as in the text for
+/// people.
 fn error_metadata(error: &CallError) -> Value {
     let mut shown = error.clone();
     shown.message = visible(&error.message, MAX_MESSAGE_CHARS);
@@ -233,8 +233,8 @@ mod tests {
     use super::*;
 
     fn reply(structured: Value, content: Vec<Block>) -> Reply {
-        // A reply can only be made by a host: take the one of a call that fails
-        // at once, and put the output in.
+        // Only a host can make a reply: take the reply of a call that fails at once, and put the
+        // output in.
         let host = toolward_host::Host::builder().build().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

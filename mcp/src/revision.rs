@@ -1,5 +1,5 @@
-//! What each revision of the protocol has. A client of an older one fails on a block that it does not know, so
-//! results and lists are cut down to what the negotiated revision has.
+//! The features of each revision of the protocol. A client of an older revision fails on a block
+//! that it does not know, so results and lists are reduced to the negotiated revision.
 
 use rmcp::model::{
     CallToolResult, ContentBlock, GetPromptResult, Icon, InitializeResult, MetaObject, Prompt,
@@ -7,7 +7,8 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 
-/// A revision of the protocol, by the date of its version. Older ones are less.
+/// A revision of the protocol, by the date of its version. An older revision is less than a newer
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Revision {
     November2024,
@@ -18,14 +19,14 @@ pub(crate) enum Revision {
 }
 
 impl Revision {
-    /// The revision of a request: negotiated, or named in the request.
+    /// Returns the revision of a request, negotiated or named in the request.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         context
             .protocol_version()
             .map_or(Self::November2025, |version| Self::named(&version))
     }
 
-    /// The revision of a version. An unknown one has what the next older one has.
+    /// Returns the revision of a version. For an unknown version it is the next older known one.
     pub(crate) fn named(version: &ProtocolVersion) -> Self {
         let all = [
             (ProtocolVersion::V_2026_07_28, Self::July2026),
@@ -40,22 +41,23 @@ impl Revision {
         found.map_or(Self::November2024, |(_, revision)| revision)
     }
 
-    /// Requests may come as a list, which only this revision has.
+    /// Whether requests may come as a list. Only one revision has lists.
     pub(crate) fn has_batches(self) -> bool {
         self == Self::March2025
     }
 
-    /// Servers may ask the person behind the client.
+    /// Whether servers may ask the person behind the client.
     pub(crate) fn has_elicitation(self) -> bool {
         self >= Self::June2025
     }
 
-    /// A progress report may have a message.
+    /// Whether a progress report may have a message.
     pub(crate) fn has_progress_messages(self) -> bool {
         self >= Self::March2025
     }
 
-    /// `structuredContent`, `outputSchema`, links to resources, `title`, and `_meta` of what is listed.
+    /// Whether there are `structuredContent`, `outputSchema`, links to resources, `title`, and
+    /// `_meta` of listed items.
     fn has_structure(self) -> bool {
         self >= Self::June2025
     }
@@ -64,7 +66,7 @@ impl Revision {
         self >= Self::November2025
     }
 
-    /// What every listed thing may have.
+    /// Reduces the members that every listed item may have.
     fn listed(
         self,
         icons: &mut Option<Vec<Icon>>,
@@ -80,7 +82,7 @@ impl Revision {
         }
     }
 
-    /// A list as the revision has it, by what it has of each.
+    /// Reduces each item of a list to this revision with `of_each`.
     pub(crate) fn all<T>(self, all: Vec<T>, of_each: fn(Self, T) -> T) -> Vec<T> {
         all.into_iter().map(|one| of_each(self, one)).collect()
     }
@@ -140,7 +142,7 @@ impl Revision {
         result
     }
 
-    /// The answer that opens a session.
+    /// Reduces the answer that opens a session.
     pub(crate) fn opening(self, mut result: InitializeResult) -> InitializeResult {
         let server = &mut result.server_info;
         self.listed(&mut server.icons, &mut server.title, &mut None);
@@ -154,7 +156,7 @@ impl Revision {
         result
     }
 
-    /// Puts a text in the place of a block that the revision does not have.
+    /// Replaces a block that the revision does not have by a text.
     fn block(self, block: &mut ContentBlock) {
         let (text, annotations) = match block {
             ContentBlock::Audio(audio) if self < Self::March2025 => {

@@ -1,5 +1,5 @@
-//! Sanitises JSON values from publishers and callers for clients to show: escapes their
-//! texts and bounds their size. Not for the results of tools, which are data.
+//! Sanitises JSON values from publishers and callers for clients to show: escapes their texts and
+//! bounds their size. It is not for the results of tools, which are data.
 
 use serde_json::{Map, Value};
 use toolward_bundle::text::{is_plain, visible, visible_line};
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 32;
 /// Replaces what exceeds a limit.
 const TRUNCATED: &str = "…";
 
-/// A value that can be shown. What is ordinary stays where it is in memory.
+/// Returns a value that can be shown. An ordinary value is not moved in memory.
 pub(crate) fn value(mut value: Value) -> Value {
     let mut remaining = Remaining {
         text: MAX_TEXT_CHARS,
@@ -25,7 +25,7 @@ pub(crate) fn value(mut value: Value) -> Value {
     value
 }
 
-/// What is left of the limits.
+/// The remaining part of the limits.
 struct Remaining {
     text: usize,
     items: usize,
@@ -64,7 +64,8 @@ impl Remaining {
     fn members(&mut self, members: &mut Map<String, Value>, depth: usize) {
         let mut cut = false;
         if !members.keys().all(|name| is_plain(name, MAX_NAME_CHARS)) {
-            // No more than may be shown. Names that are equal once they can be shown count once.
+            // Escapes at most as many names as may be shown. Names that are equal after escaping
+            // count once.
             let most = self.items.saturating_add(1);
             cut = members.len() > most;
             let some = std::mem::take(members).into_iter().take(most);
@@ -94,7 +95,7 @@ impl Remaining {
         }
     }
 
-    /// Takes an item; `false` where the limit is reached.
+    /// Takes an item; `false` if the limit is reached.
     fn take(&mut self) -> bool {
         let left = self.items.checked_sub(1).filter(|_| self.text > 0);
         self.items = left.unwrap_or_default();

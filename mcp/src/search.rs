@@ -1,8 +1,9 @@
-//! Tool search in a large catalogue: three tools of the server, with which a client
-//! finds, loads and calls the others.
+//! Tool search in a large catalogue: three tools of the server, with which a client finds, loads
+//! and calls the other tools.
 //!
-//! `load_tool` returns a reference, which `call_tool` takes. It proves that its holder has seen the tool's current schema.
-//! It is stateless, so any connection may use it, and grants nothing: its call is authorised like any other.
+//! `load_tool` returns a reference, which `call_tool` takes. The reference proves that its holder
+//! has seen the tool's current schema. It is stateless, so it works on any connection. It grants
+//! nothing: a call with it is authorised like any other.
 
 mod finder;
 
@@ -15,34 +16,34 @@ use crate::catalogue::ListedTool;
 use crate::principal::Principal;
 pub(crate) use finder::{Asked, Finder, only_looks, tools};
 
-/// Between the tool's name, in which it can't stand, and the tag.
+/// Separates the tool's name from the tag. A name can't contain it.
 const SEPARATOR: char = '#';
 
-/// Bytes of a tag. Models have to copy it.
+/// Bytes of a tag. It is short, since models must copy it.
 const TAG_BYTES: usize = 12;
 
-/// The key of this process, so that a publisher can't put a valid reference into text
-/// that a model reads. `None` if the system has no randomness.
+/// The key of this process. Without it a publisher could put a valid reference into text that a
+/// model reads. `None` if the system has no randomness.
 static KEY: LazyLock<Option<[u8; 32]>> = LazyLock::new(|| {
     let mut key = [0; 32];
     getrandom::fill(&mut key).ok().map(|()| key)
 });
 
-/// The reference to a tool in its present form, for one principal.
+/// Returns a reference to a tool in its present form, for one principal.
 fn reference(listed: &ListedTool, principal: &Principal) -> Option<String> {
     let tag = tag(listed, principal)?;
     Some(format!("{}{SEPARATOR}{tag}", listed.name))
 }
 
-/// The name in a reference, whether or not it is still valid. A name without a tag is
-/// returned unchanged.
+/// Returns the name in a reference, even if the reference is not valid any more. A name without a
+/// tag is returned unchanged.
 fn name_of(reference: &str) -> &str {
     reference
         .split_once(SEPARATOR)
         .map_or(reference, |(name, _)| name)
 }
 
-/// Whether a reference was made for the present form of this tool, and this principal.
+/// Whether a reference was made for the present form of this tool, and for this principal.
 fn holds(reference: &str, listed: &ListedTool, principal: &Principal) -> bool {
     let given = reference.split_once(SEPARATOR).map(|(_, given)| given);
     given.is_some() && given == tag(listed, principal).as_deref()

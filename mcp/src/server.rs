@@ -110,22 +110,24 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Names the runtime for calls that would hold up this connection. A call that comes while other calls are open
-    /// runs there from the start; any other starts on the connection's own runtime, and moves once it computes for more
-    /// than 100 µs without a pause. The connection's own runtime can have one thread then.
+    /// Names the runtime for calls that would hold up this connection. A call that comes while
+    /// other calls are open runs there from the start; any other call starts on the connection's
+    /// own runtime, and moves once it computes for more than 100 µs without a pause. One thread is
+    /// then enough for the connection's own runtime.
     ///
-    /// The runtime needs tokio's timer and I/O, and must outlive the connection: a call on a runtime that was shut down is
-    /// never answered. Calls that are open are counted by [`stdio::serve`](crate::stdio::serve) only. Default: all calls
-    /// run where the connection is served.
+    /// The runtime needs tokio's timer and I/O, and must outlive the connection: a call on a
+    /// runtime that was shut down is never answered. Only [`stdio::serve`](crate::stdio::serve)
+    /// counts open calls. Default: all calls run on the connection's own runtime.
     #[must_use]
     pub fn long_calls_on(mut self, runtime: Handle) -> Self {
         self.long_calls = Some(runtime);
         self
     }
 
-    /// Names clients that may ask a person for approval, by the name that each gives itself. It counts only for a
-    /// connection with its own principal: there the user's configuration started the client or the server, and a name
-    /// chooses among the user's programs. It proves nothing, so it is ignored for a principal that a transport
+    /// Sets the names of clients that may ask a person for approval. Each client states its name
+    /// itself. The names count only for a connection with its own principal: there the user's
+    /// configuration started the client or the server, and a name chooses among the user's
+    /// programs. A name proves nothing, so the names are ignored for a principal that a transport
     /// authenticates. Default: no client.
     #[must_use]
     pub fn approving_clients(mut self, names: impl Into<Arc<[String]>>) -> Self {
@@ -155,7 +157,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Where the request is not authenticated.
+    /// If the request is not authenticated.
     fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
         let mut principal = self.behind(&context.extensions)?;
         principal.may_approve |= self.approves(context);
@@ -180,8 +182,8 @@ impl Connection {
             .ok_or_else(|| ErrorData::invalid_request("the request is not authenticated", None))
     }
 
-    /// The principal where no request is at hand: that of the connection, or of the HTTP
-    /// request that is being handled.
+    /// Returns the principal for callbacks without a request: the principal of the connection, or
+    /// of the HTTP request that is being handled.
     fn own_principal(&self) -> Option<Principal> {
         let principal = self.state.principal.clone();
         principal.or_else(crate::http::calling)
@@ -256,7 +258,7 @@ struct FollowedFeatures {
 }
 
 impl FollowedFeatures {
-    /// What changed for a client that watches these resources.
+    /// Returns the changes for a client that watches these resources.
     fn changes(&mut self, watched: &BTreeSet<String>, principal: &Principal) -> Changes {
         let now = self.receiver.borrow_and_update().clone();
         let changes = now.changes_since(&self.before, watched, principal);
@@ -281,7 +283,7 @@ impl Handler for Connection {
 }
 
 impl Connection {
-    /// The server as a client sees it. The instructions count for the principal.
+    /// The server as a client sees it. The instructions count the blocked tools of the principal.
     fn config(&self, principal: Option<&Principal>) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()

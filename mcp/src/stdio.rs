@@ -64,8 +64,8 @@ impl From<std::io::Error> for StdioError {
     }
 }
 
-/// The process's standard input and output, taken for the protocol: whatever
-/// else is printed afterwards goes to standard error.
+/// The process's standard input and output, reserved for the protocol. Anything that is printed
+/// afterwards goes to standard error.
 #[derive(Debug)]
 pub struct Streams {
     input: OwnedFd,
@@ -73,7 +73,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Takes them. Call it before the process confines itself.
+    /// Takes the standard streams. Call it before the process confines itself.
     ///
     /// # Errors
     ///
@@ -85,16 +85,16 @@ impl Streams {
         Ok(Self { input, output })
     }
 
-    /// Streams for a client that is not at the standard streams: pipes, or other
-    /// readers and writers. They should not block.
+    /// Streams for a client at other descriptors, for example pipes. They should not block.
     #[must_use]
     pub fn of(input: OwnedFd, output: OwnedFd) -> Self {
         Self { input, output }
     }
 }
 
-/// A separate descriptor for a stream, without changing the descriptors of other processes. A pipe is non-blocking. A terminal
-/// blocks, even if another process has made it non-blocking.
+/// Opens a separate descriptor for a stream, without changing the descriptors of other processes.
+/// For a pipe the new descriptor is non-blocking. For a terminal it blocks, even if another process
+/// has made the terminal non-blocking.
 fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
     let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -110,25 +110,27 @@ fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Resul
 
 /// A handler that can be served on standard input and output, such as a [`Connection`](crate::Connection).
 pub trait Handler: ServerHandler {
-    /// The runtime that was given to [`Connection::long_calls_on`](crate::Connection::long_calls_on), if any. Messages
-    /// are read ahead as its threads have time for calls. A handler around a connection returns that of the connection.
+    /// The runtime that was given to
+    /// [`Connection::long_calls_on`](crate::Connection::long_calls_on), if any. Messages are read
+    /// ahead while its threads have time for calls. A handler that wraps a connection returns the
+    /// connection's runtime.
     fn long_calls_runtime(&self) -> Option<&Handle>;
 
-    /// The state of the hosts that make the calls, and the principal whose results count in their memory until they
-    /// are read. Default: they don't count.
+    /// Returns the state of the hosts that run the calls, and a principal. Results count in the
+    /// memory of that principal until the client has read them. Default: they don't count.
     fn results_count_in(&self) -> Option<(SharedState, Arc<str>)> {
         None
     }
 }
 
-/// How long calls may run on once the server is to end.
+/// How long calls may continue after a shutdown is requested.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
-/// Serves the client at `streams` with this handler, made by
-/// [`Service::connection`](crate::Service::connection), until it closes its end, or
-/// until `shutdown`. Calls that run when it closes have five seconds to end. At `shutdown`
-/// nothing more is read, and calls have two seconds; calls that still run then are
-/// cancelled, and answered so.
+/// Serves the client at `streams` with a handler that
+/// [`Service::connection`](crate::Service::connection) made, until the client closes its end or
+/// `shutdown` is cancelled. When the client closes, running calls have five seconds to end. At
+/// `shutdown` nothing more is read, and running calls have two seconds. Calls that still run after
+/// that are cancelled and answered as cancelled.
 ///
 /// # Errors
 ///
@@ -144,7 +146,7 @@ pub async fn serve<H: Handler>(
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
     };
-    // A client that does not read its results is left as at a shutdown.
+    // A client that does not read its results is disconnected as at a shutdown.
     let end = shutdown.child_token();
     let counted = handler.results_count_in();
     let unread = counted.map(|(state, principal)| UnreadResults {
@@ -156,7 +158,8 @@ pub async fn serve<H: Handler>(
     let transport =
         StdioTransport::new(input, output, threads, end.clone()).counting(unread, shutdown);
     let calls = CancellationToken::new();
-    // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
+    // `into_dyn` boxes the future of each request: the task that runs it is moved, and overwritten
+    // at its end.
     let serving = (handler.into_dyn()).serve_with_ct(transport, calls.clone());
     let running = match serving.await {
         Ok(running) => running,
@@ -187,7 +190,7 @@ pub async fn serve<H: Handler>(
     }
 }
 
-/// The kind of a stream that does not block and can be waited for; `None` for another.
+/// Returns the kind of a stream that does not block and can be polled; `None` for any other stream.
 fn waited_for(stream: &OwnedFd) -> Option<FileType> {
     let flags = rustix::fs::fcntl_getfl(stream).ok()?;
     let stat = rustix::fs::fstat(stream).ok()?;
@@ -196,21 +199,21 @@ fn waited_for(stream: &OwnedFd) -> Option<FileType> {
         .then(|| FileType::from_raw_mode(stat.st_mode))
 }
 
-/// What the client writes.
+/// Returns the stream that the client writes.
 fn input(stream: OwnedFd) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     Ok(match waited_for(&stream) {
         Some(FileType::Fifo) => Box::new(pipe::Receiver::from_owned_fd(stream)?),
-        // Of any family: only its bytes are read and written.
+        // Any socket family works: only bytes are read and written.
         Some(FileType::Socket) => Box::new(UnixStream::from_std(stream.into())?),
         _ => Box::new(tokio::fs::File::from_std(stream.into())),
     })
 }
 
-/// What the client reads.
+/// Returns the stream that the client reads.
 fn output(stream: OwnedFd) -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
     Ok(match waited_for(&stream) {
         Some(FileType::Fifo) => Box::new(pipe::Sender::from_owned_fd(stream)?),
-        // Of any family: only its bytes are read and written.
+        // Any socket family works: only bytes are read and written.
         Some(FileType::Socket) => Box::new(UnixStream::from_std(stream.into())?),
         _ => Box::new(tokio::fs::File::from_std(stream.into())),
     })

@@ -1,6 +1,6 @@
-//! The strict rules for what clients send ([`toolward_contract::json`]), held against the text of a message.
-//! The library that parses messages takes the last of two equal keys and rounds large integers without a
-//! word: once it has parsed a message, the difference is lost.
+//! The strict rules for messages of clients ([`toolward_contract::json`]), checked on the text of a
+//! message. The library that parses messages silently takes the last of two equal keys and rounds
+//! large integers. In the parsed message the difference is lost.
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{Deserializer, Error};
@@ -15,7 +15,7 @@ const ARGUMENTS: &str = "arguments";
 const PASSED_ON: JsonRules<'_> = JsonRules::Strict(ARGUMENTS);
 
 /// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
-/// `result`, the answer to a question of the server. Elsewhere a large integer is an id, which is
+/// `result`, the answer to a question of the server. A large integer elsewhere is an id, which is
 /// returned unchanged.
 const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     (
@@ -64,8 +64,8 @@ fn object<E: Error>(value: Value) -> Result<Option<Map<String, Value>>, E> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(Breach);
 
-/// Checks a message against the rules. Returns whether it is JSON: parsing the message reports that, and has words for
-/// it.
+/// Checks a message against the rules. Returns whether it is JSON. If not, parsing the message
+/// reports the error in more detail.
 pub(crate) fn check(message: &[u8]) -> Result<bool, Malformed> {
     match inspect(message, &MESSAGE) {
         Ok(()) => Ok(true),
@@ -75,13 +75,13 @@ pub(crate) fn check(message: &[u8]) -> Result<bool, Malformed> {
 }
 
 impl Malformed {
-    /// Whether it is about arguments. A call of a tool then ends with an error result, as for any invalid
-    /// input.
+    /// Whether the fault is in the arguments. A tool call then ends with an error result, as for
+    /// any invalid input.
     pub(crate) fn is_about_arguments(&self) -> bool {
         self.0.part == Some(ARGUMENTS)
     }
 
-    /// The error of a call of a tool: the same as for this text on the command line.
+    /// The error for a tool call: the same as for this text on the command line.
     pub(crate) fn of_call(&self) -> CallError {
         CallError::malformed_input(&self.0.error)
     }
@@ -91,12 +91,12 @@ impl Malformed {
         self.0.error.code()
     }
 
-    /// What was expected and what was found.
+    /// Describes what was expected and found.
     pub(crate) fn message(&self) -> String {
         self.0.error.to_string()
     }
 
-    /// The error of the protocol for all other messages.
+    /// The protocol error for all other messages.
     pub(crate) fn of_message(&self) -> ErrorData {
         let number = match self.0.part {
             Some(_) => ErrorCode::INVALID_PARAMS,

@@ -1,5 +1,5 @@
-//! Clients that cost next to nothing themselves: they write text, and look into an
-//! answer no further than is needed to know that it is one.
+//! Clients that cost almost nothing: they write text, and read an answer only far enough to know
+//! that it is one.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -59,7 +59,7 @@ pub(super) fn wire(
 ) -> Wire {
     let (input, requests) = std::io::pipe().expect("a pipe");
     let (answers, output) = std::io::pipe().expect("a pipe");
-    // As standard input and output are when they are pipes.
+    // Non-blocking, as standard input and output are when they are pipes.
     let flags = fcntl_getfl(&input).expect("its flags");
     fcntl_setfl(&input, flags | OFlags::NONBLOCK).expect("one that doesn't block");
     let flags = fcntl_getfl(&output).expect("its flags");
@@ -87,7 +87,7 @@ impl Wire {
         check(&self.line);
     }
 
-    /// Many calls, with so many at once.
+    /// Makes `count` calls, with `at_once` calls at once.
     pub(super) fn many(&mut self, tool: &str, input: &str, at_once: usize, count: usize) {
         let params = parameters(tool, input);
         for sent in 0..count {
@@ -114,7 +114,7 @@ impl Client for Wire {
     }
 }
 
-/// A client over HTTP, on a connection that it keeps.
+/// A client over HTTP that keeps its connection.
 pub(super) struct Web {
     address: SocketAddr,
     connection: BufReader<TcpStream>,
@@ -189,7 +189,7 @@ impl Web {
         }
         let mut body = Vec::new();
         if chunked {
-            // A stream of one event, which ends with it.
+            // A stream with one event, which ends after it.
             while let Some(length) = self.chunk_length() {
                 self.take(length, &mut body);
                 self.take(2, &mut Vec::new());
@@ -201,7 +201,7 @@ impl Web {
         String::from_utf8(body).expect("text")
     }
 
-    /// The length of the next chunk; none after the last.
+    /// The length of the next chunk; `None` after the last one.
     fn chunk_length(&mut self) -> Option<u64> {
         let mut line = String::new();
         self.connection.read_line(&mut line).expect("a length");

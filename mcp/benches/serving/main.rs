@@ -1,9 +1,8 @@
-//! What a call costs over MCP, and what of it is the sandbox and what the protocol:
-//! a driver that echoes and a native tool that does the same, both behind one
-//! server, over stdio and over HTTP; and the same driver called through the host
-//! alone. The same driver over stdio and through the host once more, with each call
-//! recorded in a ledger by another process. All take turns, so that whatever else the
-//! machine does meets all alike.
+//! Measures the cost of a call over MCP, and the shares of the sandbox and of the protocol. A
+//! driver that echoes its input and a native tool that does the same are called through one server,
+//! over stdio and over HTTP. The same driver is also called through the host alone, and, over stdio
+//! and through the host, with each call recorded in a ledger by another process. All ways take
+//! turns, so that other work of the machine affects them equally.
 
 #![expect(
     clippy::expect_used,
@@ -40,14 +39,14 @@ const NATIVE: &str = "native.echo";
 /// About 200 bytes of input.
 const INPUT: &str = r#"{"customer":"c-1029","items":[{"sku":"a-1","count":3,"price":12.5},{"sku":"b-2","count":1,"price":99.0}],"note":"leave it with the neighbours, please","urgent":false,"tags":["x","y"]}"#;
 
-/// How often each has its turn, and calls of one turn.
+/// How often each way has its turn, and the calls of one turn.
 const ROUNDS: usize = 100;
 const CALLS: usize = 100;
-/// Calls at once where calls per second are counted, and how many there are.
+/// The number of calls at once when calls per second are counted, and the number of all calls.
 const AT_ONCE: usize = 8;
 const MANY: usize = 20_000;
 
-/// The server, and a tool beside those of the host that no sandbox holds.
+/// The server, and a native tool without a sandbox next to the tools of the host.
 #[derive(Clone)]
 struct Both(Connection);
 
@@ -100,7 +99,7 @@ impl<'a> Way<'a> {
     }
 
     fn turn(&mut self) {
-        // What the others left in the caches is not its doing.
+        // Warms the caches after the other ways.
         (self.call)();
         for _ in 0..CALLS {
             let start = Instant::now();
@@ -115,7 +114,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// Calls the host from a thread that slept until it was asked, as a server's does.
+/// Calls the host from a thread that slept until it was asked, like a server's thread.
 struct Woken {
     asks: tokio::sync::mpsc::Sender<()>,
     answers: std::sync::mpsc::Receiver<()>,

@@ -1,4 +1,5 @@
-//! The recorder of a host whose calls are recorded: this program once more, as `toolward serve` starts the command.
+//! The recorder of a host whose calls are recorded. It is this program in another process, as
+//! `toolward serve` starts its recorder.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -57,7 +58,7 @@ impl Recorded {
     }
 }
 
-/// Records, where this is the process that does: until its socket ends.
+/// Records until the socket ends, if this process is the recorder. Returns whether it is.
 pub(super) fn records() -> bool {
     if std::env::var_os(RECORDS).is_none() {
         return false;

@@ -1,4 +1,4 @@
-//! Why no person was asked, and what the caller learns of it.
+//! Why no person was asked, and how the caller learns the reason.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::client::Client;
 /// What a person can do if no client may ask them.
 const IN_A_TERMINAL: &str = "a person can make the call themselves in a terminal of the server's machine, where they are asked";
 
-/// The operator's standing yes.
+/// The operator's approval in advance.
 const PREAPPROVED: &str = ", or approve it in advance by `preapproved = true` in the tool's grant";
 
-/// Longest name of a client that `[clients]` may have, in characters.
+/// The most characters of a client's name in `[clients]`.
 const MAX_NAME_CHARS: usize = 200;
 
 /// Why no one was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotAsked {
-    /// It can't be undone.
+    /// The call can't be undone.
     Irreversible,
     /// The operator does not trust this client to ask.
     Untrusted {
-        /// Whether a grant could stand for the answer.
+        /// Whether a grant could replace the answer.
         can_be_preapproved: bool,
     },
     /// This client can't ask, or can't now.
     CanNotAsk,
-    /// It is too long for a person to read.
+    /// The prompt is too long for a person to read.
     TooLong,
-    /// It changed since it was approved.
+    /// The call changed since it was approved.
     Changed,
-    /// A person denied it a moment ago; the backoff lasts this long.
+    /// A person denied the tool a moment ago; the backoff lasts this long.
     Paused(Duration),
     /// The limit of open questions about the tool is reached.
     AskedAboutTool(Duration),
@@ -44,7 +44,7 @@ pub(super) enum NotAsked {
 }
 
 impl NotAsked {
-    /// Says so in the error of the call, with what a person can do.
+    /// Adds the reason to the error of the call, with what a person can do.
     pub(super) fn explain(self, client: &Client, error: &mut CallError, tool: &str) {
         let why = match self {
             NotAsked::Irreversible => {
@@ -83,7 +83,8 @@ impl NotAsked {
     }
 }
 
-/// What the operator can write for a client that may not ask. A remote client learns nothing of the policy.
+/// What the operator can configure for a client that may not ask. A remote client learns nothing
+/// about the policy.
 fn trust_hint(client: &Client, can_be_preapproved: bool) -> String {
     let Some(name) = &client.untrusted_name else {
         return IN_A_TERMINAL.to_owned();
@@ -91,7 +92,7 @@ fn trust_hint(client: &Client, can_be_preapproved: bool) -> String {
     let is_writable = !name.is_empty() && visible_line(name, MAX_NAME_CHARS) == *name;
     let by = match is_writable {
         true => {
-            // JSON and TOML write such a line alike.
+            // JSON and TOML escape such a line in the same way.
             let name = Value::from(name.as_str());
             format!(
                 "by `may_approve = [{name}]` in `[clients]` of toolward.toml (add {name} to the list if there is one)"

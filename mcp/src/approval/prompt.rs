@@ -1,5 +1,6 @@
-//! The approval prompt that a client shows, the question while it is open, and what the person decided. The prompt states
-//! everything that the approval covers; what does not fit is not asked for.
+//! The approval prompt that a client shows, the open question, and the person's decision. The
+//! prompt states everything that the approval covers. If that does not fit, no approval is
+//! requested.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, detach, 
 use crate::elicitation::{self, state_deadline};
 use crate::principal::Principal;
 
-/// Characters of a name or an effect; of a URL; of the arguments, and of a body; and of the whole.
+/// Characters of a name or an effect, of a URL, of the arguments, of a body, and of the whole
+/// prompt.
 const MAX_NAME_CHARS: usize = 200;
 const MAX_URL_CHARS: usize = 2000;
 const MAX_ARGUMENT_CHARS: usize = 6000;
@@ -115,7 +117,7 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     out.chars().nth(MAX_MESSAGE_CHARS).is_none().then_some(out)
 }
 
-/// A value as JSON, prefixed with a bar, so that none of its lines can imitate a fact.
+/// A value as JSON. Each line starts with a bar, so that it can't imitate a fact.
 fn barred(value: &Value, out: &mut String) -> Option<()> {
     let json = visible_json(&serde_json::to_string_pretty(value).ok()?);
     if json.chars().nth(MAX_ARGUMENT_CHARS).is_some() {
@@ -127,7 +129,7 @@ fn barred(value: &Value, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Where a driver sends requests, by its own declaration. The host keeps it short.
+/// Where a driver sends requests, as it declares. The host keeps the text short.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "no host".to_owned(),
@@ -141,7 +143,7 @@ fn whole(text: &str) -> Option<String> {
     fits.then(|| visible_line(text, MAX_NAME_CHARS))
 }
 
-/// The form below it.
+/// The form below the prompt.
 pub(crate) fn schema(session: bool) -> Value {
     let choices = match session {
         true => json!([ONCE, SESSION, NO]),
@@ -156,7 +158,7 @@ pub(crate) fn schema(session: bool) -> Value {
     })
 }
 
-/// What a person decided.
+/// A person's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalDecision {
     Once,
@@ -164,18 +166,18 @@ pub(crate) enum ApprovalDecision {
     Deny,
 }
 
-/// What a person decided about a call before it was made.
+/// A person's decision about a call, given before the call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decided {
     /// The call.
     pub(crate) call: ApprovalKey,
-    /// The answer to a question about it, if the call brings one. `None`: the call resumes, and was approved before its
-    /// driver asked.
+    /// The answer to a question about it, if the call brings one. `None` if the call resumes after
+    /// its driver asked, and was approved before that.
     pub(crate) answer: Option<ApprovalDecision>,
 }
 
 impl Decided {
-    /// Before its driver asked, the call was approved.
+    /// The decision of a call that was approved before its driver asked.
     pub(crate) fn before(call: ApprovalKey) -> Self {
         Self { call, answer: None }
     }
@@ -190,9 +192,9 @@ impl Decided {
 pub(crate) struct PendingApproval {
     /// The call, with everything that the person was shown.
     pub(crate) call: ApprovalKey,
-    /// The tool as it was, with any arguments.
+    /// The tool in its current form, with any arguments.
     pub(crate) tool: ApprovalKey,
-    /// The tool by its name and its callers: the key of a denial.
+    /// The tool by its name and its callers, which is the key of a denial.
     pub(crate) named: ApprovalKey,
     /// The number of the question.
     pub(crate) question: u64,
@@ -219,12 +221,13 @@ impl From<ApprovalDecision> for PersonsAnswer {
     }
 }
 
-/// A question that may be open. Dropping it closes it, so that a call that ends loses neither the question nor an answer
-/// that is being stored.
+/// A question that may be open. Dropping it closes it, so a call that ends leaves no question open
+/// and loses no answer that is being stored.
 pub(crate) struct OpenQuestion {
     approvals: Arc<dyn Approvals>,
     id: QuestionId,
-    /// How it is closed when it is dropped; `None` once it is closed, or a client has its token.
+    /// How it is closed when it is dropped; `None` if it is closed already, or if a client has its
+    /// token.
     answer: Option<PersonsAnswer>,
 }
 
@@ -237,7 +240,7 @@ impl OpenQuestion {
         }
     }
 
-    /// It is closed so if it is dropped from now on.
+    /// From now on, dropping the question closes it with this answer.
     pub(super) fn on_drop(&mut self, answer: PersonsAnswer) {
         self.answer = Some(answer);
     }
@@ -266,7 +269,7 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// Closes a question. If that fails, it was not open: no approval counts then.
+/// Closes a question. If that fails, the question counts as not open, and no approval counts.
 async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: PersonsAnswer) -> bool {
     let deadline = state_deadline();
     let answer = || approvals.answer(question.clone(), answer, deadline);
@@ -276,7 +279,7 @@ async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: Persons
     })
 }
 
-/// What a person decided. Anything but an explicit yes is treated as a denial.
+/// Returns a person's decision. Anything but an explicit yes is treated as a denial.
 pub(crate) fn decision(said: &Value, pending: &PendingApproval) -> ApprovalDecision {
     let Some(Answer::Accepted(content)) = elicitation::choice(said.clone()) else {
         return ApprovalDecision::Deny;

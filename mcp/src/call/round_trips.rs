@@ -41,8 +41,8 @@ use crate::approval::{
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 
-/// How a call ended, as far as the client is concerned: with a reply, with what the client is asked first, or
-/// with a fault of the protocol, as of a client that lacks a capability that the call needs.
+/// How a call ended for the client: with a reply, with a question to the client, or with a fault of
+/// the protocol. An example of a fault is a client that lacks a capability that the call needs.
 pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;
 
 /// Open questions, approvals and denials of all clients.
@@ -54,21 +54,21 @@ pub(crate) struct RoundTrips {
 /// How often a question is repeated to a client that leaves answers out.
 const MAX_REPEATS: u8 = 3;
 
-/// What a client carries from a question to its answer.
+/// The state that a client carries from a question to its answer.
 #[derive(Serialize, Deserialize)]
 enum State {
     /// A person is asked whether the call may run.
     Approval(PendingApproval),
-    /// The driver asks; the call was approved if it had to be.
+    /// The driver asks. If the call needed approval, it was approved.
     Questions {
         asked: Box<Asked>,
         approved: Option<ApprovalKey>,
-        /// How often this was repeated.
+        /// How often the question was repeated.
         repeats: u8,
     },
 }
 
-/// What a call starts with: nothing, or what was answered.
+/// The decision and the answers with which a call starts, if any.
 #[derive(Default)]
 struct Start {
     decided: Option<Decided>,
@@ -76,7 +76,7 @@ struct Start {
 }
 
 impl RoundTrips {
-    /// With the keys and approvals of the hosts that serve the calls.
+    /// Uses the keys and approvals of the hosts that serve the calls.
     pub(crate) fn new(state: &SharedState) -> Self {
         Self {
             keys: state.keys(),
@@ -84,13 +84,14 @@ impl RoundTrips {
         }
     }
 
-    /// Carries a call out: puts its questions to the client and continues with the
-    /// answers. `name` is the tool's over MCP; `input` is the call's, as a client of the stateless era sent it; that of
-    /// others is not looked at.
+    /// Carries a call out: puts its questions to the client and continues with the answers. `name`
+    /// is the tool's name over MCP. `input` is the call's input as a client of the stateless era
+    /// sent it; it is ignored for other clients.
     ///
     /// # Errors
     ///
-    /// The fault of answers that belong to no question of this call, which then does not reach the host.
+    /// A fault if the answers belong to no question of this call. The call then does not reach the
+    /// host.
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
@@ -153,7 +154,7 @@ impl RoundTrips {
                     };
                     return Ok(Box::pin(exchange.ask(&state, requests, None)).await);
                 }
-                // No part of the future of a call that asks nothing.
+                // Boxed, so that it takes no room in the future of a call that asks nothing.
                 let answered = Box::pin(answered(client, host, *asked, requests)).await;
                 start = Start {
                     decided: approved.map(Decided::before),
@@ -172,7 +173,7 @@ impl RoundTrips {
     }
 }
 
-/// A call, as far as questions to its client are concerned.
+/// One call, with the facts that questions to its client need.
 struct Exchange<'a> {
     keys: &'a dyn Keys,
     client: &'a Client,
@@ -181,7 +182,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// What the answers that came with a state mean. If some are missing, the question is repeated.
+    /// Interprets the answers that came with a state. If some are missing, the question is
+    /// repeated.
     async fn opened(
         &self,
         approvals: &Arc<dyn Approvals>,
@@ -198,8 +200,9 @@ impl Exchange<'_> {
                 let open = OpenQuestion::new(approvals, pending.id(&self.client.principal));
                 let answer = decision.map_or(PersonsAnswer::None, PersonsAnswer::from);
                 let was_open = open.close(answer).await;
-                // Without a decision, this question was not answered: the call asks again. So it does if a denial of
-                // another question about the tool has ended this one.
+                // Without a decision the question was not answered, and the call asks again. It
+                // also asks again if the question was closed already, for example by a denial of
+                // another question about the tool.
                 let counts =
                     |decision: &ApprovalDecision| was_open || *decision == ApprovalDecision::Deny;
                 let decided = decision.filter(counts).map(|decision| Decided {
@@ -244,7 +247,7 @@ impl Exchange<'_> {
                             approved,
                             repeats: repeats.saturating_add(1),
                         };
-                        // With the time that is left.
+                        // The repeated question keeps the time that is left.
                         let end = self.ask(&state, requests, Some(until)).await;
                         Ok(ControlFlow::Break(end))
                     }
@@ -255,7 +258,7 @@ impl Exchange<'_> {
 
     async fn unsealed(&self, state: &str) -> Result<(Vec<u8>, Instant), ErrorData> {
         if self.client.era == Era::Session {
-            // Nothing was sealed for such a client.
+            // No state is sealed for a client of the session era.
             return Err(foreign());
         }
         let input = digest::object(self.input);
@@ -265,7 +268,7 @@ impl Exchange<'_> {
         match unsealing.await {
             Ok(Unsealed::Text(state, until)) => Ok((state, until)),
             Ok(Unsealed::Foreign) => Err(foreign()),
-            // It may have been used up.
+            // The state may have been used already.
             Ok(Unsealed::Spent) | Err(StateError::Unknown) => Err(fault(
                 "toolward:state_spent",
                 "the `requestState` was used before, or is too old; make the request anew",
@@ -282,7 +285,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// A result that asks for an approval. Without one, the question is closed.
+    /// Returns a result that asks for an approval. If that fails, the question is closed.
     async fn ask_approval(&self, mut asked: ApprovalToAsk) -> ClientEnd {
         let requests = BTreeMap::from([(approval::KEY.to_owned(), asked.request)]);
         let state = State::Approval(asked.pending);
@@ -293,7 +296,7 @@ impl Exchange<'_> {
         end
     }
 
-    /// A result that asks. A repeated question keeps its deadline `until`; a new one
+    /// Returns a result that asks. A repeated question keeps its deadline `until`; a new question
     /// gets [`ANSWER_TIMEOUT`].
     async fn ask(
         &self,
@@ -317,7 +320,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The requests for all questions; `None` where the protocol has none for one.
+/// Returns the requests for all questions; `None` if the protocol has no request for one of them.
 fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
     let requests = asked.questions.iter().map(|question| {
         let request = elicitation::request(asked, question)?;
@@ -357,7 +360,7 @@ async fn answered(
     Resume { asked, answers }
 }
 
-/// Gives up what a call asks when it is dropped while a person is asked.
+/// Withdraws the questions of a call if it is dropped while a person is asked.
 struct GiveUp<'a> {
     host: &'a Host,
     asked: Option<&'a Asked>,
@@ -371,7 +374,8 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// The fault of a client of the stateless era that lacks what a question needs.
+/// Returns the fault for a client of the stateless era that lacks a capability that a question
+/// needs.
 fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
     let ours = error.code == ErrorCode::INPUT_UNAVAILABLE && error.origin == Origin::Host;
     if client.era != Era::Stateless || !ours {
@@ -396,7 +400,7 @@ fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
     Some(ErrorData::missing_required_client_capability(required))
 }
 
-/// The driver's question fits the host's rules, but not the protocol's.
+/// The error for a driver's question that fits the host's rules, but not the protocol's.
 fn unaskable(asked: &Asked) -> CallError {
     let tool = &asked.tool_id;
     CallError::new(
@@ -407,7 +411,7 @@ fn unaskable(asked: &Asked) -> CallError {
     .with_hint("report this to the driver's publisher")
 }
 
-/// `id` of `id@version`.
+/// Returns `id` from `id@version`.
 fn tool_id(tool: &str) -> &str {
     tool.split_once('@').map_or(tool, |(id, _)| id)
 }

@@ -1,7 +1,8 @@
-//! Which runtime a call runs on: that of its connection, or another one where it would hold up the connection.
+//! Chooses the runtime of a call: its connection's runtime, or another one if the call would hold
+//! up the connection.
 //!
-//! A client that waits for each answer gets it soonest from the thread that read its message: to wake another takes
-//! longer than a short call.
+//! A client that waits for each answer gets it soonest from the thread that read its message, since
+//! waking another thread takes longer than a short call.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,19 +13,19 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::{Host, Reply, Request};
 
-/// A poll that takes this long and does not finish the call moves it to the other runtime. It is less than a guest
-/// computes between two yields.
+/// A poll that takes this long and does not finish the call moves it to the other runtime. It is
+/// shorter than a guest computes between two yields.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// In the extensions of a call that came while other calls of its connection were open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OthersOpen;
 
-/// The host that calls are made to, and what decides where one runs.
+/// The host that runs calls, and the facts that decide on which runtime one runs.
 #[derive(Clone, Copy)]
 pub(crate) struct CallRuntime<'a> {
     pub(crate) host: &'a Host,
-    /// The runtime for calls that would hold up the connection. Without one, none is moved.
+    /// The runtime for calls that would hold up the connection. Without it, no call is moved.
     pub(crate) long_calls: Option<&'a Handle>,
     /// Whether other calls of the connection are open.
     pub(crate) others_open: bool,
@@ -33,7 +34,7 @@ pub(crate) struct CallRuntime<'a> {
 impl CallRuntime<'_> {
     pub(crate) async fn call(self, request: Box<Request>) -> Reply {
         let host = self.host.clone();
-        // Its future is large, and would be moved with the futures around it.
+        // Boxed, since the future is large and would be moved with the futures around it.
         let mut call = Box::pin(async move { host.call(request).await });
         let Some(long_calls) = self.long_calls else {
             return call.await;
@@ -64,7 +65,7 @@ async fn run_on(
         Ok(reply) => reply,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime was shut down, which ends what it served.
+            // The runtime was shut down, and so was the connection that it served.
             Err(_) => std::future::pending().await,
         },
     }
@@ -83,15 +84,15 @@ mod tests {
     use super::*;
     use crate::call::testing;
 
-    /// Longer than anything takes that comes at all.
+    /// Longer than any step of these tests takes.
     const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-    /// A poll that a busy machine interrupts counts as long. That does not happen each time.
+    /// A poll that a busy machine interrupts counts as long, but not in each of these tries.
     const TRIES: usize = 100;
 
-    /// Where a call reported progress, and whether it was cancelled.
+    /// When a call reported progress, and whether it was cancelled.
     #[derive(Default)]
     struct Seen {
-        /// Whether on the runtime for long calls, for each report.
+        /// For each report, whether it came from the runtime for long calls.
         moved: Mutex<Vec<bool>>,
         canceled: AtomicBool,
     }
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// A connection's runtime, and that for long calls.
+    /// A connection's runtime, and the runtime for long calls.
     struct Runtimes {
         connection: Runtime,
         long_calls: Runtime,
@@ -130,7 +131,7 @@ mod tests {
             };
             let (bundle, host) = testing::host("Runtimes.");
             let connection = of_one().unwrap();
-            // The driver is compiled before anything is looked at.
+            // Compiles the driver before anything is measured.
             connection.block_on(host.prepare());
             Self {
                 connection,

@@ -1,5 +1,5 @@
-//! What the tests of asking stand on: a host of real drivers that ask and need
-//! approval, and clients that say what they are told to.
+//! Fixtures for the tests of questions and approvals: a host with real drivers that ask and need
+//! approval, and clients with scripted answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -49,8 +49,8 @@ pub(crate) fn fresh() -> RoundTrips {
     RoundTrips::new(&SharedState::new())
 }
 
-/// A host of these tools, with a description of the test's own: another one makes
-/// another bundle.
+/// A host of these tools, with the test's own description. Another description makes another
+/// bundle.
 pub(crate) fn host(description: &str) -> (TempDir, Host) {
     let directory = tempfile::tempdir().unwrap();
     write("notes", TOOLS, description, directory.path());
@@ -58,7 +58,7 @@ pub(crate) fn host(description: &str) -> (TempDir, Host) {
     (directory, host)
 }
 
-/// The same with the bundle `helper` beside it, both in directories of the test's own.
+/// The same host with the bundle `helper`, both in directories of the test.
 pub(crate) fn host_with_helper(notes: &Path, helper: &Path, description: &str) -> Host {
     write("notes", TOOLS, "Notes.", notes);
     write("helper", HELPER, description, helper);
@@ -117,7 +117,7 @@ fn host_of(directories: &[&Path]) -> Host {
         .unwrap()
 }
 
-/// A person who gives these answers in turn, and then none.
+/// A person who gives these answers in turn, and then no more.
 #[derive(Default)]
 pub(crate) struct Scripted {
     says: Mutex<VecDeque<Value>>,
@@ -131,7 +131,7 @@ impl Scripted {
         Arc::new(Self { says, asked })
     }
 
-    /// What they were asked, as JSON.
+    /// Returns the questions to this person, as JSON.
     pub(crate) fn asked(&self) -> Vec<Value> {
         self.asked.lock().unwrap().clone()
     }
@@ -146,7 +146,7 @@ impl AsksPerson for Scripted {
     }
 }
 
-/// A client of the stateless era that can answer everything, and is trusted.
+/// A trusted client of the stateless era that can answer everything.
 pub(crate) fn stateless(name: &str) -> Client {
     Client {
         principal: Principal {
@@ -165,7 +165,7 @@ pub(crate) fn stateless(name: &str) -> Client {
     }
 }
 
-/// One of the session era, with this person behind it.
+/// A trusted client of the session era, with this person behind it.
 pub(crate) fn session(person: &Arc<Scripted>) -> Client {
     Client {
         era: Era::Session,
@@ -193,7 +193,7 @@ impl Sent {
         }
     }
 
-    /// The same call with these answers to what was asked.
+    /// The same call with these answers to its questions.
     pub(crate) fn answering(&self, asked: &InputRequiredResult, responses: Value) -> Self {
         let responses = responses.as_object().unwrap().clone();
         Self {
@@ -236,7 +236,7 @@ pub(crate) fn ended(end: ClientEnd) -> Reply {
     }
 }
 
-/// What a call asks.
+/// Returns the questions of a call.
 pub(crate) fn asks(end: ClientEnd) -> InputRequiredResult {
     match end {
         CallEnd::Asks(required) => required,
@@ -276,7 +276,7 @@ pub(crate) fn code(reply: &Reply) -> &str {
     }
 }
 
-/// What a driver gave.
+/// The value that a driver returned.
 pub(crate) fn value(reply: &Reply) -> &Value {
     match &reply.result {
         Ok(output) => &output.structured["value"],
@@ -289,7 +289,7 @@ pub(crate) fn asking_call() -> Sent {
     Sent::new("notes.ask", json!({"do": "ask"}))
 }
 
-/// A call of a driver that gives back what it got.
+/// A call to a driver that returns its input.
 pub(crate) fn echo(tool: &'static str) -> Sent {
     Sent::new(tool, json!({"do": "echo", "value": 7}))
 }

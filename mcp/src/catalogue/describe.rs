@@ -1,6 +1,6 @@
-//! Describes one tool as MCP's `Tool`. Texts of publishers are escaped, bounded, and
-//! labelled with the publisher. Icons are inline, so that clients fetch nothing, and no
-//! server learns who looks at one.
+//! Describes one tool as MCP's `Tool`. Texts of publishers are escaped, bounded, and labelled with
+//! the publisher. Icons are inline: clients fetch nothing, and no server learns who looks at an
+//! icon.
 
 use std::sync::Arc;
 
@@ -16,16 +16,15 @@ use toolward_policy::{Confirmed, Effects, Hints, Withheld};
 use super::{ListedTool, schemas};
 use crate::result::Structure;
 
-/// Characters of a title. A contract's name has at most 80; escaped, it may
-/// have more.
+/// Characters of a title. A contract's name has at most 80, but escapes can make it longer.
 const MAX_TITLE_CHARS: usize = 120;
 /// Characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
-/// Parts of a declaration that are named as not given.
+/// Parts of a declaration that are listed as not given.
 const MAX_WITHOUT_SHOWN: usize = 5;
-/// Characters of one of them.
+/// Characters of one such part.
 const MAX_CAPABILITY_CHARS: usize = 240;
 /// `_meta` of a tool: its id and its publisher.
 const META_KEY: &str = "toolward/tool";
@@ -89,7 +88,7 @@ pub(super) fn listed(
     }
 }
 
-/// A driver, with its cost if it declares one, and what it is used without.
+/// A driver, with its cost if it declares one, and the capabilities that it runs without.
 fn driver(driver: &DriverFacts) -> Value {
     let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
     let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
@@ -105,12 +104,12 @@ fn driver(driver: &DriverFacts) -> Value {
     value
 }
 
-/// A part of a declaration, with what the policy gives of it all the same.
+/// A part of a declaration, with any smaller part of it that the policy still gives.
 fn declared(one: &Withheld) -> String {
     visible_line(&one.to_string(), MAX_CAPABILITY_CHARS)
 }
 
-/// What the tool declares and does not get, or not as a whole.
+/// The capabilities that the tool declares and does not get, or gets only in part.
 fn not_given(all: &[&Withheld]) -> String {
     let mut shown = unique(all.iter().map(|one| declared(one)));
     let more = shown.len().saturating_sub(MAX_WITHOUT_SHOWN);

@@ -1,9 +1,9 @@
-//! Names over MCP, and the order in which tools get them. They have the form that clients accept: `text_stats` for the id
-//! `text.stats`, or `metadata.mcp.name` of the signed contract, if its publisher may
-//! choose it.
+//! Names over MCP, and the order in which tools get them. Names have the form that clients accept:
+//! `text_stats` for the id `text.stats`, or `metadata.mcp.name` of the signed contract, if its
+//! publisher may choose it.
 //!
-//! Names are assigned in the order in which the tools arrived, and each depends only on
-//! those before it: a later tool never changes a name that an agent knows already.
+//! Names are assigned in the order in which the tools arrived. Each name depends only on the names
+//! before it, so a later tool never changes a name that an agent already knows.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use toolward_support::report::codes;
 const SERVER_TOOLS: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
 /// The prefix of names that are reserved for the server.
 const SERVER_PREFIX: &str = "toolward";
-/// Clients prefix names with `mcp__SERVER__`, and treat a name with this prefix as
-/// prefixed.
+/// The start of `mcp__SERVER__`, with which clients prefix names. Clients take a name that starts
+/// with it as already prefixed.
 const CLIENT_PREFIX: &str = "mcp";
 /// The prefix of a name that would be reserved otherwise.
 const ESCAPE_PREFIX: &str = "tool_";
@@ -28,7 +28,7 @@ const ESCAPE_PREFIX: &str = "tool_";
 /// The name of a tool whose chosen name has no valid character.
 const FALLBACK_NAME: &str = "tool";
 
-/// Characters of a name. Clients allow 64, and prefix up to 16.
+/// Characters of a name. Clients allow 64 with their prefix, which has up to 16.
 const MAX_NAME_CHARS: usize = 48;
 /// Characters that are kept of a longer name, before `_` and a digest.
 const STEM_CHARS: usize = 34;
@@ -48,13 +48,14 @@ pub(super) struct Claim<'a> {
     pub(super) given: Option<&'a str>,
     pub(super) id: &'a str,
     pub(super) major: u64,
-    /// As people see it.
+    /// The version as people see it.
     pub(super) version: String,
     pub(super) publisher: &'a str,
 }
 
 impl<'a> Claim<'a> {
-    /// The claim of a tool that is not loaded. Its names only lead to an error, so that it may have any.
+    /// The claim of a tool that is not loaded. It may have any name, since a call by that name only
+    /// ends with an error.
     pub(super) fn of(tool: &'a WithheldTool) -> Self {
         Self {
             given: tool.mcp_name.as_deref(),
@@ -73,7 +74,7 @@ impl<'a> Claim<'a> {
     fn plain(&self) -> String {
         let plain = mapped(self.given.unwrap_or(self.id));
         match plain.as_str() {
-            // Nothing of what it asks for can be in a name.
+            // No character of the requested name is valid.
             "" => FALLBACK_NAME.to_owned(),
             name if is_reserved(&name.to_ascii_lowercase()) => format!("{ESCAPE_PREFIX}{name}"),
             _ => plain,
@@ -91,8 +92,8 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// A name that is short enough. A truncated name ends in a digest of its owner, so
-    /// that it is unique.
+    /// Returns the name, truncated if it is too long. A truncated name ends in a digest of its
+    /// owner, so that it is unique.
     fn fitted(&self, name: String) -> String {
         if name.len() <= MAX_NAME_CHARS {
             return name;
@@ -106,8 +107,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// A short form of a publisher's name; for an unsigned bundle the last part of its
-/// directory.
+/// A short form of a publisher's name. For an unsigned bundle it is the last part of the directory.
 fn short(publisher: &str) -> String {
     let last = match publisher.strip_prefix("dev:") {
         Some(directory) => directory.rsplit('/').find(|part| !part.is_empty()),
@@ -137,8 +137,8 @@ fn digest(text: &[u8]) -> String {
     digits.take(DIGEST_CHARS).collect()
 }
 
-/// The name of each tool, in the order of `claims`, which is the order of arrival. Names
-/// that differ only in case count as equal. A tool for which no name is free is left out.
+/// Returns the name of each tool, in the order of `claims`, which is the order of arrival. Names
+/// that differ only in case count as equal. A tool for which no name is free gets an error.
 pub(super) fn assign(claims: &[Claim<'_>]) -> Vec<Result<String, NameProblem>> {
     let mut taken: HashMap<String, &Claim<'_>> = HashMap::new();
     let mut names = Vec::with_capacity(claims.len());
@@ -217,13 +217,13 @@ pub(crate) struct Order {
 
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    /// When it was installed, as a number that later ones exceed.
+    /// The number of its installation. Later installations have higher numbers.
     arrival: Option<u64>,
     /// The place of its bundle among the served bundles.
     bundle: usize,
-    /// Whether it may be called what its contract asks for.
+    /// Whether it may have the name that its contract asks for.
     names_itself: bool,
-    /// Which half of its results clients are sent.
+    /// Which half of its results is sent to clients.
     result: McpResult,
 }
 
@@ -232,8 +232,8 @@ struct Arrived {
 type Key = (u64, usize, String, Reverse<u64>);
 
 impl Order {
-    /// The order of the tools of these bundles: by installation, else by the order of the
-    /// bundles.
+    /// Orders the tools of these bundles: installed tools by installation, other tools by the order
+    /// of the bundles.
     pub(crate) fn new(contents: &[Content], policy: &Policy) -> Self {
         let mut tools = HashMap::new();
         for (place, content) in contents.iter().enumerate() {
@@ -268,7 +268,7 @@ impl Order {
         })
     }
 
-    /// Which half of a tool's results clients are sent.
+    /// Which half of a tool's results is sent to clients.
     pub(super) fn result(&self, info: &ToolFacts) -> McpResult {
         self.arrived(info).result
     }

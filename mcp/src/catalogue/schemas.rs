@@ -95,7 +95,7 @@ pub(super) fn input(
     }
 }
 
-/// Moves the violations of an input that is wrapped to where they are in the arguments.
+/// Moves the violations of a wrapped input to their places in the arguments.
 pub(super) fn place_violations(error: &mut CallError) {
     if error.class != ErrorClass::SchemaValidationFailed || error.origin != Origin::Host {
         return;

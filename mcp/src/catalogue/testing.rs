@@ -1,5 +1,4 @@
-//! Bundles under work for tests: contracts of one's own, each with a driver without
-//! code.
+//! Bundles under work for tests: contracts that each test writes, each with a driver without code.
 
 use std::path::Path;
 
@@ -42,13 +41,12 @@ pub(crate) fn bundle(directory: &Path, id: &str, contracts: &[(&str, String)]) -
     Content::from_dev(directory).unwrap()
 }
 
-/// What the drivers reach.
+/// The network access that the drivers need.
 pub(crate) const NETWORK: &str = "requires: {network: [a.example]}";
-/// Schemas that say little.
+/// Schemas that allow any object.
 pub(crate) const OBJECTS: &str = "inputs: {type: object}\noutputs: {type: object}";
 
-/// A host of one bundle whose tools of the namespace `open` are granted what they
-/// ask for.
+/// A host of one bundle. Tools of the namespace `open` are granted what they ask for.
 pub(crate) fn host(contracts: &[(&str, String)], icons: &[(&str, &[u8])]) -> Host {
     let directory = TempDir::new().unwrap();
     for (name, bytes) in icons {
@@ -58,7 +56,7 @@ pub(crate) fn host(contracts: &[(&str, String)], icons: &[(&str, &[u8])]) -> Hos
     host_in(directory.path(), contracts)
 }
 
-/// What clients see of such a host.
+/// Returns the tools of such a host as clients see them.
 pub(crate) fn catalogue(contracts: &[(&str, String)]) -> ToolListing {
     let directory = TempDir::new().unwrap();
     let content = bundle(directory.path(), "open.bundle", contracts);
@@ -66,7 +64,7 @@ pub(crate) fn catalogue(contracts: &[(&str, String)]) -> ToolListing {
     super::of(&granted(content), &order)
 }
 
-/// The same, in a directory that names its publisher.
+/// The same host, with a bundle in a directory that names its publisher.
 pub(crate) fn host_in(directory: &Path, contracts: &[(&str, String)]) -> Host {
     granted(bundle(directory, "open.bundle", contracts))
 }

@@ -139,7 +139,7 @@ fn two_tools_with_one_name_are_served_together_and_told_apart() {
 
 #[test]
 fn a_tool_is_found_by_its_name_and_by_an_id_that_is_nobodys_name() {
-    // The second is shown by what is the first one's id.
+    // The second tool's name is the first tool's id.
     let named = |name: &str| format!("{NETWORK}\n{OBJECTS}\nmetadata: {{mcp: {{name: {name}}}}}");
     let catalogue = catalogue(&[
         ("open-one", contract("open-one", &named("first"))),
@@ -150,7 +150,7 @@ fn a_tool_is_found_by_its_name_and_by_an_id_that_is_nobodys_name() {
         Found::Listed(tool) => Some(tool.target.as_str()),
         Found::Blocked(tool) => Some(tool.target.as_str()),
     };
-    // No grant is about it, but nothing of its namespace is.
+    // `shut.tool` is found although no grant is about it.
     for (name, target) in [
         ("first", Some("open-one@1")),
         ("open-one", Some("open.two@1")),
@@ -168,7 +168,7 @@ fn a_tool_is_found_by_its_name_and_by_an_id_that_is_nobodys_name() {
         tools: Tools::Only(["open-one".to_owned()].into()),
         ..somebody()
     };
-    // The name is another's, whether or not this principal may use that.
+    // The name belongs to another tool, whether or not this principal may use that tool.
     assert!(catalogue.find("open-one", &nobody).is_none());
     assert!(catalogue.find("first", &nobody).is_some());
 }
@@ -189,7 +189,7 @@ fn a_tool_is_found_by_an_alias_that_no_other_tool_has() {
     let found = |name: &str| catalogue.find(name, &somebody()).map(Found::target);
     assert_eq!(found("open.old"), Some("open.one@1"));
     assert_eq!(found("shut.old"), Some("shut.tool@1"));
-    // An id is no other tool's alias, and an alias of two tools means neither.
+    // An id is never an alias of another tool, and an alias of two tools means neither.
     assert_eq!(found("open.two"), Some("open.two@1"));
     assert_eq!(found("open.both"), None);
     let other = Principal {

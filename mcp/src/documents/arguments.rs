@@ -1,6 +1,6 @@
-//! The arguments of a prompt: a client gives some, and the person behind it is asked
-//! for the rest. An answer becomes an argument and nothing else, so a question carries no
-//! state that would need sealing. Also what a client can offer while a person fills one in.
+//! The arguments of a prompt: a client gives some, and the person behind it is asked for the rest.
+//! An answer only becomes an argument, so a question needs no sealed state. The module also lists
+//! the values that a client can offer while a person fills an argument in.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const MAX_VALUE_BYTES: usize = 16 * 1024;
 /// The key of the question in a result that asks.
 const QUESTION_KEY: &str = "arguments";
 
-/// The arguments as the client gives them.
+/// Returns the arguments that the client gives.
 pub(super) fn given(
     prompt: &ServedPrompt,
     arguments: Option<JsonObject>,
@@ -57,8 +57,8 @@ fn refused(prompt: &ServedPrompt, name: &str, known: bool) -> ErrorData {
     ErrorData::invalid_params(message, Some(json!({ "argument": name, "takes": takes })))
 }
 
-/// Fills in what is required and missing: from answers, or by asking. A client of the stateless era is asked by what
-/// is returned, and calls again.
+/// Fills in the required arguments that are missing, from answers or by asking. A client of the
+/// stateless era is asked by the returned result, and calls again.
 pub(super) async fn complete(
     prompt: &ServedPrompt,
     values: &mut ArgumentValues,
@@ -95,7 +95,7 @@ pub(super) async fn complete(
     }
 }
 
-/// The required arguments that are missing, or empty as a form leaves them.
+/// The required arguments that are missing, or empty as in a form that was not filled in.
 fn missing<'p>(prompt: &'p ServedPrompt, values: &ArgumentValues) -> Vec<&'p Argument> {
     let required = prompt.prompt.arguments.iter().filter(|one| one.required);
     required
@@ -111,7 +111,7 @@ fn lacking(lacks: &[&Argument], why: &str) -> ErrorData {
     )
 }
 
-/// One form for all that is missing, headed by whose prompt it is.
+/// One form for all missing arguments. It starts with the publisher of the prompt.
 fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, ErrorData> {
     let publisher = visible_line(&prompt.provenance.publisher, 120);
     let title = Provenance::title(&prompt.prompt.name);
@@ -136,7 +136,8 @@ fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, 
         .ok_or_else(|| ErrorData::internal_error("the form for the arguments failed", None))
 }
 
-/// Takes an answer over, for what was missing only: what the client gave stays. Returns what is missing still.
+/// Takes the missing arguments from an answer; the client's own arguments stay. Returns the
+/// arguments that are still missing.
 fn answered<'p>(
     prompt: &'p ServedPrompt,
     lacks: &[&Argument],
@@ -164,7 +165,7 @@ impl ServedDocuments {
     /// `completion/complete`.
     ///
     /// # Errors
-    /// No such prompt, template or argument.
+    /// If no such prompt, template or argument exists.
     pub(crate) fn complete(
         &self,
         params: &CompleteRequestParams,
@@ -204,7 +205,7 @@ impl ServedDocuments {
         Ok(CompleteResult::new(info))
     }
 
-    /// The URIs that an argument of a prompt can be: only its bundle's.
+    /// The URIs that an argument of a prompt can have. They belong to the prompt's own bundle.
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
         let own = self
             .seen(&self.all.resources)
@@ -217,7 +218,7 @@ fn find<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a Argument> {
     arguments.iter().find(|argument| argument.name == name)
 }
 
-/// Whether an argument is the URI of a resource to embed.
+/// Whether an argument is the URI of a resource that the prompt embeds.
 fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
     let mut messages = prompt.prompt.messages.iter();
     messages

@@ -36,15 +36,15 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a document is not served. Display: half a sentence.
+/// Why a document is not served. Displayed as half a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hidden {
-    /// No `[[document]]` is about it.
+    /// No `[[document]]` table is about it.
     NotGiven,
-    /// A `[[deny]]` is about everything of its publisher.
+    /// A `[[deny]]` table is about everything of its publisher.
     Denied,
-    /// The file is larger than what a client gets at once.
+    /// The file is larger than a client gets at once.
     TooLarge,
     /// The prompt embeds this file, which is not served.
     Embeds(String),
@@ -69,22 +69,22 @@ impl fmt::Display for Hidden {
 pub struct DocumentVerdict<'c> {
     /// The bundle that it comes from.
     pub content: &'c Content,
-    /// What it is.
+    /// The kind of the document.
     pub kind: Kind,
-    /// A prompt's id, or a file's path below `resources/`: as policies name it.
+    /// A prompt's id, or a file's path below `resources/`. Policies use this name.
     pub id: &'c str,
-    /// The name, URI or URI template that it goes by, or would.
+    /// The name, URI or URI template under which it is served, or would be.
     pub name: String,
-    /// The name that it asks for and does not get.
+    /// The name that it asks for but does not get.
     pub asks: Option<String>,
-    /// Why it is not served; `None` where it is.
+    /// Why it is not served; `None` if it is served.
     pub hidden: Option<Hidden>,
     pub(super) entry: Entry<'c>,
 }
 
 impl DocumentVerdict<'_> {
-    /// Whether somebody who says this means it: what the policy calls it, what clients
-    /// call it, its file, or its bundle.
+    /// Whether a name means this document. The name may be its id in policies, its name for
+    /// clients, its file, or its bundle.
     #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {
         let file = name.strip_prefix("resources/");
@@ -96,7 +96,7 @@ impl DocumentVerdict<'_> {
     }
 }
 
-/// Where a document stands.
+/// The document's entry in its bundle.
 #[derive(Debug, Clone)]
 pub(super) enum Entry<'c> {
     Prompt(&'c Located<Prompt>),
@@ -238,7 +238,7 @@ fn prompt<'c>(
     }
 }
 
-/// What is asked for, as what is given or as what is not.
+/// Returns a requested name as the first value if it is given, otherwise as the second.
 fn split<T>(asked: Option<T>, given: impl FnOnce(&T) -> bool) -> (Option<T>, Option<T>) {
     match asked {
         Some(asked) if given(&asked) => (Some(asked), None),
@@ -253,11 +253,12 @@ fn withheld(access: &DocumentAccess<'_>) -> Hidden {
     }
 }
 
-/// Longest name that a document asks for, in characters.
+/// The most characters of a requested name.
 const MAX_SHOWN_CHARS: usize = 1000;
 
-/// The `[[document]]` tables that let clients see what no table is about yet, one for each
-/// bundle. The names that documents ask for are comments: they may pass for another's.
+/// Returns the `[[document]]` tables that would let clients see the documents that no table is
+/// about yet, one table for each bundle. The names that documents ask for are commented out, since
+/// they may imitate other names.
 #[must_use]
 pub fn suggest<'v, 'c: 'v>(verdicts: impl IntoIterator<Item = &'v DocumentVerdict<'c>>) -> String {
     let mut tables: Vec<(DocumentRule, String)> = Vec::new();

@@ -1,4 +1,4 @@
-//! A served prompt, and the messages that it gives.
+//! A served prompt and its messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const META_KEY: &str = "toolward/prompt";
 #[derive(Debug)]
 pub(super) struct PromptContent {
     pub(super) prompt: Arc<prompt::Prompt>,
-    /// The files that it embeds, by their paths.
+    /// The embedded files, by their paths.
     embedded: BTreeMap<String, Arc<ServedResource>>,
 }
 
@@ -70,7 +70,8 @@ impl ServedPrompt {
         }
     }
 
-    /// The messages with values filled in. `documents`: what the caller may see.
+    /// Fills in values and returns the messages. `documents` are the documents that the caller may
+    /// see.
     pub(super) fn get(
         &self,
         values: &ArgumentValues,
@@ -97,7 +98,7 @@ impl ServedPrompt {
         Ok(result)
     }
 
-    /// `None` for a resource that the caller has not chosen.
+    /// Returns `None` for a resource that the caller has not chosen.
     fn content(
         &self,
         part: &Part,
@@ -116,7 +117,7 @@ impl ServedPrompt {
                 ContentBlock::text(text)
             }
             Part::Media { path, .. } | Part::File { path, .. } => {
-                // No file is missing: a prompt that lacks one is not served.
+                // No file is missing, since a prompt without one of its files is not served.
                 let file = self.embedded.get(path);
                 let missing = || ErrorData::internal_error("a file of the prompt is missing", None);
                 let file = file.ok_or_else(missing)?;
@@ -146,8 +147,8 @@ impl ServedPrompt {
         }))
     }
 
-    /// The resource that the caller chose: of the prompt's own bundle, and one
-    /// that the caller may read anyway.
+    /// Returns the resource that the caller chose. It must belong to the prompt's own bundle, and
+    /// the caller must be allowed to read it.
     fn chosen(
         &self,
         argument: &str,
@@ -170,7 +171,7 @@ impl ServedPrompt {
     }
 }
 
-/// What a prompt may still hold, in bytes.
+/// The room that a prompt has left, in bytes.
 struct Room {
     text: usize,
     files: usize,
@@ -191,7 +192,7 @@ fn too_large(what: &str, limit: usize) -> ErrorData {
     )
 }
 
-/// The author's text. What the caller gives is not changed.
+/// Sanitises the author's text. The caller's values are not changed.
 fn sanitised(text: &str) -> Cow<'_, str> {
     if text
         .chars()

@@ -1,4 +1,4 @@
-//! Served resources and templates, and what reading one gives.
+//! Served resources and templates, and their contents.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use toolward_contract::resource::UriTemplate;
 
 use super::{Provenance, ServedResource, ServedTemplate};
 
-/// How long a URI that fits a template may be: values are percent-encoded in it.
+/// How long a URI that fits a template may be. Its values are percent-encoded.
 pub(super) const MAX_URI_BYTES: usize = 8192;
 
 /// The key of `_meta` for resources.
@@ -26,7 +26,7 @@ const META_KEY: &str = "toolward/resource";
 /// Values by the names of arguments.
 pub(super) type ArgumentValues = BTreeMap<String, String>;
 
-/// What a client sent, in an error: bounded, and safe to show.
+/// A client's text for an error, bounded and safe to show.
 pub(super) fn shown(text: &str) -> String {
     visible_line(text, 512)
 }
@@ -62,7 +62,7 @@ impl ServedResource {
         }
     }
 
-    /// What reading it gives: text as text, everything else as base64.
+    /// Returns the contents: text as text, everything else as base64.
     pub(super) fn contents(&self) -> ResourceContents {
         let contents = match self.entry.text() {
             Some(text) => ResourceContents::text(text, self.uri.clone()),
@@ -115,7 +115,7 @@ impl ServedTemplate {
         })
     }
 
-    /// The values in a URI that fits.
+    /// Returns the values in a URI; `None` if the URI does not fit.
     pub(super) fn values(&self, uri: &str) -> Option<ArgumentValues> {
         let values = self.template.values(uri)?.into_iter();
         Some(
@@ -125,7 +125,7 @@ impl ServedTemplate {
         )
     }
 
-    /// What reading a URI gives that holds these values.
+    /// Returns the contents for a URI with these values.
     pub(super) fn contents(
         &self,
         uri: &str,
@@ -148,7 +148,7 @@ impl ServedTemplate {
     }
 }
 
-/// What stands for the content: its address, its type and its bytes.
+/// A digest of the address, the type and the bytes.
 fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     for part in [uri.as_bytes(), entry.media_type.as_bytes(), &entry.bytes] {
@@ -158,8 +158,8 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// A value, escaped for a text of this type, so that it stays a value there: as the inside of a JSON string, or as
-/// character data, also within an attribute.
+/// Escapes a value for a text of this type, so that it can't end there: as the inside of a JSON
+/// string, or as character data, also within an attribute.
 fn escaped(value: &str, media_type: &str) -> String {
     let (_, subtype) = media_type.split_once('/').unwrap_or_default();
     if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {

@@ -1,4 +1,4 @@
-//! What clients get of prompts and resources, and what they don't.
+//! Which prompts and resources clients get.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const READ: &str = "---\nid: acme.notes.read\nname: Read\ndescription: Reads.\na
 const TEMPLATE: &str = "---\nname: Record\ndescription: A record.\nuri_template: records://{number}/data\narguments:\n  - name: number\n    values: [\"1\", \"12\"]\n---\n";
 const STYLE: &str = "---\nname: Style\ndescription: How to write.\nuri: style://notes\n---\n";
 
-/// A bundle under work, with what is asked for here instead.
+/// A bundle under work, in a temporary directory.
 struct Bundle {
     directory: TempDir,
     content: Content,
@@ -65,7 +65,7 @@ fn notes() -> Bundle {
 }
 
 impl Bundle {
-    /// The documents under a policy that says so of this bundle.
+    /// The documents under a policy with this `[[document]]` table for the bundle.
     fn served(&self, document: &str) -> ServedDocuments {
         let publisher = self.content.origin.publisher();
         let policy = format!("[[document]]\npublisher = {publisher:?}\n{document}\n");
@@ -188,7 +188,7 @@ fn a_prompt_gives_its_messages_with_what_it_embeds() {
     let params = json!({"name": "sum", "arguments": {"topic": "{{tone}}", "tone": "dry"}});
     let result = get(&bundle.all(), params, &Caller::Mute).unwrap();
     let messages = &result["messages"];
-    // A value is put in once: what it holds is not looked at again.
+    // A value is filled in once: its own placeholders are not replaced.
     assert_eq!(messages[0]["content"]["text"], json!("On {{tone}}, dry."));
     let embedded = &messages[1]["content"]["resource"];
     assert_eq!(embedded["uri"], json!("style://notes"));
@@ -215,7 +215,7 @@ fn a_chosen_resource_is_of_the_same_bundle_and_one_that_is_served() {
         let refused = read(other).unwrap_err();
         assert_eq!(refused.code, ErrorCode::INVALID_PARAMS, "{other}");
     }
-    // Another bundle's resource is none of this prompt's.
+    // A prompt can't use a resource of another bundle.
     let (one, two) = (
         notes(),
         bundle("acme.other", &[("resources/a.txt", "Other.")]),
@@ -297,7 +297,7 @@ fn a_client_without_sessions_is_told_what_is_missing_and_calls_again() {
     };
     let answer = json!({"action": "accept", "content": {"topic": "ideas", "tone": "other"}});
     let given = again(json!({"arguments": answer})).unwrap();
-    // Only what was asked for is taken from an answer.
+    // Only the requested arguments are taken from an answer.
     assert_eq!(
         given["messages"][0]["content"]["text"],
         json!("On ideas, dry.")

@@ -1,5 +1,6 @@
-//! Lists of messages, which revision 2025-03-26 has. Each message is handled like a request with it alone; the answers
-//! are sent as one list. Progress and log records of these calls are dropped, and they can ask nothing.
+//! Lists of messages, which revision 2025-03-26 has. Each message is handled like a request with
+//! this message alone. The answers are sent as one list. Progress and log records of these calls
+//! are dropped, and the calls can't ask anything.
 
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ use crate::revision::Revision;
 const CONCURRENCY: usize = 8;
 
 impl<H: ServerHandler> Guard<H> {
-    /// Handles the messages of a list, of a session whose revision has lists.
-    // Boxed, since each message is handled as the list is.
+    /// Handles the messages of a list, for a session whose revision has lists.
+    // Boxed, since this function and the handling of each message call each other.
     pub(super) fn batch<'a>(
         &'a self,
         caller: &'a Arc<HttpCaller>,
@@ -111,7 +112,7 @@ impl<H: ServerHandler> Guard<H> {
     }
 }
 
-/// The answer that a response to one message has; `None` for a message that gets none.
+/// Returns the answer in the response to one message; `None` for a message that gets no answer.
 async fn answer(message: &[u8], response: Response) -> Option<Value> {
     let id = messages::scan(message).id();
     let id = id.and_then(|id| serde_json::to_value(id).ok());
@@ -134,7 +135,7 @@ async fn answer(message: &[u8], response: Response) -> Option<Value> {
     answer.map(|answer: Value| with_id(answer, id))
 }
 
-/// An error that was made without the message's id, with it.
+/// Adds the message's id to an error that was made without it.
 fn with_id(mut answer: Value, id: Option<Value>) -> Value {
     if let (Some(place), Some(id)) = (answer.get_mut("id"), id)
         && place.is_null()

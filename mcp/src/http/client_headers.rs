@@ -1,5 +1,5 @@
-//! Headers of clients: what a page is let read (the Fetch standard, "HTTP extensions"), and what clients send that the
-//! protocol's library refuses, and that harms nothing.
+//! Headers of clients: which headers a page may read (the Fetch standard, "HTTP extensions"), and
+//! harmless headers that the protocol's library would refuse.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -28,8 +28,8 @@ const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 const MAX_AGE: &str = "600";
 
 /// Answers a preflight, and lets the page read any other answer, errors included. A preflight
-/// carries no token and reaches nothing. `Access-Control-Allow-Credentials` is never sent,
-/// since a page has to know its token.
+/// carries no token and reaches nothing. `Access-Control-Allow-Credentials` is never sent, since a
+/// page must know its token.
 pub(super) async fn share(request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else {
         return next.run(request).await;
@@ -83,8 +83,8 @@ const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 /// The media types of answers.
 const MEDIA_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 
-/// Names the media types that ranges such as `*/*` admit (RFC 9110 section 12.5.1). Without
-/// the header all are admitted.
+/// Replaces ranges such as `*/*` by the media types that they admit (RFC 9110 section 12.5.1).
+/// Without the header, all media types are admitted.
 pub(super) fn name_media_types(headers: &mut HeaderMap) {
     let named = {
         let values: Vec<&str> = headers
@@ -113,7 +113,7 @@ fn admits(values: &[&str], media_type: &str) -> bool {
         .is_some_and(|weight| weight > 0.0)
 }
 
-/// The weight of a range, if it is listed.
+/// Returns the weight of a range, if it is listed.
 fn weight(values: &[&str], wanted: &str) -> Option<f32> {
     values
         .iter()
@@ -129,14 +129,14 @@ fn weight(values: &[&str], wanted: &str) -> Option<f32> {
         })
 }
 
-/// Drops what a client that starts over still sends of its former session. Its `initialize`
-/// names the version that it wants. A header that names another method stays refused, since
-/// proxies route by it.
+/// Drops headers of a former session from a client that starts over. Its `initialize` names the
+/// version that it wants. A request whose header names another method is still refused, since
+/// proxies route by that header.
 pub(super) fn start_over(headers: &mut HeaderMap) {
     headers.remove(SESSION_HEADER);
     let mut methods = headers.get_all(METHOD_HEADER).iter();
     let agrees = methods.next().is_none_or(|method| method == "initialize");
-    // The newer era has no `initialize`, and answers that as an unknown method.
+    // The newer era has no `initialize`, so the method stays unknown there.
     let is_newer = headers
         .get(VERSION_HEADER)
         .is_some_and(|version| version == NEWER_ERA);

@@ -1,5 +1,5 @@
-//! What each principal may have at once: permits for requests, streams and messages, and a
-//! share of the memory for messages. One principal may take at most half of what is left.
+//! What each principal may use at once: permits for requests, streams and messages, and a share of
+//! the memory for messages. One principal may take at most half of the free memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,18 +12,19 @@ use super::responses::HttpRejection;
 /// Held while a request or stream is served.
 pub(super) type RequestPermit = OwnedSemaphorePermit;
 
-/// The permits of one principal. No other principal takes them.
+/// The permits of one principal. No other principal uses them.
 #[derive(Debug)]
 pub(super) struct PrincipalPermits {
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
-    /// Messages of any kind that are read or handled: more than requests, so that answers
-    /// and cancellations get through while all requests wait for them.
+    /// Messages of any kind that are being read or handled. There are more of these permits than of
+    /// those for requests, so that answers and cancellations get through while all requests wait
+    /// for them.
     messages: Arc<Semaphore>,
     /// The share of memory for requests.
     pub(super) handled: Arc<MemoryShare>,
     /// The share of memory for bodies that are being read, and for answers to the server's
-    /// requests: separate, so that answers get through while requests wait for them.
+    /// requests. It is separate, so that answers get through while requests wait for them.
     pub(super) read: Arc<MemoryShare>,
 }
 
@@ -84,7 +85,7 @@ impl Concurrency {
             return Arc::clone(permits);
         }
         if by_name.len() >= PRUNE_ABOVE {
-            // A principal that is being served holds its permits, or one of them.
+            // A principal that is being served holds a reference to its permits.
             by_name.retain(|_, permits| {
                 Arc::strong_count(permits) > 1
                     || Arc::strong_count(&permits.messages) > 1
@@ -107,7 +108,7 @@ pub(super) struct MemoryBudget {
     left: Mutex<usize>,
 }
 
-/// What one principal has taken of the budget.
+/// The memory that one principal has taken from the budget.
 #[derive(Debug, Default)]
 pub(super) struct MemoryShare {
     taken: Mutex<usize>,
@@ -146,7 +147,8 @@ impl MemoryBudget {
     }
 }
 
-/// The bytes that are left, and the bytes that the client has taken; always locked in this order.
+/// Returns the bytes that are left, and the bytes that the principal has taken. They are always
+/// locked in this order.
 fn counts<'a>(
     memory: &'a MemoryBudget,
     share: &'a MemoryShare,
@@ -156,7 +158,7 @@ fn counts<'a>(
 }
 
 impl HeldMemory {
-    /// Takes more.
+    /// Takes more memory.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), HttpRejection> {
         let (mut left, mut taken) = counts(&self.memory, &self.share);
         let then_taken = taken.saturating_add(bytes);

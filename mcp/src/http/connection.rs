@@ -1,5 +1,5 @@
-//! One connection: how its requests are handled, how it ends, and how long its client may
-//! leave what is sent to it unread.
+//! One connection: how its requests are handled, how it ends, and how long its client may leave
+//! sent data unread.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,11 +30,11 @@ use super::connections::{ConnectionPlace, Connections};
 const SERVICE_UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\
     Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
 
-/// How long a shutdown waits for a connection without any request so far: its first one
-/// may be on its way.
+/// How long a shutdown waits for a connection without a request so far. Its first request may be on
+/// its way.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What connections are served with.
+/// The settings and state with which connections are served.
 pub(super) struct ConnectionServer {
     pub(super) http: http1::Builder,
     pub(super) service: TowerToHyperService<Router>,
@@ -53,7 +53,7 @@ impl ConnectionServer {
         peer: IpAddr,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let Some(mut counted) = self.connections.admit(peer, Instant::now()) else {
-            // Best effort: this client is not waited for.
+            // Best effort, since this client is not waited for.
             let _ = stream.try_write(SERVICE_UNAVAILABLE);
             return None;
         };
@@ -123,8 +123,8 @@ impl ConnectionServer {
     }
 }
 
-/// Disables Nagle's algorithm, and detects clients that vanished. Set on each connection:
-/// those in the backlog do not inherit it from the listening socket.
+/// Disables Nagle's algorithm, and detects vanished clients. Set on each connection, since
+/// connections in the backlog do not inherit the options of the listening socket.
 fn set_socket_options(stream: &TcpStream, timeout: Duration) {
     let kept = || -> rustix::io::Result<()> {
         rustix::net::sockopt::set_tcp_nodelay(stream, true)?;
@@ -142,8 +142,7 @@ fn set_socket_options(stream: &TcpStream, timeout: Duration) {
     }
 }
 
-/// A connection that fails when its client reads nothing for a while although something
-/// waits to be sent.
+/// A connection that fails if its client reads nothing for a while although data waits to be sent.
 pub(super) struct WriteTimeout {
     stream: TcpStream,
     timeout: Duration,
@@ -152,8 +151,7 @@ pub(super) struct WriteTimeout {
 }
 
 impl WriteTimeout {
-    /// Watches a connection, which is reset rather than closed if `reset` is set by
-    /// then.
+    /// Watches a connection. If `reset` is set by its end, it is reset rather than closed.
     pub(super) fn new(stream: TcpStream, timeout: Duration, reset: Arc<AtomicBool>) -> Self {
         Self {
             stream,
@@ -228,7 +226,7 @@ impl AsyncWrite for WriteTimeout {
 impl Drop for WriteTimeout {
     fn drop(&mut self) {
         if self.reset.load(Ordering::Relaxed) {
-            // A flood leaves no state in the kernel, such as connections in TIME_WAIT.
+            // A flood must leave no state in the kernel, such as connections in TIME_WAIT.
             let none = Some(Duration::ZERO);
             let _ = rustix::net::sockopt::set_socket_linger(&self.stream, none);
         }

@@ -1,6 +1,5 @@
-//! The open connections: how many there may be, and which one is dropped for another. A
-//! connection that has shown no valid token costs its client nothing, so such ones are
-//! dropped.
+//! The open connections: how many there may be, and which one is dropped for another. A connection
+//! without a valid token costs its client nothing, so such connections are dropped first.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,7 +24,7 @@ pub(super) struct Connections {
 struct Open {
     /// The number of the next connection.
     next: u64,
-    /// By age: numbers only grow.
+    /// Ordered by age, since numbers only grow.
     all: BTreeMap<u64, OpenConnection>,
 }
 
@@ -33,7 +32,8 @@ struct Open {
 struct OpenConnection {
     address: IpAddr,
     since: Instant,
-    /// Ends a newcomer: no valid token was shown on it. `None`: one was.
+    /// Ends a newcomer: a connection that has not shown a valid token. `None` once it has shown
+    /// one.
     leave: Option<oneshot::Sender<()>>,
     /// The principal in whose share it counts.
     principal: Option<Arc<str>>,
@@ -42,7 +42,7 @@ struct OpenConnection {
 /// A connection that is counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
-    /// What requests see of it.
+    /// The part of it that requests see.
     pub(super) place: Arc<ConnectionPlace>,
     left: oneshot::Receiver<()>,
 }
@@ -71,8 +71,8 @@ impl Connections {
         })
     }
 
-    /// Counts a connection, for which another one may have to leave; `None` if there
-    /// are enough and none may be dropped.
+    /// Counts a connection, and drops another one for it if necessary. Returns `None` if the limit
+    /// is reached and no connection may be dropped.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Counted> {
         let address = network(address);
         let mut open = lock(&self.open);
@@ -120,7 +120,7 @@ impl Open {
         self.all.values().filter(here).count()
     }
 
-    /// The newcomers, of one address or of all, the oldest first.
+    /// Returns the newcomers of one address, or of all addresses, the oldest first.
     fn newcomers(&self, address: Option<IpAddr>) -> impl Iterator<Item = (u64, Instant)> {
         let newcomers = self.all.iter().filter(move |(_, one)| {
             one.leave.is_some() && address.is_none_or(|address| address == one.address)
@@ -138,12 +138,12 @@ impl Open {
         }
     }
 
-    /// Drops one newcomer, of one address or of any. It is one of the older half: what
-    /// has just come has time to show its token, however many come after it. Among
-    /// these it is chosen at random, so that a client can't predict how to stay.
+    /// Drops one newcomer of one address, or of any address. It is chosen at random among the older
+    /// half. So a new connection has time to show its token, however many connections follow, and a
+    /// client can't predict how to stay.
     fn make_room(&mut self, address: Option<IpAddr>) -> bool {
         let older = self.newcomers(address).count().div_ceil(2);
-        // Without random bytes it is the oldest.
+        // Without random bytes the oldest is dropped.
         let random = getrandom::u32().unwrap_or(0);
         let drawn = usize::try_from(random).unwrap_or(0).checked_rem(older);
         let Some((number, _)) = drawn.and_then(|drawn| self.newcomers(address).nth(drawn)) else {
@@ -155,14 +155,14 @@ impl Open {
 
     fn drop_newcomer(&mut self, number: u64) {
         if let Some(leave) = self.all.remove(&number).and_then(|newcomer| newcomer.leave) {
-            // It may be ending just now.
+            // The connection may be ending already.
             let _ = leave.send(());
         }
     }
 }
 
 impl Counted {
-    /// Waits until it has to make room, for ever if it never has to.
+    /// Waits until it must make room for another connection; forever if it never must.
     pub(super) async fn left(&mut self) {
         if (&mut self.left).await.is_err() {
             std::future::pending::<()>().await;
@@ -179,9 +179,9 @@ impl Drop for Counted {
 }
 
 impl ConnectionPlace {
-    /// A request on it has shown a valid token of this principal: from now on it makes
-    /// room for no other. Where its principal's share is taken by others, the answer
-    /// is the last one on it.
+    /// Notes that a request on this connection has shown a valid token of this principal. From now
+    /// on the connection is not dropped for another one. If the principal has its share of
+    /// connections already, this one closes after the answer.
     pub(super) fn prove(&self, principal: &Arc<str>) {
         if self.proven.swap(true, Ordering::Relaxed) {
             return;
@@ -190,7 +190,7 @@ impl ConnectionPlace {
         let of_principal = |one: &&OpenConnection| one.principal.as_ref() == Some(principal);
         let count = open.all.values().filter(of_principal).count();
         let kept = count < self.connections.limits.connections_per_principal;
-        // Without it, it had to leave just now.
+        // If it is missing, it has just been dropped.
         if let Some(own) = open.all.get_mut(&self.number) {
             own.leave = None;
             own.principal = kept.then(|| Arc::clone(principal));
@@ -199,9 +199,9 @@ impl ConnectionPlace {
     }
 }
 
-/// What counts as one address. A process of this machine has all of 127.0.0.0/8, and
-/// ::1 besides. A client on IPv6 has a /64 to itself, the smallest network that is
-/// given to a site (RFC 6177), and takes any address of it that it likes.
+/// Returns the network that counts as one address. A process of this machine may use all of
+/// 127.0.0.0/8, and ::1. A client on IPv6 may use any address of its /64, the smallest network that
+/// a site is given (RFC 6177).
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,5 +1,5 @@
-//! The checks that every request passes: names, token, permits and body. Only then does
-//! the protocol see it, with its principal and without its token.
+//! The checks of every request: names, token, permits and body. Only a request that passes reaches
+//! the protocol, with its principal and without its token.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,10 +41,10 @@ use crate::strict;
 /// Memory that handling a request takes besides its message.
 const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
 
-/// Characters of a refusal of the protocol's library that are passed on.
+/// Characters that are passed on from a refusal of the protocol's library.
 const MAX_REFUSAL_CHARS: usize = 200;
 
-/// What requests are checked against, and the protocol that handles them.
+/// The state that the checks of requests need, and the protocol that handles requests.
 pub(super) struct Guard<H> {
     pub(super) settings: Settings,
     pub(super) concurrency: Concurrency,
@@ -143,7 +143,7 @@ impl Authentication {
 }
 
 impl<H: ServerHandler> Guard<H> {
-    /// Counts the results on a connection that its client has not read.
+    /// Counts the results on a connection that the client has not read.
     fn unread(
         &self,
         place: Option<&ConnectionPlace>,
@@ -225,7 +225,8 @@ impl<H: ServerHandler> Guard<H> {
             client_headers::start_over(&mut parts.headers);
         }
         if kind == Kind::Batch {
-            // Each of its messages is counted alone; only the list's own memory is held here.
+            // Each message of the list is counted separately. Only the memory of the list itself is
+            // held here.
             let cost = messages::scan(&bytes).cost(true);
             cost.map_err(|flaw| HttpRejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
@@ -257,8 +258,8 @@ impl<H: ServerHandler> Guard<H> {
                 memory = self.handled.hold(&permits.handled, cost)?;
             }
         }
-        // Memory and permit stay with the request: a call may outlive its connection. They
-        // are free when the call has ended and its answer was sent.
+        // The memory and the permit stay with the request, since a call may outlive its connection.
+        // They are freed when the call has ended and its answer is sent.
         parts.extensions.insert(Arc::new(memory));
         match kind {
             Kind::Call | Kind::Initialize | Kind::Request => {
@@ -277,7 +278,7 @@ impl<H: ServerHandler> Guard<H> {
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let mut response = pin!(self.pass_on(caller, request));
-        // Dropped before the response, which cancels the call.
+        // Dropped before the response. Dropping the response cancels the call.
         let client = ClientGuard {
             cancellation,
             end: self.end.clone(),
@@ -291,7 +292,7 @@ impl<H: ServerHandler> Guard<H> {
         Ok(Response::from_parts(head, Body::new(body)))
     }
 
-    /// Hands a request to the protocol, on behalf of its caller.
+    /// Passes a request to the protocol on behalf of its caller.
     async fn pass_on(
         &self,
         caller: &Arc<HttpCaller>,
@@ -305,10 +306,10 @@ impl<H: ServerHandler> Guard<H> {
         if status.as_u16() < 400 || response.headers().contains_key(CONTENT_TYPE) {
             return Ok(response.map(Body::new));
         }
-        // rmcp answers these in plain text without a type; every other answer is JSON.
+        // rmcp answers these in plain text without a type. All its other answers are JSON.
         match status {
             StatusCode::NOT_ACCEPTABLE => Err(HttpRejection::NotAcceptable),
-            // The type was checked: the content is wrong.
+            // The type was checked already, so the content is wrong.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(HttpRejection::NoMessage("something else")),
             StatusCode::NOT_FOUND => Err(HttpRejection::Session),
             StatusCode::METHOD_NOT_ALLOWED => Err(HttpRejection::Method("POST")),

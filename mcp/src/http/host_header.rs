@@ -26,7 +26,7 @@ impl Name {
     fn parse(text: &str) -> Option<Self> {
         let authority = Authority::try_from(text).ok()?;
         let host = authority.host();
-        // A user, or a port of more than 16 bits, which the library leaves out.
+        // Refuses a user, and a port of more than 16 bits: the library leaves both out.
         let port = match text.strip_prefix(host)? {
             "" => None,
             rest => Some(rest.strip_prefix(':')?.parse().ok()?),
@@ -45,7 +45,7 @@ impl Name {
         self.host == other.host && (self.port.is_none() || self.port == other.port)
     }
 
-    /// A name to allow: one host, as no pattern matches anything.
+    /// Parses a name to allow. It must be one host: patterns are refused.
     fn of_one_host(text: &str) -> Option<Self> {
         Self::parse(text).filter(|name| is_one_host(&name.host))
     }
@@ -95,7 +95,7 @@ impl Origin {
         })
     }
 
-    /// An origin to allow: one, or any of an editor.
+    /// Parses an origin to allow: one origin, or any page of an editor.
     fn to_allow(text: &str) -> Option<Self> {
         Self::parse(text).filter(|origin| {
             let any_editor = origin.scheme == EDITOR_SCHEME && origin.host == "*";
@@ -103,12 +103,12 @@ impl Origin {
         })
     }
 
-    /// Whether it names the server that a page came from.
+    /// Whether it names the server from which a page came.
     fn is_named(&self) -> bool {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
     }
 
-    /// Whether it is of the server that a request named, which listens on `port`.
+    /// Whether it is the origin of the server that a request named, which listens on `port`.
     fn is_of(&self, host: &str, port: u16) -> bool {
         self.scheme == "http" && self.host == host && self.port == port
     }
@@ -124,15 +124,17 @@ impl Origin {
 pub(super) struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<Origin>,
-    /// Whether pages of this machine may call without being named: only this machine reaches the server, and a page
-    /// has to know a token. Without tokens a page that any local server shows could call, and read the answer.
+    /// Whether pages of this machine may call although their origins are not listed. That is safe
+    /// if only this machine reaches the server and a page must know a token. Without tokens, a page
+    /// of any local server could call and read the answer.
     local_pages: bool,
     /// The port of the server.
     port: u16,
 }
 
 impl AllowedNames {
-    /// The names of an address, and the names that the settings add, if the settings can be served there.
+    /// Collects the names of an address and the names that the settings add. Fails if the settings
+    /// can't be served there.
     pub(super) fn new(address: SocketAddr, settings: &Settings) -> Result<Self, HttpError> {
         let ip = address.ip().to_canonical();
         let is_open = matches!(settings.authentication, Authentication::Loopback(_));
@@ -182,10 +184,10 @@ impl AllowedNames {
         })
     }
 
-    /// Refuses a request for another name, or of a page from elsewhere.
+    /// Refuses a request for another name, or from a page of another origin.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), HttpRejection> {
-        // A request that names a host in its target too means that one (RFC 9112
-        // section 3.2.2): both must be ours.
+        // If a request also names a host in its target, that host counts (RFC 9112 section 3.2.2).
+        // Both must be allowed.
         let host = single(&parts.headers, &HOST)
             .map_err(|()| HttpRejection::NoHost)?
             .ok_or(HttpRejection::NoHost)?;
@@ -218,7 +220,8 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// The one value of a header, as text.
+/// Returns the only value of a header, as text. Fails if the header has several values, or one that
+/// is not text.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

@@ -1,5 +1,5 @@
-//! Serves one page of text for Prometheus: the same checks of names and tokens, and the same kinds of limits, as the
-//! server of messages, on a separate listener. The caller writes the page.
+//! Serves one page of text for Prometheus on a separate listener. Names and tokens are checked, and
+//! requests limited, as on the server of messages. The caller writes the page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub const METRICS_PATH: &str = "/metrics";
 /// Version 0.0.4 of the text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Pages that are written at once. A further request gets status 429: a flood of them does not take the processors
-/// from calls.
+/// Pages that are written at once. A further request gets status 429, so that a flood of requests
+/// does not take the processors from calls.
 const PAGES: usize = 1;
 
-/// The settings of a listener for metrics: a token for each request, names as of
+/// The settings of a listener for metrics: a token for each request, names as in
 /// [`Settings::hosts`], no origins, and limits for a few scrapers.
 #[must_use]
 pub fn settings(tokens: Arc<dyn Authenticate>, hosts: Vec<String>) -> Settings {
@@ -55,7 +55,8 @@ struct Guard {
     page: Page,
 }
 
-/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled, to requests with a token that the settings know.
+/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled. Requests need a token that the
+/// settings know.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -107,7 +108,7 @@ async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
     if let Some(place) = place {
         place.prove(&identity.principal.name);
     }
-    // Held until the page is written; sending it takes no processor.
+    // Held until the page is written. Sending the page takes no processor time.
     let Ok(_writing) = guard.pages.try_acquire() else {
         return HttpRejection::TooMany("pages").into_response();
     };

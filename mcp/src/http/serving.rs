@@ -1,5 +1,5 @@
-//! The server itself: takes connections, hands their requests on, and lets calls
-//! finish when it is shut down.
+//! The server itself: accepts connections, passes their requests on, and lets calls finish at
+//! shutdown.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -26,11 +26,10 @@ use super::host_header::AllowedNames;
 use super::sessions::Sessions;
 use super::{HttpError, HttpLimits, Settings};
 
-/// Bytes of a connection that are buffered before they are parsed; a request's head
-/// fits.
+/// Bytes of a connection that are buffered before they are parsed. A request's head must fit.
 const MAX_READ_BUFFER: usize = 64 * 1024;
 
-/// Headers of a request.
+/// The most headers of a request.
 const MAX_HEADERS: usize = 64;
 
 /// The interval of keep-alives on a stream, by which a vanished client is detected.
@@ -46,9 +45,9 @@ pub struct Ended {
     pub cut: usize,
 }
 
-/// Listens at an address, with the largest backlog that the system allows: a connection
-/// beyond it is retried after a second, and a flood fills the standard library's
-/// default. Call it before the process confines itself.
+/// Listens at an address, with the largest backlog that the system allows. A connection beyond the
+/// backlog is retried only after a second, and a flood fills the standard library's default. Call
+/// it before the process confines itself.
 ///
 /// # Errors
 ///
@@ -60,13 +59,13 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(listener)
 }
 
-/// Checks that these settings can be served at an address, so that nothing is announced
-/// that [`serve`] then refuses.
+/// Checks that [`serve`] accepts these settings at an address. Call it before the server is
+/// announced.
 ///
 /// # Errors
 ///
-/// Without tokens on an address that is not of loopback; without names where clients can't
-/// name the address; for names that are not valid.
+/// If no token is required and the address is not a loopback address; if clients can't name the
+/// address and the settings list no names; if a name is not valid.
 pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> {
     AllowedNames::new(address, settings).map(drop)
 }
@@ -90,14 +89,13 @@ pub(super) fn allowed_listener(
     Ok(AllowedListener { listener, names })
 }
 
-/// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
-/// more connections, ends the streams on which clients only listen, lets calls
-/// finish for [`HttpLimits::finish_within`](super::HttpLimits::finish_within) and cancels
-/// the rest. Clients that reuse connections, and proxies, lose no request if
-/// [`Settings::draining`] is cancelled some seconds before. `handler` makes a handler
-/// for each session, and for each request of the newer era; the
-/// [`Principal`](crate::principal::Principal) is in the extensions of the
-/// [`http::request::Parts`] of a request.
+/// Serves on a listening socket until `shutdown` is cancelled. Then it accepts no more connections,
+/// ends the streams on which clients only listen, lets calls finish for
+/// [`HttpLimits::finish_within`](super::HttpLimits::finish_within), and cancels the rest. Clients
+/// that reuse connections, and proxies, lose no request if [`Settings::draining`] is cancelled some
+/// seconds before. `handler` makes a handler for each session, and for each request of the newer
+/// era. The [`Principal`](crate::principal::Principal) of a request is in the extensions of its
+/// [`http::request::Parts`].
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -137,9 +135,9 @@ where
     let end = CancellationToken::new();
     let closing = shutdown.child_token();
     let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
-    // `AllowedNames` has checked the names, on all paths. The checks of rmcp cover its own
-    // path only, take the first of several `Host` headers and names such as
-    // `evil@localhost`, and refuse without an error code.
+    // `AllowedNames` has checked the names on all paths. The checks of rmcp cover only its own
+    // path, use the first of several `Host` headers, accept names such as `evil@localhost`, and
+    // refuse without an error code.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -170,12 +168,14 @@ where
         connections.shutdown().await;
         Ok(Ended { cut })
     });
-    // Dropped before the connections: their calls end with the server, and not because their clients have gone.
+    // Dropped before the connections, so that their calls end because of the shutdown and not
+    // because their clients have gone.
     let _ends_with_this = end.clone().drop_guard();
     serving.as_mut().await
 }
 
-/// Waits until the connections have ended, at most so long. Returns how many have not.
+/// Waits until the connections have ended, for `within` at most. Returns the number of connections
+/// that are still open.
 pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> usize {
     let all = async { while connections.join_next().await.is_some() {} };
     match tokio::time::timeout(within, all).await {
@@ -184,8 +184,8 @@ pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> u
     }
 }
 
-/// Takes connections and serves these routes on them, to requests with allowed names, until `shutdown` is cancelled.
-/// Returns the connections still open.
+/// Accepts connections and serves these routes to requests with allowed names, until `shutdown` is
+/// cancelled. Returns the connections still open.
 pub(super) async fn take_connections(
     AllowedListener { listener, names }: AllowedListener,
     routes: Router,
@@ -230,8 +230,8 @@ pub(super) async fn take_connections(
     Ok(connections)
 }
 
-/// The next connection. Connections that broke before they were taken, and a system
-/// that has no room for the moment, are no reason to end.
+/// Returns the next connection. Tries again if a connection broke before it was accepted, or if the
+/// system has no room for the moment.
 async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
@@ -244,8 +244,8 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// The connections that were made and not taken yet when a listener is closed, so that
-/// those who connected in time are answered, too.
+/// Returns the connections that wait in the backlog when a listener is closed, so that clients that
+/// connected in time are answered, too.
 fn backlog(listener: TcpListener, most: usize) -> Result<Vec<(TcpStream, IpAddr)>, HttpError> {
     let listener = listener.into_std().map_err(HttpError::Listener)?;
     let mut waiting = Vec::new();

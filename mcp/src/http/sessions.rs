@@ -1,5 +1,5 @@
-//! Sessions of the protocol's session era. Each belongs to the principal that started it,
-//! and does not exist for others. A call whose client disconnected is cancelled.
+//! Sessions of the protocol's session era. A session belongs to the principal that started it, and
+//! does not exist for others. A call whose client disconnected is cancelled.
 
 mod session;
 
@@ -36,11 +36,11 @@ tokio::task_local! {
     static CALLER: Arc<HttpCaller>;
 }
 
-/// On whose behalf a request is handled.
+/// The principal for which a request is handled.
 #[derive(Debug)]
 pub(super) struct HttpCaller {
     principal: Principal,
-    /// Set when it has too many sessions for another.
+    /// Set if the principal has too many sessions to start another.
     pub(super) crowded: AtomicBool,
 }
 
@@ -65,8 +65,8 @@ fn caller() -> Result<Arc<HttpCaller>, io::Error> {
         .map_err(|_| io::ErrorKind::PermissionDenied.into())
 }
 
-/// The principal of the request that is being handled, for callbacks of rmcp without
-/// one.
+/// Returns the principal of the request that is being handled, for callbacks that get none from
+/// rmcp.
 pub(crate) fn calling() -> Option<Principal> {
     caller().ok().map(|caller| caller.principal.clone())
 }
@@ -94,20 +94,20 @@ impl Sessions {
         }
     }
 
-    /// A session, if it is this caller's.
+    /// Returns a session, if it belongs to this caller.
     pub(super) fn of(&self, caller: &HttpCaller, id: &str) -> Option<Arc<HttpSession>> {
         let session = lock(&self.by_id).get(id).map(Arc::clone);
         session.filter(|session| session.owner == caller.principal.name)
     }
 
-    /// A session, if it is the caller's of the request that is being handled.
+    /// Returns a session, if it belongs to the caller of the request that is being handled.
     fn own(&self, id: &str) -> Option<Arc<HttpSession>> {
         self.of(&*caller().ok()?, id)
     }
 
-    /// Keeps a new session. If its owner has too many, the session that the owner left idle
-    /// longest makes room. If all owners together have too many, so does a session of this
-    /// owner, or, if it has none, the session that was idle longest of all.
+    /// Stores a new session. If its owner has too many sessions, the owner's session that was idle
+    /// longest makes room. If all owners together have too many, the owner's session that was idle
+    /// longest makes room; if the owner has none, the one that was idle longest of all.
     fn keep(&self, session: Arc<HttpSession>) -> io::Result<()> {
         let mut by_id = lock(&self.by_id);
         let is_own = |other: &&Arc<HttpSession>| other.owner == session.owner;
@@ -194,7 +194,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
-        // Without a caller it is the session's own end that asks.
+        // Without a caller, the session's own end calls this.
         if caller().is_ok() && self.own(id).is_none() {
             return Err(unknown());
         }
@@ -214,7 +214,8 @@ impl SessionManager for Sessions {
         let JsonRpcMessage::Request(request) = &mut message else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        // A client that cancels or stays away is seen here: what else cancels a call is the server's end.
+        // A client that cancels or stays away sets the reason. Otherwise the call is cancelled
+        // because the server ends.
         let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
         let extensions = request.request.extensions_mut();
         extensions.insert(cancellation.clone());

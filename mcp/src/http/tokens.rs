@@ -52,8 +52,8 @@ pub struct TokenHash {
     bytes: blake3::Hash,
 }
 
-/// The algorithms, each with the prefix of its hashes. SHA-256 is for tokens that were made elsewhere: every system has
-/// a command for it.
+/// The algorithms, each with the prefix of its hashes. SHA-256 is for tokens from other sources,
+/// since every system has a command for it.
 const ALGORITHMS: [(&str, Algorithm); 2] = [("blake3:", blake3::hash), ("sha256:", sha256)];
 
 type Algorithm = fn(&[u8]) -> blake3::Hash;
@@ -146,7 +146,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// One token of one principal, without expiry.
+    /// The single token of one principal, without expiry.
     #[must_use]
     pub fn single(hash: TokenHash, principal: Principal) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Tokens {
         }
     }
 
-    /// How many there are, expired ones included.
+    /// How many tokens the server knows, including expired ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tokens.len()
@@ -173,14 +173,14 @@ impl Tokens {
         self.tokens.is_empty()
     }
 
-    /// The owner of a token at this time.
+    /// Returns the owner of a token at this time.
     pub fn find(&self, token: Option<&str>, now: SystemTime) -> Result<Identity, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::Unknown);
         }
         let presented = TokenHash::all(token);
-        // Compares all, so that the time does not reveal which one matched.
+        // Compares all tokens, so that the time does not reveal which one matched.
         let found = self.tokens.iter().fold(None, |found, token| {
             if presented
                 .iter()

@@ -24,7 +24,7 @@ const MAX_MATCHES: usize = 25;
 const MAX_NAMES: usize = 25;
 /// Characters of a description in a search's answer.
 const MAX_SUMMARY_CHARS: usize = 300;
-/// Characters of what a caller sent, in an error.
+/// Characters of a caller's text in an error.
 const MAX_SHOWN_CHARS: usize = 200;
 
 const SEARCH: &str = "search_tools";
@@ -44,10 +44,11 @@ const LOAD_TEXT: &str = "Gives the full description and the schemas of one tool,
 const CALL_TEXT: &str = "Calls a tool that was loaded with `load_tool`. `input` must \
      fit the input schema that `load_tool` gave.";
 
-/// The schema of what a tool of the server takes (`search`, `load`, `call`), or gives (`found`, `loaded`).
+/// The schema of what a tool of the server takes (`search`, `load`, `call`) or returns (`found`,
+/// `loaded`).
 fn schema(name: &str) -> Arc<JsonObject> {
     static ALL: LazyLock<HashMap<String, Arc<JsonObject>>> = LazyLock::new(|| {
-        // A test reads all of it.
+        // A test reads every schema in this file.
         serde_json::from_str(include_str!("schemas.json")).unwrap_or_default()
     });
     ALL.get(name).cloned().unwrap_or_default()
@@ -60,7 +61,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         .destructive(false)
         .idempotent(true)
         .open_world(false);
-    // It may do what any tool behind it may do.
+    // It may have any effect that one of the found tools may have.
     let calls = ToolAnnotations::new()
         .read_only(false)
         .destructive(true)
@@ -81,7 +82,7 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Whether this is a tool of the server that calls no other.
+/// Whether this is a tool of the server that does not call another tool.
 pub(crate) fn only_looks(name: &str) -> bool {
     [SEARCH, LOAD].contains(&name)
 }
@@ -91,11 +92,11 @@ pub(crate) fn only_looks(name: &str) -> bool {
 pub(crate) enum Asked<'a> {
     /// A result of the server.
     Answer(CallToolResult),
-    /// One of the tools that find others ends with this error.
+    /// A call to one of the tools that find others ends with this error.
     Failed(Box<CallError>),
-    /// A call of another tool is refused. The tool is as the host knows it.
+    /// The call to another tool is refused. `tool` is the host's name for the tool.
     Refused {
-        /// What the client called the tool.
+        /// The client's name for the tool.
         name: String,
         tool: Option<&'a str>,
         error: Box<CallError>,
@@ -105,7 +106,7 @@ pub(crate) enum Asked<'a> {
         tool: &'a ListedTool,
         input: JsonObject,
     },
-    /// There is no tool with that name.
+    /// No tool has that name.
     Unknown,
 }
 
@@ -141,7 +142,7 @@ struct Call {
 }
 
 impl Finder {
-    /// Makes the index of what is listed. `host` knows which drivers are ready.
+    /// Indexes the listed tools. `host` knows which drivers are ready.
     pub(crate) fn new(host: Host, catalogue: &ToolListing) -> Self {
         let documents = catalogue.listed.iter().map(|tool| SearchDocument {
             name: &tool.name,
@@ -160,8 +161,8 @@ impl Finder {
         }
     }
 
-    /// What is to be done about a call of `name`. `catalogue` is the one that this
-    /// was made of.
+    /// Decides how to handle a call of `name`. `catalogue` is the one that this finder was made
+    /// from.
     pub(crate) fn asked<'a>(
         &self,
         catalogue: &'a ToolListing,
@@ -310,7 +311,7 @@ impl<'a> Behind<'_, 'a> {
         }))
     }
 
-    /// The tool that a reference was made for.
+    /// The tool for which a reference was made.
     fn loaded(&self, reference: &str) -> Result<&'a ListedTool, CallError> {
         let tool = self.known(name_of(reference))?;
         match holds(reference, tool, self.principal) {
@@ -319,7 +320,7 @@ impl<'a> Behind<'_, 'a> {
         }
     }
 
-    /// A call by this name that ends with an error.
+    /// Refuses a call by this name with an error.
     fn refused(&self, name: &str, error: CallError) -> Asked<'a> {
         Asked::Refused {
             name: name.to_owned(),
@@ -370,7 +371,7 @@ impl<'a> Behind<'_, 'a> {
     fn deferred(&self, tool: &ListedTool, reason: &str) -> Value {
         let contract = &tool.contract;
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
-        // A call of a tool whose driver is still to be compiled waits.
+        // A call to a tool whose driver is still to be compiled waits.
         let pending = !self.finder.host.is_ready(&tool.target);
         let mut deferred = json!({
             "schema_version": AGENT_TOOL,
@@ -396,7 +397,7 @@ impl<'a> Behind<'_, 'a> {
 /// The member with the publisher of a tool whose component is still to be compiled.
 const PENDING: &str = "pending_provider_or_server";
 
-/// Names that are offered where one is unknown.
+/// The most names that are suggested for an unknown one.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// A tool that is blocked, and can't be loaded.

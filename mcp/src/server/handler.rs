@@ -24,7 +24,7 @@ use crate::params::{self, Unreadable};
 use crate::result;
 use crate::revision::Revision;
 
-/// Resources that one subscription may name.
+/// The most resources that one subscription may name.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
 impl ServerHandler for Connection {
@@ -32,7 +32,7 @@ impl ServerHandler for Connection {
         self.config(self.own_principal().as_ref())
     }
 
-    /// The stateless era: the request brings the principal for whom the instructions count.
+    /// The stateless era: the instructions count the blocked tools of the request's principal.
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
@@ -43,7 +43,7 @@ impl ServerHandler for Connection {
         Ok(DiscoverResult::from_server_info(versions, config))
     }
 
-    /// The session era: the request brings the principal for whom the instructions count.
+    /// The session era: the instructions count the blocked tools of the request's principal.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -91,13 +91,14 @@ impl ServerHandler for Connection {
             biased;
             // Dropping the future ends the guest and frees its slot.
             () = context.ct.cancelled() => Ok(result::failed(&cancelled("the call was cancelled")).into()),
-            // Boxed, as all that is large: every request's future has room for the largest, and is moved to and fro.
+            // Boxed, like every large future: the future of each request has room for the largest
+            // of them, and is moved.
             result = Box::pin(incoming.call(request)) => result,
         }
     }
 
-    /// Asked for before a request of the newer era is handled, to compare headers
-    /// with the arguments that they repeat. It knows what its principal may call.
+    /// rmcp calls this before it handles a request of the newer era, to compare headers with the
+    /// arguments that they repeat. It returns only tools that the principal may call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let features = self.features();
         if features.finder.is_some() {
@@ -184,8 +185,8 @@ impl ServerHandler for Connection {
         self.documents(&context)?.complete(&request)
     }
 
-    /// What the protocol library could not read: a method that the server does not have, or parameters of the wrong
-    /// form.
+    /// Handles a request that the protocol library could not read: an unknown method, or parameters
+    /// of the wrong form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -204,7 +205,7 @@ impl ServerHandler for Connection {
         };
         let mut result =
             result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        // As the protocol library does it for results that it knows.
+        // As the protocol library does for results that it knows.
         if let (false, Some(members)) = (stateless, result.as_object_mut()) {
             members.shift_remove("resultType");
         }
@@ -224,7 +225,7 @@ impl ServerHandler for Connection {
         let Ok(principal) = self.behind(&context.extensions) else {
             return;
         };
-        // A client may send it again; one task notifies it.
+        // A client may send this notification again, but one task is enough to notify it.
         if !self.state.notified.swap(true, Ordering::Relaxed) {
             tokio::spawn(self.clone().notify(context.peer, principal));
         }
@@ -266,7 +267,7 @@ impl ServerHandler for Connection {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            // `listen` checks access: the answer here reveals nothing.
+            // `listen` checks access, so this answer reveals nothing.
             uris.truncate(MAX_SUBSCRIPTIONS);
         }
         Some(accepted)
@@ -291,7 +292,7 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-/// What a cancelled request ends with.
+/// Returns the error of a cancelled request.
 fn cancelled(message: &str) -> CallError {
     CallError::new(ErrorCode::CANCELED, ErrorClass::Canceled, message)
 }

@@ -1,4 +1,5 @@
-//! Which tools' headers are compared with their arguments, and for whom; which runtime a connection names.
+//! Which tools' headers are compared with their arguments, and for whom; which runtime a connection
+//! uses.
 
 use rmcp::ServerHandler as _;
 use toolward_policy::Policy;
@@ -65,7 +66,7 @@ fn a_principal_hears_of_no_change_to_what_it_may_not_use() {
         let host = host_in(directory.path(), contracts);
         ServerFeatures::new(host, &[], &policy, 10).unwrap()
     };
-    // What is added is what would be gone, the other way round.
+    // Looked at in reverse, an added feature is a removed one.
     let after = features(&contracts);
     contracts.push(("open.two", plain("open.two")));
     let before = features(&contracts);

@@ -1,5 +1,5 @@
-//! Lists of requests, which revision 2025-03-26 has. Each message of one is handled as if it had come alone; the answers
-//! are sent as one list, when the last of them is known.
+//! Lists of requests, which revision 2025-03-26 has. Each message of a list is handled as if it had
+//! come alone. The answers are sent as one list when the last of them is known.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use rmcp::model::RequestId;
 
 use crate::messages::MAX_BATCH_ANSWERS_BYTES;
 
-/// Messages of lists whose answers are not complete. Beyond them no list takes another request, so that one slow request
-/// in each of many lists does not keep the answers to all others.
+/// The most messages of lists with missing answers. Beyond this no list takes another request.
+/// Otherwise one slow request in each of many lists would hold back the answers to all others.
 const MAX_INCOMPLETE_MESSAGES: usize = 2048;
 
-/// The lists that are read or waited for.
+/// The lists that are being read or wait for answers.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     /// The messages of the list that is being read.
     unread: VecDeque<BytesMut>,
-    /// Whether the last of all is still being read. The others wait for answers.
+    /// Whether the last list is still being read. The other lists wait for answers.
     reading: bool,
     all: Vec<Batch>,
 }
@@ -32,14 +32,14 @@ struct Batch {
     answers: Vec<u8>,
 }
 
-/// What became of an answer.
+/// What happens to an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Collected {
     /// It belongs to no list.
     Alone(Vec<u8>),
     /// It waits for the others of its list.
     Kept,
-    /// It was the last one: the line of all.
+    /// It was the last answer: the line with all answers of the list.
     Line(Vec<u8>),
 }
 
@@ -67,7 +67,8 @@ impl Batches {
         self.all.last_mut().filter(|_| self.reading)
     }
 
-    /// Whether the list that is being read may take another request. A message that is in no list has room.
+    /// Whether the list that is being read may take another request. A message outside a list
+    /// always has room.
     pub(super) fn has_room(&self) -> bool {
         let messages = self
             .all
@@ -76,13 +77,14 @@ impl Batches {
         !self.reading || messages.sum::<usize>() < MAX_INCOMPLETE_MESSAGES
     }
 
-    /// Whether the answer to a request waits for others.
+    /// Whether the answer to a request waits for other answers.
     pub(super) fn contains(&self, request: &RequestId) -> bool {
         let mut all = self.all.iter();
         all.any(|batch| batch.requests.contains(request))
     }
 
-    /// The bytes of the answers that are kept, with one more of this length; `None` if it is too long to be kept, too.
+    /// The bytes of the stored answers with one more of this length; `None` if there is no room for
+    /// it.
     pub(super) fn kept_bytes_with(&self, length: usize) -> Option<usize> {
         let kept: usize = self.all.iter().map(|batch| batch.answers.len()).sum();
         Some(kept.saturating_add(length)).filter(|bytes| *bytes <= MAX_BATCH_ANSWERS_BYTES)
@@ -100,7 +102,7 @@ impl Batches {
         self.unread.pop_front()
     }
 
-    /// A request of the list that is being read was handed on.
+    /// Notes that a request of the list that is being read was handed on.
     pub(super) fn opened(&mut self, request: &RequestId) {
         if let Some(batch) = self.read_now() {
             batch.requests.push(request.clone());
@@ -134,7 +136,7 @@ impl Batches {
         self.end_of_list()
     }
 
-    /// Ends all lists: the lines of the answers that they have.
+    /// Ends all lists. Returns a line with the answers of each.
     pub(super) fn end(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.unread.clear();
         self.reading = false;
@@ -150,12 +152,14 @@ impl Batches {
         }
     }
 
-    /// A request gets no answer. Returns the line of its list if the others wait for this one.
+    /// Notes that a request gets no answer. Returns the line of its list if only this answer was
+    /// missing.
     pub(super) fn cancelled(&mut self, request: &RequestId) -> Option<Vec<u8>> {
         self.remove(request, None).flatten()
     }
 
-    /// Removes a request from its list, if it is in one, with the line if all of it was answered.
+    /// Removes a request from its list, if it is in one. Returns the line if the list is complete
+    /// now.
     fn remove(&mut self, request: &RequestId, answer: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let is_in = |batch: &Batch| batch.requests.contains(request);
         let place = self.all.iter().position(is_in)?;

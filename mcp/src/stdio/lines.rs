@@ -1,7 +1,8 @@
-//! Reads lines of bounded length from a stream, and a call of a tool, the message that comes most, in one pass.
+//! Reads lines of bounded length from a stream. It reads a tool call, the most frequent message, in
+//! one pass.
 //!
-//! The protocol library buffers each message as values that it then tries as one kind after the other. What is
-//! not read here is left to it.
+//! The protocol library buffers each message as values, and then tries one kind of message after
+//! the other. Messages that are not read here are left to the library.
 
 use std::{fmt, io};
 
@@ -18,17 +19,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::strict;
 
-/// Bytes of one read, at most.
+/// The most bytes of one read.
 const READ_CHUNK_BYTES: u64 = 64 << 10;
 
-/// Room for what is read, at least.
+/// The least room for a read.
 const MIN_BUFFER_BYTES: usize = 4 << 10;
 
 /// A line with its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
     Whole(BytesMut),
-    /// The beginning of a line that is too long. The rest is skipped.
+    /// The start of a line that is too long. The rest is skipped.
     TooLong(BytesMut),
 }
 
@@ -37,16 +38,16 @@ pub(super) enum InputLine {
 pub(super) struct Lines<R> {
     input: R,
     longest: usize,
-    /// What was read and not yet handed on.
+    /// Bytes that were read but not handed on yet.
     buffer: BytesMut,
-    /// The number of its bytes that are known to contain no line end.
+    /// How many bytes of the buffer are known to contain no line end.
     scanned: usize,
     /// Whether the rest of a line that is too long is being skipped.
     skipping: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `longest` bytes.
+    /// Reads lines of at most `longest` bytes.
     pub(super) fn new(input: R, longest: usize) -> Self {
         Self {
             input,
@@ -57,8 +58,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line that is not empty; `None` at the end. Text without a line end is
-    /// not a line. Cancel safe.
+    /// Returns the next line that is not empty; `None` at the end. Text without a line end is
+    /// ignored. Cancel safe.
     pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let new = self.buffer.get(self.scanned..).unwrap_or_default();
@@ -91,7 +92,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// A call with the members of a request, and no others.
+/// A call with the usual members of a request, and no others.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Message {
@@ -104,7 +105,7 @@ struct Message {
     params: Params,
 }
 
-/// What most calls have.
+/// The parameters that most calls have.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
@@ -115,7 +116,7 @@ struct Params {
     meta: Option<Map<String, Value>>,
 }
 
-/// Reads an object. By itself, the type would also be read from a list of its members' values.
+/// Reads an object. Without this, the type could also be read from a list of its members' values.
 fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
     struct Object;
 
@@ -134,7 +135,7 @@ fn of_object<'de, D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
     from.deserialize_map(Object)
 }
 
-/// The call that a line is, if it has no other members than most, and breaks none of the strict rules.
+/// Reads a line as a call; `None` if it has unusual members or breaks a strict rule.
 pub(super) fn read_call(line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
     let message: Message = serde_json::from_slice(line).ok()?;
     let mut params = CallToolRequestParams::new(message.params.name);
@@ -184,7 +185,7 @@ mod tests {
         let whole: Vec<bool> = read.iter().map(|(whole, _)| *whole).collect();
         assert_eq!(whole, [false, true, false, true]);
         assert_eq!(read[3].1, "ok\n");
-        // What is kept of it is bounded, too.
+        // The stored part of a long line is bounded, too.
         assert!(read[2].1.len() < 300 << 10, "{}", read[2].1.len());
     }
 

@@ -1,8 +1,8 @@
 //! How many calls are read before earlier ones have ended.
 //!
-//! An open call keeps some 20 KB. Were a thousand of them read at once, what a call uses would have left the
-//! processor's caches when its turn comes, and each would take longer. So reading pauses at 32 open calls for each
-//! processor until 24 of them have ended.
+//! An open call takes about 20 KB. If a thousand calls were read at once, the data of each call
+//! would have left the processor's caches by its turn, and each call would take longer. So reading
+//! pauses at 32 open calls for each processor until 24 of them have ended.
 
 use std::thread;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use tokio::time::Instant;
 
 /// Reading pauses when this many calls are open for each processor.
 const BATCH_PER_PROCESSOR: usize = 32;
-/// Reading resumes when this many of them have ended. The rest keeps the processor busy meanwhile.
+/// Reading resumes when this many of them have ended. The others keep the processor busy in the
+/// meantime.
 const ENDED_PER_PROCESSOR: usize = 24;
-/// The largest batch, and the batch after a pause that timed out. Some more than run together, by the default limits of
-/// the host.
+/// The largest batch, and the batch after a pause that timed out. It is a little larger than the
+/// number of calls that run at once by the host's default limits.
 const MAX_BATCH: usize = 128;
-/// More processors than these don't enlarge the batch.
+/// A larger number of processors does not enlarge the batch.
 const MAX_BATCH_PROCESSORS: usize = MAX_BATCH / BATCH_PER_PROCESSOR;
-/// By how many the slow calls become fewer with each pause in which enough calls ended.
+/// How much the number of slow calls drops with each pause in which enough calls ended.
 const SLOW_CALLS_DECAY: usize = 4;
 /// How often a pause looks for an idle processor while no call ends.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -32,14 +33,15 @@ pub(super) struct CallThreads {
     runtime: RuntimeMetrics,
     /// How many of the threads can run at once.
     processors: usize,
-    /// As many of them as always run here, since they serve the connection: one on its own runtime, else none.
+    /// How many of these threads always run, since they serve the connection: one on the
+    /// connection's own runtime, otherwise none.
     serving_threads: usize,
-    /// How often threads had parked when reading last went on.
+    /// How often threads had parked when reading last resumed.
     parks_at_last_read: u64,
 }
 
 impl CallThreads {
-    /// Those of another runtime than the connection's.
+    /// The threads of a runtime that does not serve the connection.
     pub(super) fn of(runtime: &Handle) -> Self {
         let runtime = runtime.metrics();
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -51,7 +53,7 @@ impl CallThreads {
         }
     }
 
-    /// Those of the connection's own runtime, one of which asks.
+    /// The threads of the connection's own runtime. The caller runs on one of them.
     pub(super) fn of_connection() -> Self {
         Self {
             serving_threads: 1,
@@ -59,14 +61,14 @@ impl CallThreads {
         }
     }
 
-    /// Remembers how often threads have parked. To be called when reading resumes: only a thread that parks later can
-    /// have run what is read now.
+    /// Remembers how often threads have parked. Call it when reading resumes: only a thread that
+    /// parks after that can have run the calls that are read now.
     fn remember_parks(&mut self) {
         self.parks_at_last_read = self.parks();
     }
 
-    /// Whether calls wait for something else: a thread has parked since reading last went on, and fewer threads run than
-    /// there are processors.
+    /// Whether a processor is idle while calls wait for something else: a thread has parked since
+    /// reading last resumed, and fewer threads run than there are processors.
     fn have_an_idle_processor(&self) -> bool {
         // A parked thread has started to park once more than it has stopped.
         let running = self.park_counts().filter(|count| count % 2 == 0).count();
@@ -86,14 +88,14 @@ impl CallThreads {
     }
 }
 
-/// Lets reading go on, or wait until calls have ended.
+/// Decides whether reading continues or waits until calls have ended.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     threads: CallThreads,
     longest_pause: Duration,
-    /// Reading pauses when this many calls are open, the slow ones not counted.
+    /// Reading pauses when this many calls are open, not counting slow calls.
     batch: usize,
-    /// As many calls as were open at the end of a pause in which too few ended. So many don't count.
+    /// The number of slow calls: calls that were open at the end of a pause in which too few ended.
     slow_calls: usize,
     waiting: Option<Pause>,
 }
@@ -101,14 +103,14 @@ pub(super) struct ReadAhead {
 /// A pause that has started.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    /// It ends when no more calls than these are open, without the slow ones.
+    /// The pause ends when at most this many calls are open, not counting slow calls.
     left: usize,
-    /// It ends then anyway.
+    /// When the pause ends even if too few calls have ended.
     end: Instant,
 }
 
 impl ReadAhead {
-    /// For calls on these threads.
+    /// Reads ahead for calls on these threads.
     pub(super) fn of(threads: CallThreads) -> Self {
         let mut read_ahead = Self {
             threads,
@@ -125,8 +127,8 @@ impl ReadAhead {
         calls.saturating_mul(self.threads.processors.min(MAX_BATCH_PROCESSORS))
     }
 
-    /// Waits until the next message may be read; `open` calls are open. Cancel safe: to be called again when a call
-    /// has ended.
+    /// Waits until the next message may be read, while `open` calls are open. Cancel safe. Call it
+    /// again when a call has ended.
     pub(super) async fn ready(&mut self, open: usize) {
         self.slow_calls = self.slow_calls.min(open);
         let others = open.saturating_sub(self.slow_calls);
@@ -139,7 +141,7 @@ impl ReadAhead {
             None => self.begin(others),
         };
         if others <= pause.left {
-            // Calls end quickly: slow ones may have ended among them.
+            // Calls end quickly, so slow calls may have ended, too.
             self.slow_calls = self.slow_calls.saturating_sub(SLOW_CALLS_DECAY);
             self.batch = self.per_processor(BATCH_PER_PROCESSOR);
         } else {
@@ -172,7 +174,8 @@ impl ReadAhead {
                 return PauseEnd::TimedOut;
             }
             if may_be_idle && self.threads.have_an_idle_processor() {
-                // Calls that have ended may wait to be answered; then this is dropped.
+                // Calls that have ended may wait to be answered. In that case this future is
+                // dropped.
                 tokio::task::yield_now().await;
                 return PauseEnd::ProcessorIdle;
             }
@@ -185,7 +188,7 @@ impl ReadAhead {
 enum PauseEnd {
     /// A processor had nothing to do.
     ProcessorIdle,
-    /// It lasted as long as it may.
+    /// The pause reached its longest duration.
     TimedOut,
 }
 
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     impl ReadAhead {
-        /// For calls on one thread that always runs, which this one does while it asks.
+        /// For calls on the current thread, which always runs while it asks.
         pub(crate) fn of_one_thread(longest_pause: Duration) -> Self {
             Self::of_threads(1, longest_pause)
         }
@@ -226,7 +229,7 @@ mod tests {
     async fn reading_waits_at_many_open_calls_until_few_are_left() {
         for (processors, batch, left) in [(1, 32, 8), (2, 64, 16), (4, 128, 32), (64, 128, 32)] {
             let mut read_ahead = ReadAhead::of_threads(processors, HOUR);
-            // None has parked since: a processor that seems idle is not known to be.
+            // No thread has parked since then, so a processor is not known to be idle.
             read_ahead.threads.remember_parks();
             for open in 0..batch {
                 assert!(reads(&mut read_ahead, open), "{open}");
@@ -269,7 +272,7 @@ mod tests {
         let mut read_ahead = ReadAhead::of_one_thread(HOUR);
         time_out(&mut read_ahead, 32).await;
         let mut open: usize = 32;
-        // One call ends whenever none may be read.
+        // A call ends whenever no more messages may be read.
         let mut after = |messages: usize| {
             let mut most = 0;
             for _ in 0..messages {

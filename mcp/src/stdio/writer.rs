@@ -1,5 +1,5 @@
-//! Writes lines to the client: directly if it reads them, else from a bounded queue by one
-//! task, in order.
+//! Writes lines to the client in order: directly if the client reads them, otherwise through a
+//! bounded queue and one task.
 
 use std::io;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use toolward_support::helper::lock;
 
 use crate::client::UnreadResults;
 
-/// While so many bytes are queued, nothing more is read: a client that does not read
-/// answers fills its own pipe, not our memory.
+/// While this many bytes are queued, no more requests are read. So a client that does not read
+/// answers fills its own pipe and not our memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// Beyond this nothing is queued, except one message alone.
+/// Beyond this nothing is queued, except a single message when the queue is empty.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 /// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;
@@ -47,9 +47,9 @@ struct Open<W> {
 
 #[derive(Debug)]
 struct QueuedLine {
-    /// Without spare room, which the bounds of the queue would not count.
+    /// Without spare capacity, which the limits of the queue would not count.
     line: Box<[u8]>,
-    /// Bytes of it that were written already.
+    /// Bytes of `line` that are written already.
     from: usize,
     written: oneshot::Sender<()>,
     _counted: Option<UnreadResult>,
@@ -59,7 +59,7 @@ struct QueuedLine {
 struct QueuedBytes {
     bytes: AtomicUsize,
     fewer: Notify,
-    /// Of the client.
+    /// How far the client has read.
     progress: ReadProgress,
 }
 
@@ -73,7 +73,7 @@ impl QueuedBytes {
     }
 }
 
-/// Whether a line has been written; an error if it never will be.
+/// Whether a line has been written. Fails if it will never be written.
 pub(super) enum Written {
     Now,
     Later(oneshot::Receiver<()>),
@@ -106,7 +106,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         }
     }
 
-    /// Counts what the client has not read.
+    /// Counts the results that the client has not read.
     pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
         self.unread = unread.map(|unread| UnreadResults {
             progress: self.waiting.progress.clone(),
@@ -126,8 +126,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         bytes == 0 || bytes.saturating_add(length) <= MAX_QUEUED_BYTES
     }
 
-    /// Writes a line when its turn comes: now, if no other waits and the client takes
-    /// it. That saves waking the task, which takes longer than the writer.
+    /// Writes a line when its turn comes: now, if no other line waits and the client reads it. This
+    /// saves waking the task, which takes longer than writing the line.
     pub(super) fn write(&self, line: Vec<u8>) -> Written {
         let Some(Open { output, queue }) = &self.open else {
             return Written::Never;
@@ -282,7 +282,7 @@ mod tests {
             .await
             .unwrap();
         let input = reading.await.unwrap().unwrap();
-        // One message alone is written, however large.
+        // A single message is written, however large.
         while !writer.has_room(MAX_QUEUED_BYTES) {
             tokio::task::yield_now().await;
         }

@@ -1,5 +1,5 @@
-//! What a call over standard input and output allocates in the server, counted by the
-//! allocator of this program.
+//! The allocations of the server for a call over standard input and output, counted by this
+//! program's allocator.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -10,14 +10,14 @@ use toolward_host::Limits;
 
 use crate::server::{self, Server};
 
-/// The most allocations of a call, and the most bytes that they ask for: what a
-/// development build was measured to take, and some 2 % more.
+/// The most allocations of a call, and the most bytes that they request: the measured values of a
+/// development build and about 2 % more.
 const MOST: Allocated = Allocated {
     count: 159,
     bytes: 51_300,
 };
 
-/// Calls before the first that counts: pools and caches are full then.
+/// Calls before the first counted one, which fill pools and caches.
 const WARM: usize = 100;
 const CALLS: usize = 301;
 
@@ -35,7 +35,7 @@ fn count(bytes: usize) {
     sites::note(bytes);
 }
 
-// SAFETY: each method does what that of the system's allocator does, and counts.
+// SAFETY: each method calls the method of the system's allocator, and counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -99,7 +99,7 @@ fn a_call_allocates_no_more_than_was_measured() {
     );
 }
 
-/// Prints where one more call allocates, where `TOOLWARD_TEST_ALLOCATION_SITES` is set.
+/// Prints where one more call allocates, if `TOOLWARD_TEST_ALLOCATION_SITES` is set.
 mod sites {
     use std::backtrace::Backtrace;
     use std::cell::Cell;
@@ -110,7 +110,7 @@ mod sites {
     static SITES: Mutex<Vec<(usize, Backtrace)>> = Mutex::new(Vec::new());
 
     thread_local! {
-        /// Whether this thread is noting a site: what that allocates is not noted.
+        /// Whether this thread is noting a site. The allocations of noting are not noted.
         static NOTING: Cell<bool> = const { Cell::new(false) };
     }
 

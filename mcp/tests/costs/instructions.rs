@@ -1,5 +1,5 @@
-//! How many instructions a call takes, counted by callgrind: the same on a busy machine as on
-//! an idle one. The client's, some thousand, are among them.
+//! How many instructions a call takes, counted by callgrind, so that the number is the same on a
+//! busy machine. It includes the client's instructions, about a thousand.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,13 +8,13 @@ use toolward_host::Limits;
 
 use crate::server::{self, Server};
 
-/// What a development build takes, as callgrind 3.19 counts.
+/// The instructions that a call takes in a development build, counted by callgrind 3.19.
 const CALL: u64 = 1_513_000;
 
-/// How far a call may be from that, in percent.
+/// How far a call may differ from that number, in percent.
 const PERCENT: u64 = 3;
 
-/// Calls before the first that counts.
+/// Calls before the first counted one.
 const WARM: usize = 20;
 const CALLS: usize = 50;
 
@@ -23,8 +23,8 @@ fn a_call_takes_the_instructions_that_were_measured() {
     let _alone = crate::alone();
     let folder = tempfile::tempdir().expect("a folder");
     let counted = folder.path().join("counted");
-    // All counts are set to zero where the first of these functions is entered, and written
-    // where the second is.
+    // All counts are set to zero when the first of these functions is entered, and written when the
+    // second one is.
     let run = Command::new(valgrind())
         .args(["--tool=callgrind", "--zero-before=*::begin_of_calls"])
         .arg("--dump-before=*::end_of_calls")
@@ -50,7 +50,7 @@ fn a_call_takes_the_instructions_that_were_measured() {
     );
 }
 
-/// The program that `cargo xtask test` fetches where the system has none.
+/// The program that `cargo xtask test` downloads if the system has none.
 fn valgrind() -> std::path::PathBuf {
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/valgrind/valgrind");
     if fetched.exists() {

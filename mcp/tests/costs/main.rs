@@ -1,5 +1,5 @@
-//! What a call over standard input and output costs, in numbers that do not depend on how
-//! fast a machine is. A program of its own, since its allocator counts.
+//! The cost of a call over standard input and output, in numbers that do not depend on the speed of
+//! a machine. It is a separate program, since its allocator counts.
 
 #![expect(
     clippy::expect_used,
@@ -14,7 +14,7 @@ mod server;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The tests run one after the other: each counts what the whole process does.
+/// Makes the tests run one after the other, since each counts what the whole process does.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

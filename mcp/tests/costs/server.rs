@@ -1,5 +1,5 @@
-//! A server of one tool on pipes, and its client in the same process, which allocates
-//! nothing where it asks.
+//! A server of one tool on pipes, and its client in the same process. The client allocates nothing
+//! when it asks.
 
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server that said what it can do, and has not been called.
+    /// Starts a server that has answered `initialize` but no call.
     pub(crate) fn start(limits: Limits) -> Self {
         let mut server = connect(limits);
         let opening = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
@@ -36,7 +36,7 @@ impl Server {
         server
     }
 
-    /// The answer to a message, which ends with a line feed.
+    /// Sends a message and returns the answer, which ends with a line feed.
     pub(crate) fn ask(&mut self, message: &str) -> &str {
         self.requests
             .write_all(message.as_bytes())
@@ -58,8 +58,7 @@ impl Drop for Server {
     }
 }
 
-/// A server of an example's tool on standard input and output, as `toolward serve`
-/// makes it.
+/// Serves an example's tool on standard input and output, as `toolward serve` does.
 fn connect(limits: Limits) -> Server {
     let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/text-stats");
     let content = Content::from_dev(&bundle).expect("a bundle; run `cargo xtask guests` first");

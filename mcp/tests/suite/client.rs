@@ -1,5 +1,4 @@
-//! A client of one request, written byte by byte, so that it can do what no library
-//! would.
+//! A client of one request, written byte by byte, so that it can do what no library would do.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Longer than any answer takes, shorter than anybody's patience.
+/// Longer than any answer takes.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -73,7 +72,7 @@ impl Request {
         .header("Connection", "close")
     }
 
-    /// A message, in the older era's way.
+    /// A message of the older era.
     pub(crate) fn message(message: &Value) -> Self {
         Self::new("POST", "/mcp")
             .header("Accept", "application/json, text/event-stream")
@@ -81,14 +80,14 @@ impl Request {
             .body(message.to_string())
     }
 
-    /// A call of a tool, in the newer era's way.
+    /// A tool call of the newer era.
     pub(crate) fn call(tool: &str) -> Self {
         let mut parameters = meta();
         parameters["name"] = json!(tool);
         Self::stateless("tools/call", &parameters).header("Mcp-Name", tool)
     }
 
-    /// A request in the newer era's way.
+    /// A request of the newer era.
     pub(crate) fn stateless(method: &str, parameters: &Value) -> Self {
         Self::message(&json!({"jsonrpc":"2.0","id":1,"method":method,"params":parameters}))
             .header("MCP-Protocol-Version", "2026-07-28")
@@ -139,7 +138,7 @@ impl Request {
     pub(crate) async fn begin(&self, to: SocketAddr) -> TcpStream {
         let mut stream = TcpStream::connect(to).await.unwrap();
         stream.write_all(self.head().as_bytes()).await.unwrap();
-        // The server may refuse a body before it has all of it.
+        // The server may refuse a body before it has read all of it.
         let _ = stream.write_all(self.body.as_bytes()).await;
         stream
     }
@@ -150,7 +149,7 @@ impl Request {
     }
 }
 
-/// What requests of the newer era carry.
+/// The `_meta` of requests in the newer era.
 pub(crate) fn meta() -> Value {
     json!({"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -163,7 +162,7 @@ pub(crate) fn meta() -> Value {
 pub(crate) async fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await;
-    // A reset may follow an answer to what was not read to its end.
+    // A reset may follow the answer to a request that was not read to its end.
     let _ = read.unwrap_or_else(|_| panic!("the server does not end: {bytes:?}"));
     bytes
 }
@@ -173,7 +172,7 @@ pub(crate) async fn finish(stream: TcpStream) -> Answer {
     Answer::parse(&rest(stream).await)
 }
 
-/// Reads until a text came.
+/// Reads until a text arrives.
 pub(crate) async fn until(stream: &mut TcpStream, text: &str) -> String {
     let mut seen = Vec::new();
     let read = async {
@@ -197,7 +196,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Begins a session; the answer, if it is refused.
+    /// Opens a session. Returns the answer if the session is refused.
     pub(crate) async fn begin(to: SocketAddr, token: &str) -> Result<Self, Answer> {
         let initialize = json!({"jsonrpc":"2.0","id":0,"method":"initialize","params":{
             "protocolVersion":"2025-11-25","capabilities":{},

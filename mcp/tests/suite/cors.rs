@@ -66,7 +66,7 @@ async fn a_page_of_an_allowed_origin_calls_with_its_token() {
         }
         assert!(!allowed.contains(&"x-other"), "{headers}");
 
-        // Everything else needs the token, and the page can read why it was refused.
+        // All other requests need the token. The page can read why one was refused.
         let request = Request::call("who").header("Origin", origin);
         let answer = request.send(server.address).await;
         shared_with(&answer, origin);

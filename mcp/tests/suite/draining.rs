@@ -1,6 +1,6 @@
-//! A server that is about to end, behind a proxy that asks whether it is ready, and with
-//! clients that reuse their connections: no request is lost. Then the shutdown: nothing new,
-//! what runs may finish, nothing waits for ever.
+//! A server that drains, behind a proxy that asks whether it is ready, and with clients that reuse
+//! their connections: no request is lost. After that it shuts down: it accepts nothing new, lets
+//! running calls finish, and never waits forever.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::client::{Answer, Request, Session, TEST_TIMEOUT, finish, meta, rest, 
 use crate::fixture::{Server, open};
 
 const ROUNDS: usize = 20;
-/// Clients that go by what answers say, and as many that go by what the proxy knows.
+/// Clients that follow the answers, and as many clients that follow the proxy.
 const CLIENTS: usize = 4;
 
 /// A connection that is used for one request after another.
 struct Reused(TcpStream);
 
 impl Reused {
-    /// `None` if nobody listens: then nothing was sent, and nothing is lost.
+    /// `None` if the server does not listen. Then nothing was sent, and nothing is lost.
     async fn to(address: SocketAddr) -> Option<Self> {
         Some(Self(TcpStream::connect(address).await.ok()?))
     }
 
-    /// Sends a request and reads the answer to it, whose length it says.
+    /// Sends a request and reads its answer, whose head states the length.
     async fn ask(&mut self, request: &Request) -> Answer {
         let lost = "a request was lost";
         self.0
@@ -54,8 +54,8 @@ fn kept(request: Request) -> Request {
     request.without("Connection")
 }
 
-/// Asks again and again over one connection until an answer says that it is the last
-/// one, or nobody listens. Returns how often it asked.
+/// Asks repeatedly over one connection until an answer is the last one, or the server does not
+/// listen. Returns how often it asked.
 async fn until_told(address: SocketAddr) -> usize {
     let call = kept(Request::call("who"));
     let mut connection = Reused::to(address).await.expect("it listens");
@@ -68,8 +68,8 @@ async fn until_told(address: SocketAddr) -> usize {
     0
 }
 
-/// Asks again and again, over a new connection where the last one was closed, until the
-/// proxy knows that the server is not ready.
+/// Asks repeatedly, over a new connection if the last one was closed, until the proxy knows that
+/// the server is not ready.
 async fn until_not_ready(address: SocketAddr, not_ready: CancellationToken) -> usize {
     let call = kept(Request::call("who"));
     let mut connection = None;
@@ -122,7 +122,7 @@ async fn twenty_restarts_under_load_lose_no_request() {
         let watching = tokio::spawn(watch_ready(server.address));
         tokio::time::sleep(Duration::from_millis(50)).await;
 
-        // What a proxy takes to notice is its own time: the server waits for it.
+        // However long the proxy takes to notice, the server waits for it.
         draining.cancel();
         let noticed = async {
             watching.await.unwrap();
@@ -159,7 +159,7 @@ async fn while_it_drains_it_takes_connections_and_each_answer_is_the_last_one() 
     }
     let ready = Request::new("GET", "/readyz").send(server.address).await;
     assert_eq!((ready.status, &*ready.body), (503, "draining\n"));
-    // The process is alive all the while.
+    // The process is live the whole time.
     let alive = Request::new("GET", "/healthz").send(server.address).await;
     assert_eq!(alive.status, 200);
     server.shutdown.cancel();
@@ -169,7 +169,7 @@ async fn while_it_drains_it_takes_connections_and_each_answer_is_the_last_one() 
 #[tokio::test]
 async fn a_request_on_a_connection_that_was_just_made_is_answered_at_the_end() {
     let mut server = Server::start(open());
-    // A call keeps the server until it is released.
+    // A call keeps the server running until it is released.
     let waiting = Request::call("wait").begin(server.address).await;
     server.saw(|seen| &seen.started, 1).await;
     let mut made = Reused::to(server.address).await.unwrap();
@@ -204,7 +204,7 @@ async fn whether_it_is_ready_is_told_under_its_names_only_and_streams_go_on_whil
     until(&mut call, "progress").await;
     server.seen.release.add_permits(1);
     until(&mut call, "waited").await;
-    // Nothing but comments came meanwhile, and no end.
+    // In the meantime only comments arrived, and the stream did not end.
     let mut bytes = [0; 64];
     let read = tokio::time::timeout(Duration::from_millis(100), listens.read(&mut bytes)).await;
     assert!(read.is_err() || bytes[0] == b':', "{read:?}");

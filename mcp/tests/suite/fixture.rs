@@ -1,4 +1,4 @@
-//! A server with a handler that tells what it saw, and waits until it is told.
+//! A server whose handler records what it saw, and waits until a test releases it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use toolward_mcp::principal::{Principal, Tools};
 
 use crate::client::TEST_TIMEOUT;
 
-/// What happened to calls.
+/// Counts what happened to calls.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) started: AtomicUsize,
@@ -122,7 +122,7 @@ pub(crate) fn anybody() -> Principal {
     }
 }
 
-/// Settings under which no token is asked for.
+/// Settings that require no token.
 pub(crate) fn open() -> Settings {
     Settings::new(Authentication::Loopback(anybody()))
 }
@@ -154,14 +154,14 @@ impl Server {
         }
     }
 
-    /// A server for the tokens of [`two`].
+    /// A server that knows the tokens of [`two`].
     pub(crate) fn with(tokens: &Tokens) -> Self {
         Self::start(Settings::new(Authentication::Required(Arc::new(
             tokens.clone(),
         ))))
     }
 
-    /// Waits until so many calls did something.
+    /// Waits until this many calls have reached a counted state.
     pub(crate) async fn saw(&self, what: impl Fn(&Seen) -> &AtomicUsize, count: usize) {
         let reached = async {
             while what(&self.seen).load(Ordering::SeqCst) < count {
@@ -173,7 +173,7 @@ impl Server {
             .unwrap_or_else(|_| panic!("not seen: {:?}", self.seen));
     }
 
-    /// How many calls did something so far.
+    /// How many calls have reached a counted state so far.
     pub(crate) fn count(&self, what: impl Fn(&Seen) -> &AtomicUsize) -> usize {
         what(&self.seen).load(Ordering::SeqCst)
     }

@@ -1,4 +1,5 @@
-//! Connections without a token that never ask anything, against clients that have one.
+//! A flood of connections without a token that never complete a request, against clients with a
+//! token.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,28 +17,29 @@ use crate::fixture::{Server, Two, two};
 
 /// Connections that the flood holds open.
 const HELD_CONNECTIONS: usize = 1000;
-/// Connections of the flood that are replaced at each tick: 2,000 a second, which takes
-/// a fraction of one core, so that the client measures the server and not the load.
+/// Connections of the flood that are replaced at each tick: 2,000 a second. That takes a fraction
+/// of one core, so the client measures the server and not the load.
 const REPLACED_PER_TICK: usize = 20;
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Within this a client is answered at the 99th percentile.
+/// The latency within which a client is answered at the 99th percentile.
 const MAX_LATENCY: Duration = Duration::from_millis(100);
-/// Where the machine is too slow for that: so many times as long as without the flood.
+/// The limit on a machine that is too slow for that, as a multiple of the latency without the
+/// flood.
 const MAX_SLOWDOWN: u32 = 5;
 
 const TRIES: usize = 4;
 
-/// What the half-open connections of a flood say.
+/// The bytes that the half-open connections of a flood send.
 #[derive(Clone, Copy)]
 enum Says {
     /// Nothing.
     Nothing,
-    /// The beginning of a head.
+    /// The start of a head.
     Head,
     /// A whole head with a wrong token, and none of the body that it announces.
     Body,
-    /// What a client of TLS says first.
+    /// The first bytes of a TLS client.
     Tls,
     /// A whole request that needs no token, after which the connection is kept.
     Health,
@@ -70,7 +72,7 @@ impl Says {
     }
 }
 
-/// A flood that goes on until it is dropped.
+/// A flood that continues until it is dropped.
 struct Flood {
     over: Arc<AtomicBool>,
     made: Arc<AtomicUsize>,
@@ -78,7 +80,7 @@ struct Flood {
 }
 
 impl Flood {
-    /// Begins, and returns when all are open.
+    /// Starts the flood, and returns when all its connections are open.
     async fn begin(to: SocketAddr) -> Self {
         let (over, made) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let thread = std::thread::spawn({
@@ -118,8 +120,8 @@ impl Drop for Flood {
     }
 }
 
-/// Holds [`HELD_CONNECTIONS`] connections, and replaces the oldest of them again and again. All
-/// that was ever begun is dropped with the future.
+/// Holds [`HELD_CONNECTIONS`] connections, and replaces the oldest ones again and again. Dropping
+/// the future drops all of them.
 async fn flood(to: SocketAddr, over: &AtomicBool, made: &AtomicUsize) {
     let mut held = std::collections::VecDeque::new();
     while !over.load(Ordering::Relaxed) {
@@ -128,7 +130,7 @@ async fn flood(to: SocketAddr, over: &AtomicBool, made: &AtomicUsize) {
             let says = Says::ALL[number % Says::ALL.len()];
             held.push_back(tokio::spawn(half_open(to, number, says)));
             if held.len() > HELD_CONNECTIONS {
-                // What it holds is closed.
+                // Closes the connection.
                 held.pop_front().unwrap().abort();
             }
         }
@@ -136,8 +138,8 @@ async fn flood(to: SocketAddr, over: &AtomicBool, made: &AtomicUsize) {
     }
 }
 
-/// Opens a connection from one of the addresses of this machine, and stays until it is
-/// dropped by the server.
+/// Opens a connection from one of the addresses of this machine, and holds it until the server
+/// drops it.
 async fn half_open(to: SocketAddr, number: usize, says: Says) -> std::io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     let last = u8::try_from(number % 200).unwrap_or(0) + 2;
@@ -153,14 +155,14 @@ fn settings(tokens: &Tokens) -> Settings {
     Settings::new(Authentication::Required(Arc::new(tokens.clone())))
 }
 
-/// How long the slowest of a hundred takes, at the 99th percentile.
+/// Returns the 99th percentile.
 fn percentile_99(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() * 99 / 100]
 }
 
-/// Asks so often, each time on a new connection, and tells how long each answer took.
-/// One that never came took for ever.
+/// Asks `count` times, each time on a new connection, and returns how long each answer took. An
+/// answer that never came counts as endless.
 async fn ask(server: &Server, token: &str, count: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
@@ -184,9 +186,9 @@ async fn ask(server: &Server, token: &str, count: usize) -> Vec<Duration> {
     times
 }
 
-/// The rule: at the 99th percentile a client with a token is answered within
-/// [`MAX_LATENCY`], or, on a machine that is busy with other work, within [`MAX_SLOWDOWN`] times
-/// what the same client takes in the same run without the flood. Other work that starts during the flood may disturb a
+/// The rule: at the 99th percentile a client with a token is answered within [`MAX_LATENCY`]. On a
+/// machine that is busy with other work, the limit is [`MAX_SLOWDOWN`] times the latency of the same
+/// client in the same run without the flood. Other work that starts during the flood may spoil a
 /// try.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renewed() {
@@ -194,7 +196,7 @@ async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renew
     let Two { alice, tokens, .. } = two();
     let server = Server::start(settings(&tokens));
 
-    // A connection that has shown a token, and is silent while the server is flooded.
+    // A connection that has shown a token, and is silent during the flood.
     let kept = Request::call("who").without("Connection").token(&alice);
     let mut stream = kept.begin(server.address).await;
     let answered = crate::client::until(&mut stream, "principal=alice").await;
@@ -221,7 +223,7 @@ async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renew
     }
     assert!(in_time, "in none of {TRIES} tries");
 
-    // It was open all the time.
+    // It stayed open the whole time.
     stream.write_all(kept.whole().as_bytes()).await.unwrap();
     crate::client::until(&mut stream, "principal=alice").await;
 }
@@ -243,7 +245,7 @@ async fn a_connection_without_a_token_makes_room_and_one_with_a_call_does_not() 
     for _ in 0..20 {
         silent.push(TcpStream::connect(server.address).await.unwrap());
     }
-    // All but the last two were dropped, without a word.
+    // All but the last two were dropped without an answer.
     for stream in silent.drain(..18) {
         assert_eq!(rest(stream).await, b"");
     }
@@ -272,7 +274,7 @@ async fn beyond_its_share_a_principal_gets_its_answers_on_connections_that_close
         !answered.to_ascii_lowercase().contains("connection: close"),
         "{answered}"
     );
-    // The first goes on.
+    // The first one continues.
     first
         .write_all(kept(&alice).whole().as_bytes())
         .await

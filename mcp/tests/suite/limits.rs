@@ -1,4 +1,4 @@
-//! Requests that are too large, too slow, too many or none at all.
+//! Requests that are too large, too slow, too many, or not requests at all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ async fn a_body_that_is_too_large_is_refused_announced_or_not() {
     settings.limits.body = 10_000;
     let server = Server::start(settings);
 
-    // Refused by what is announced: none of the body is sent.
+    // Refused because of the announced length: none of the body is sent.
     let announced = Request::call("wait").body("x".repeat(10_001)).head();
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(announced.as_bytes()).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_client_that_sends_its_head_byte_by_byte_is_dropped() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(began.elapsed() < TEST_TIMEOUT, "{sent} bytes were taken");
-    // One that sends nothing is dropped too.
+    // A connection that sends nothing is dropped, too.
     let silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(rest(silent).await, b"");
     Request::call("who").send(server.address).await.handled();
@@ -81,7 +81,7 @@ async fn a_client_that_takes_no_answer_is_dropped() {
     settings.limits.requests = 1;
     let server = Server::start(settings);
     let _takes_nothing = Request::call("large").begin(server.address).await;
-    // It holds the only room for requests, until it is dropped.
+    // This request holds the only permit until it is dropped.
     for expected in [429, 200] {
         let began = Instant::now();
         while Request::call("who").send(server.address).await.status != expected {
@@ -110,7 +110,7 @@ async fn where_no_connection_can_be_dropped_another_is_told_to_come_back() {
     assert_eq!(answer.header("retry-after"), Some("1"));
 
     held.pop();
-    // The server has yet to notice.
+    // The server has not noticed yet.
     let began = Instant::now();
     while Request::call("who").send(server.address).await.status != 200 {
         assert!(
@@ -138,7 +138,7 @@ async fn a_message_of_many_values_is_refused_before_it_is_parsed() {
         let answer = call(arguments, "tools/call").await;
         answer.is(413, "message-too-complex");
     }
-    // What calls no tool needs less.
+    // A message that calls no tool needs less memory.
     let fewer = format!("[{}0]", "0,".repeat(30_000));
     let other = call(&fewer, "prompts/get").await;
     other.is(413, "message-too-complex");
@@ -168,14 +168,14 @@ async fn principals_leave_memory_to_each_other_and_get_theirs_back() {
     let answer = call("who", &alice, 5000).send(server.address).await;
     let answer = answer.is(429, "too-many-requests");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // The other has as much again, but not what would leave nothing.
+    // The other principal may take as much, but never all that is left.
     call("who", &bob, 2000).send(server.address).await.handled();
     let answer = call("who", &bob, 6000).send(server.address).await;
     let answer = answer.is(503, "server-busy");
     assert_eq!(answer.header("retry-after"), Some("1"));
     let never = call("who", &bob, 10_000).send(server.address).await;
     never.is(413, "message-too-complex");
-    // Small ones go on.
+    // Small messages still pass.
     call("who", &alice, 1).send(server.address).await.handled();
     assert_eq!(server.count(|seen| &seen.started), 1);
 
@@ -228,7 +228,7 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
 #[tokio::test]
 async fn readers_that_read_nothing_of_large_results_are_disconnected_for_others() {
     const TOTAL: u64 = 256 << 20;
-    /// Each result has this many bytes, and some more.
+    /// Bytes of each result, which has a few more.
     const LARGE: usize = 64 << 20;
     let limits = Limits {
         memory_total: Some(TOTAL),
@@ -238,7 +238,7 @@ async fn readers_that_read_nothing_of_large_results_are_disconnected_for_others(
     let host = host.unwrap();
     let mut settings = open();
     settings.shared_state = Some(host.shared_state().clone());
-    // Without the limit on memory none would be disconnected.
+    // Only the limit on memory can disconnect a reader.
     settings.limits.read_within = TEST_TIMEOUT * 10;
     let server = Server::start(settings);
     let mut readers = Vec::new();
@@ -255,10 +255,10 @@ async fn readers_that_read_nothing_of_large_results_are_disconnected_for_others(
     let mut whole = 0;
     for mut reader in readers {
         let mut bytes = Vec::new();
-        // Its end may be an error.
+        // The stream may end with an error.
         let _ = reader.read_to_end(&mut bytes).await;
         whole += usize::from(bytes.len() > LARGE);
     }
-    // On a slow machine each may be ended before the one that was ended for it is gone.
+    // On a slow machine several may be disconnected before the memory of the first is free.
     assert!(whole < 5, "{whole} of 5 results were sent");
 }

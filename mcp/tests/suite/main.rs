@@ -1,5 +1,5 @@
-//! The HTTP server against clients that behave and clients that don't, all on
-//! loopback, with a handler of a few lines in place of the real one.
+//! The HTTP server against correct and incorrect clients, all on loopback, with a handler of a few
+//! lines instead of the real one.
 
 #![expect(
     clippy::expect_used,

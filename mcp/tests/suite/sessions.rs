@@ -1,4 +1,4 @@
-//! Sessions of the older era: out of reach for others, and limited.
+//! Sessions of the older era: no one else can reach them, and their number is limited.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_session_is_not_there_for_another_principal() {
     for (foreign, missing) in foreign.iter().zip(&missing) {
         let foreign = foreign.send(server.address).await;
         let missing = missing.send(server.address).await;
-        // Nothing tells a session of another's from one that never was.
+        // The answers for another principal's session and for an unknown session are equal.
         assert_eq!(foreign.body, missing.body);
         foreign.is(404, "session-unknown");
         missing.is(404, "session-unknown");
@@ -75,7 +75,7 @@ async fn the_id_of_a_request_that_is_open_or_was_cancelled_is_refused() {
     answer.is(200, "id-in-use");
     server.seen.release.add_permits(1);
     until(&mut first, "waited").await;
-    // What was answered is over.
+    // The id of an answered request is free again.
     let answer = session.send(session.call(1, "who")).await;
     assert!(answer.handled().body.contains("principal="));
 
@@ -137,7 +137,7 @@ async fn where_all_sessions_are_taken_nobody_is_kept_from_having_one() {
     let second = begin(two.alice.clone()).await.unwrap();
     let bobs = begin(two.bob.clone()).await.unwrap();
     assert_eq!(first.send(first.call(1, "who")).await.status, 404);
-    // Whoever has one gives one of its own.
+    // The session of the same principal that was idle longest makes room.
     let third = begin(two.alice.clone()).await.unwrap();
     assert_eq!(second.send(second.call(1, "who")).await.status, 404);
     for session in [&bobs, &third] {

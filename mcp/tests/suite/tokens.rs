@@ -1,4 +1,4 @@
-//! Tokens: whose they are, and where they never show up.
+//! Tokens: whose they are, and that they never appear in output.
 
 use serde_json::json;
 
@@ -87,7 +87,7 @@ async fn one_principal_at_its_limit_is_told_to_come_back_and_others_go_on() {
     }
     let answer = wait.send(server.address).await.is(429, "too-many-requests");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // What lets waiting calls go on gets through, as do other principals.
+    // Notifications that let waiting calls continue are accepted, and so are other principals.
     let session = json!({"jsonrpc":"2.0","method":"notifications/initialized"});
     let notification = Request::message(&session)
         .token(&two.alice)

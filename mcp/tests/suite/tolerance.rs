@@ -1,4 +1,4 @@
-//! What clients do that is not as the protocol has it, and that is served all the same.
+//! Requests that break the protocol and are served anyway.
 
 use serde_json::json;
 

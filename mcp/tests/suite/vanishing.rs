@@ -1,4 +1,4 @@
-//! Clients that go away, or come back.
+//! Clients that disconnect, and clients that come back.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::fixture::{Server, open};
 #[tokio::test]
 async fn in_the_newer_era_a_client_that_vanishes_cancels_its_call_at_once() {
     let mut settings = open();
-    // In which one of the older era could come back.
+    // In this time, a client of the older era could come back.
     settings.limits.resume_within = Duration::from_secs(3600);
     let server = Server::start(settings);
     let stream = Request::call("wait").begin(server.address).await;
@@ -42,7 +42,7 @@ async fn in_the_older_era_a_client_that_stays_away_cancels_its_call() {
     until(&mut other, "progress").await;
     drop(stream);
     server.saw(|seen| &seen.cancelled, 1).await;
-    // The other call of the same session goes on.
+    // The other call of the same session continues.
     server.seen.release.add_permits(1);
     until(&mut other, "waited").await;
     assert_eq!(server.count(|seen| &seen.cancelled), 1);
@@ -71,7 +71,7 @@ async fn in_the_older_era_a_client_that_comes_back_in_time_gets_its_result() {
         .begin(server.address)
         .await;
     until(&mut again, "text/event-stream").await;
-    // Longer than it would have lived alone.
+    // Longer than the call would have continued without its client.
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert_eq!(server.count(|seen| &seen.cancelled), 0);
     server.seen.release.add_permits(1);
@@ -88,7 +88,7 @@ async fn a_call_whose_client_has_gone_takes_its_room_until_it_has_ended() {
     let mut stream = session.call(1, "wait").begin(server.address).await;
     until(&mut stream, "progress").await;
     drop(stream);
-    // So that the server has seen that nobody reads its answer any more.
+    // Gives the server time to see that no one reads its answer any more.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let refused = session.call(2, "wait").send(server.address).await;
     refused.is(429, "too-many-requests");

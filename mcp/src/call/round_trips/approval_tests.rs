@@ -1,5 +1,4 @@
-//! Approvals through a client: what they cover, who may give them, and what no
-//! client may.
+//! Approvals through a client: what they cover, and who may give them.
 
 use serde_json::json;
 use toolward_host::{Approver as _, Verdict};
@@ -64,7 +63,7 @@ async fn whatever_is_no_plain_yes_is_a_no() {
         json!(true),
         json!(null),
     ] {
-        // The one before would be backed off.
+        // With shared state, the earlier question would be backed off.
         let round_trips = fresh();
         let asked = asks(call.to(&round_trips, &alice, &host).await);
         let answer = json!({"toolward:approval": said});
@@ -174,7 +173,7 @@ async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answ
     let call = Sent::new("notes.always", json!({"do": "ask"}));
     let approval = asks(call.to(&round_trips, &alice, &host).await);
     assert_eq!(keys(&approval), ["toolward:approval"]);
-    // A driver's answer approves nothing: it is asked again.
+    // A driver's answer approves nothing: the person is asked again.
     let approval = asks(
         call.answering(&approval, yes())
             .to(&round_trips, &alice, &host)
@@ -188,7 +187,7 @@ async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answ
             .await,
     );
     assert_eq!(keys(&question), ["q"]);
-    // Nor is an approval an answer.
+    // An approval is not an answer to a driver.
     let question = asks(
         call.answering(&question, decided(ONCE))
             .to(&round_trips, &alice, &host)
@@ -196,7 +195,7 @@ async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answ
     );
     assert_eq!(keys(&question), ["q"]);
 
-    // What was approved stays so until the call has ended, and no longer.
+    // An approval lasts until the call has ended, and no longer.
     let reply = ended(
         call.answering(&question, yes())
             .to(&round_trips, &alice, &host)
@@ -228,7 +227,7 @@ async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covere
     );
     ended(call.to(&round_trips, &alice, &before).await);
 
-    // Another publisher's, word for word the same; and another release.
+    // Identical tools of another publisher, and of another release.
     let elsewhere = host_with_helper(notes, others, "Helps.");
     asks(call.to(&round_trips, &alice, &elsewhere).await);
     let answer = call.answering(&sealed, decided(ONCE));
@@ -296,7 +295,7 @@ async fn the_hint_for_a_client_that_may_not_ask_has_only_lines_that_work() {
         }
         assert!(hint.contains("`preapproved = true`"), "{hint}");
     }
-    // No grant stands for a person whom the contract wants asked each time.
+    // If the contract wants a person asked each time, no grant can replace the answer.
     let always = hint("notes.always", Some("zed")).await;
     assert!(
         always.contains("may_approve") && !always.contains("preapproved"),

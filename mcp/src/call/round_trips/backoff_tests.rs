@@ -1,4 +1,4 @@
-//! Whom a no leaves alone, and how much may be before a person at once.
+//! Which questions a denial stops, and how many questions a person gets at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
     asks(echo("notes.always").to(&round_trips, &alice, &host).await);
     asks(call.to(&round_trips, &stateless("bob"), &host).await);
 
-    // The no was one to what was asked before, too.
+    // The denial also counts for the earlier question.
     let reply = ended(
         call.answering(&earlier, decided(ONCE))
             .to(&round_trips, &alice, &host)
@@ -116,7 +116,7 @@ async fn while_as_many_questions_as_may_be_are_unanswered_nobody_is_asked_about_
     asks(call.to(&round_trips, &stateless("bob"), &host).await);
 }
 
-/// A person before whom questions pile up, until they say no to the first.
+/// A person for whom questions pile up until they deny the first one.
 #[derive(Default)]
 struct Piled {
     asked: AtomicUsize,
@@ -181,7 +181,7 @@ async fn a_driver_that_gives_up_a_question_pauses_nobody_elses_use_of_the_tool()
         () = person.looks.notified() => {}
     }
     assert_eq!(asked(), 1);
-    // Its own use is paused,
+    // The tool's use through another tool is paused,
     ended(through.to(&round_trips, &client, &host).await);
     assert_eq!(asked(), 1);
     // and the tool itself can still be asked about.

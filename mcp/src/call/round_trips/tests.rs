@@ -1,5 +1,4 @@
-//! Questions of drivers: who is asked, what goes on with which answers, and what
-//! is refused.
+//! Questions of drivers: who is asked, which answers continue a call, and what is refused.
 
 use rmcp::model::ErrorCode as Fault;
 use serde_json::json;
@@ -158,10 +157,10 @@ async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
     assert_eq!(reply.metadata.attempts, 0);
 }
 
-/// Keys that know when what they sealed since they were last asked expires.
+/// Keys that record when each sealed state expires.
 struct WatchedKeys {
     keys: toolward_state::Local,
-    /// Whether it expires at once.
+    /// Whether the state expires at once.
     hasty: bool,
     sealed: std::sync::Mutex<Vec<Instant>>,
 }
@@ -234,7 +233,7 @@ async fn what_is_asked_again_is_asked_thrice_and_within_the_time_of_the_first_qu
     assert_eq!(refused.0, Fault::INVALID_PARAMS);
     assert_eq!(refused.1["code"], "toolward:answers_missing");
     assert!(keys.expiries().is_empty());
-    // It was used up, with any answer.
+    // The state was used already, with any answer.
     let late = call.answering(&asked, yes());
     let refused = fault(late.to(&round_trips, &alice, &host).await);
     assert_eq!(refused.1["code"], "toolward:state_spent");

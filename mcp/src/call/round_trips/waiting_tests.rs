@@ -1,4 +1,4 @@
-//! A state of the host that waits or fails: no answer of a person is lost, and no question stays open.
+//! A state of the host that waits or fails: no person's answer is lost, and no question stays open.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::call::testing::{
     Scripted, asks, code, decided, echo, ended, fault, host, session, stateless,
 };
 
-/// What a state does instead of an operation.
+/// How an operation of a state fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fails {
-    /// It waits for ever, before or after it does it.
+    /// It waits forever, before or after the operation.
     WaitsBefore,
     WaitsAfter,
-    /// It does it, and does not know that.
+    /// It completes the operation, but returns an error.
     Forgets,
     Late,
 }
@@ -35,7 +35,7 @@ struct Unreliable {
     keys: Mutex<Option<Fails>>,
     forgot: AtomicBool,
     waits: Notify,
-    /// Until when questions are open after the deadline of their opening.
+    /// How long after the deadline of its opening each question stays open.
     open_for: Mutex<Vec<std::time::Duration>>,
 }
 

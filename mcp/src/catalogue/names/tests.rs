@@ -1,4 +1,4 @@
-//! What tools are called, and what nobody else can do about it.
+//! The names of tools, and that no other tool can change them.
 
 use proptest::prelude::*;
 use toolward_contract::tool::ToolId;
@@ -23,7 +23,7 @@ fn names(tools: &[Tool<'_>]) -> Vec<String> {
     assigned(tools).into_iter().map(Result::unwrap).collect()
 }
 
-/// What clients accept, with their own 16 characters before it.
+/// Whether clients accept a name, with 16 characters of a prefix before it.
 fn is_accepted(name: &str) -> bool {
     let characters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     (1..=MAX_NAME_CHARS).contains(&name.len())
@@ -64,7 +64,7 @@ fn the_major_that_came_first_keeps_the_name() {
     assert_eq!(names(&[new, old]), ["text_stats", "text_stats_v1"]);
     let renamed = (Some("stats"), "text.stats", 12, "acme");
     assert_eq!(names(&[old, renamed]), ["text_stats", "stats"]);
-    // Another publisher's newer major is told apart by whose it is.
+    // Another publisher's newer major version is told apart by its publisher.
     let other = (None, "text.stats", 3, "evil");
     assert_eq!(names(&[old, other]), ["text_stats", "text_stats_evil"]);
     let third = (None, "text.stats", 4, "evil");
@@ -128,7 +128,7 @@ fn a_name_that_is_too_long_is_cut_and_has_a_digest_of_whose_it_is() {
     assert_eq!(names(&[(None, &fits, 1, "acme")]), [fits.replace('.', "_")]);
 }
 
-/// Ids as contracts may have them, close enough to one another to clash.
+/// Ids as contracts may have them, similar enough to clash.
 fn id() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[ab]{1,2}",
@@ -191,7 +191,7 @@ proptest! {
             prop_assert!(!is_reserved(&folded), "{name}");
             prop_assert!(seen.insert(folded), "{name} twice");
         }
-        // Whoever was there first is called the same without those who came later.
+        // A tool that arrived early has the same name without the later ones.
         for known in 0..tools.len() {
             let before = assigned(&tools[..known]);
             prop_assert_eq!(&before[..], &all[..known]);

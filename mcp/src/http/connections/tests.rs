@@ -1,4 +1,4 @@
-//! Who gets a connection, and who has to leave for it.
+//! Which connections are admitted, and which are dropped for them.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_newcomer_of_the_older_half_makes_room_and_a_proven_connection_never_does() 
         open.push(all.admit(here, now).unwrap());
         let gone: Vec<usize> = (0..open.len()).filter(|at| left(&mut open[*at])).collect();
         assert_eq!(gone.len(), 1, "{gone:?}");
-        // Of six that were there the three oldest.
+        // One of the three oldest of six makes room.
         assert!(gone[0] < 3, "{gone:?}");
         open.remove(gone[0]);
     }
@@ -64,7 +64,7 @@ fn which_one_makes_room_is_drawn_by_lot() {
         let _one_more = all.admit(here, now).unwrap();
         drawn.insert(open.iter_mut().position(left).unwrap());
     }
-    // All fifty alike: one chance in 32^49.
+    // The chance that all fifty are equal is one in 32^49.
     assert!(drawn.len() > 1);
     assert!(drawn.iter().all(|at| *at < 32), "{drawn:?}");
 }
@@ -109,13 +109,14 @@ fn newcomers_have_less_time_while_half_of_the_places_are_taken() {
     let later = now + SHORT;
     let mut elsewhere = all.admit(address("192.0.2.2"), now).unwrap();
     assert!(!slow.iter_mut().any(left));
-    // Half of its address's places are taken: those of other addresses stay.
+    // Half of the places of its address are taken, so connections of other addresses stay.
     let all_here = connections(100, 6, 8);
     let mut here_only: Vec<Counted> = (0..3).map(|_| all_here.admit(here, now).unwrap()).collect();
     let mut other = all_here.admit(address("192.0.2.2"), now).unwrap();
     let _next = all_here.admit(here, later);
     assert!(here_only.iter_mut().all(left) && !left(&mut other));
-    // Half of all: those of all addresses go, but what was proven.
+    // Half of all places are taken, so the newcomers of all addresses go. The proven connection
+    // stays.
     let _next = all.admit(address("192.0.2.3"), later);
     let gone: Vec<bool> = slow.iter_mut().map(left).collect();
     assert_eq!(gone, [true, false, true]);
@@ -138,7 +139,7 @@ fn a_principal_keeps_no_more_connections_than_its_share() {
             && three.place.is_last.load(Ordering::Relaxed)
     );
     assert!(!admit("bob").place.is_last.load(Ordering::Relaxed));
-    // What is over its share gives nothing back.
+    // A connection beyond its principal's share frees no place.
     drop(three);
     assert!(admit("alice").place.is_last.load(Ordering::Relaxed));
     drop(one);

@@ -42,11 +42,11 @@ pub(in crate::http) struct HttpSession {
 #[derive(Debug)]
 struct Used {
     last: Instant,
-    /// Streams that are open, calls' own included.
+    /// Open streams, including the streams of calls.
     streams: usize,
     /// Calls that run, by the number of their request.
     calls: HashMap<u64, Call>,
-    /// Calls that were cancelled, and may still be answered.
+    /// Cancelled calls, which may still be answered.
     cancelled: CancelledIds,
 }
 
@@ -93,7 +93,7 @@ impl HttpSession {
         })
     }
 
-    /// The handle of the session's worker. Getting it counts as use of the session.
+    /// Returns the handle of the session's worker. This counts as a use of the session.
     pub(super) fn handle(&self) -> &LocalSessionHandle {
         self.used().last = Instant::now();
         &self.handle
@@ -109,7 +109,8 @@ impl HttpSession {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// A call starts, and its client waits for it. The error is why its id is refused: an answer finds its way by it.
+    /// Starts a call whose client waits for it. Fails if the call's id is refused: answers find
+    /// their way by the id.
     pub(super) fn begin(
         &self,
         number: u64,
@@ -131,7 +132,7 @@ impl HttpSession {
         Ok(())
     }
 
-    /// A stream is opened, for a call or none.
+    /// Notes that a stream is open, for a call or for none.
     pub(super) fn open(&self, number: Option<u64>) {
         let mut used = self.used();
         used.streams = used.streams.saturating_add(1);
@@ -141,7 +142,7 @@ impl HttpSession {
         }
     }
 
-    /// A stream is closed. If it was a call's last one, the call is cancelled unless
+    /// Notes that a stream is closed. If it was a call's last stream, the call is cancelled unless
     /// its client comes back in time.
     pub(super) fn close(self: &Arc<Self>, number: Option<u64>) {
         let mut used = self.used();
@@ -149,8 +150,8 @@ impl HttpSession {
         used.last = Instant::now();
         let Some(number) = number else { return };
         let Some(call) = used.calls.get_mut(&number) else {
-            // Its result was delivered: drops what was kept for a client that comes
-            // back, which is scanned at each message.
+            // The result was delivered. Drops the messages that were kept for a client that comes
+            // back, since they are scanned at each message.
             drop(used);
             let session = Arc::clone(self);
             tokio::spawn(async move {
@@ -169,7 +170,7 @@ impl HttpSession {
         }
     }
 
-    /// A message was delivered: a call that it answers has ended.
+    /// Notes that a message was delivered. The call that it answers has ended.
     fn delivered(&self, number: u64, answered: &RequestId) {
         let calls = &mut self.used().calls;
         if calls
@@ -180,7 +181,7 @@ impl HttpSession {
         }
     }
 
-    /// A call was cancelled by its client.
+    /// Notes that a client has cancelled a call.
     pub(super) fn forget(&self, request: &RequestId) {
         let mut used = self.used();
         let used = &mut *used;
@@ -240,7 +241,7 @@ impl HttpSession {
 /// A stream of messages to a client.
 pub(super) struct WatchedStream {
     session: Arc<HttpSession>,
-    /// The call that it is of; `None` for a stream on which the client listens.
+    /// The call to which it belongs; `None` for a stream on which the client listens.
     number: Option<u64>,
     messages: Receiver<ServerSseMessage>,
     /// Ends a stream on which the client listens.
@@ -248,7 +249,8 @@ pub(super) struct WatchedStream {
 }
 
 impl WatchedStream {
-    /// The stream of a call, or one on which the client listens until it or the server closes.
+    /// The stream of a call, or a stream on which the client listens until the client or the server
+    /// closes it.
     pub(super) fn new(
         session: &Arc<HttpSession>,
         number: Option<u64>,
@@ -264,7 +266,7 @@ impl WatchedStream {
         }
     }
 
-    /// The answer to a request that is refused, and nothing else.
+    /// A stream with only the answer to a refused request.
     pub(super) fn refused(
         session: &Arc<HttpSession>,
         request: RequestId,
@@ -273,7 +275,7 @@ impl WatchedStream {
         let id = Some(request).filter(|id| !is_too_long(id));
         let answer = ServerSseMessage::from_message(JsonRpcMessage::error(error, id));
         let (sender, messages) = channel(1);
-        // There is room for one.
+        // There is room for one message.
         let _ = sender.try_send(answer);
         Self::new(session, None, messages)
     }

@@ -256,7 +256,7 @@ fn what_a_principal_may_not_use_is_not_there_for_it() {
 #[test]
 fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
     let fixture = fixture();
-    // What a client learns where tools are listed, and each call reaches the host.
+    // The error that a client gets if tools are listed and each call reaches the host.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -302,7 +302,7 @@ fn an_alias_is_searched_loaded_and_called_like_a_name() {
         };
         assert_eq!(tool.target, "open.translate@1");
     }
-    // Who may not use the tool learns nothing of it by an alias either.
+    // A principal that may not use the tool does not find it by an alias, either.
     let load = json!({ "name": "open.speak" });
     let error = fixture.refused("load_tool", load, &only(&["open.weather"]));
     assert_eq!(error.code, ErrorCode::NOT_FOUND);

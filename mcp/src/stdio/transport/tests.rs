@@ -1,5 +1,4 @@
-//! What is taken of a client's messages, what is answered at once, and when nothing
-//! more is read.
+//! Which messages of a client are accepted, which are answered at once, and when reading stops.
 
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use super::*;
 use crate::open_requests::{MAX_ID_BYTES, MAX_OPEN_BYTES, MAX_OPEN_REQUESTS};
 
-/// Longer than anything takes that comes at all.
+/// Longer than any step of these tests takes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// When what would come at once counts as not coming.
+/// How long a test waits for a message that should not come.
 const QUIET_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A transport, and the client's ends of it.
@@ -24,7 +23,7 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        // So that a test can say all before anything of it is read.
+        // Large enough for a test to write everything before any of it is read.
         let (to, input) = duplex(64 << 20);
         let (output, from) = duplex(1 << 20);
         Self {
@@ -56,7 +55,7 @@ impl Both {
         self.say(&ping.to_string()).await;
     }
 
-    /// What is handed on next.
+    /// Returns the next message that is handed on.
     async fn taken(&mut self) -> Incoming {
         let next = tokio::time::timeout(TEST_TIMEOUT, self.server.receive());
         next.await.unwrap().unwrap()
@@ -74,7 +73,7 @@ impl Both {
         assert!(next.is_err(), "{next:?}");
     }
 
-    /// What the client gets next.
+    /// Returns the next line that the client gets.
     async fn told(&mut self) -> Value {
         let line = tokio::time::timeout(TEST_TIMEOUT, self.from.next_line());
         serde_json::from_str(&line.await.unwrap().unwrap().unwrap()).unwrap()
@@ -82,7 +81,7 @@ impl Both {
 
     async fn is_refused(&mut self, id: impl Into<Value>, number: i64, code: &str) -> Value {
         let told = self.told().await;
-        // The member is present also where it is null.
+        // The member is present even if it is null.
         assert_eq!(told.get("id"), Some(&id.into()), "{told}");
         assert_eq!(told["error"]["code"], number, "{told}");
         assert_eq!(told["error"]["data"]["code"], code, "{told}");
@@ -143,11 +142,11 @@ async fn beyond_the_limit_requests_are_refused_and_all_else_gets_through() {
         both.taken().await,
         JsonRpcMessage::Notification(_)
     ));
-    // Its handler may still say something.
+    // Its handler may still send something.
     both.ask(7).await;
     both.takes_nothing().await;
     both.is_refused(7, -32600, "id-in-use").await;
-    // What was cancelled, and what was answered, makes room.
+    // A cancelled or answered request makes room.
     both.ask(last + 2).await;
     both.takes_request(last + 2).await;
     both.answer(9).await;
@@ -158,7 +157,7 @@ async fn beyond_the_limit_requests_are_refused_and_all_else_gets_through() {
     both.is_refused(last + 4, -32000, "rate_limited").await;
 }
 
-/// A call with so many values.
+/// A call with this many values.
 fn call(id: impl Into<Value>, values: usize) -> String {
     let arguments = json!({"numbers": vec![0; values]});
     let params = json!({"name": "sum", "arguments": arguments});
@@ -180,7 +179,7 @@ async fn open_requests_take_no_more_memory_together_than_there_is() {
     for id in 1..=fit {
         both.takes_request(id).await;
     }
-    // A small one fits still.
+    // A small one still fits.
     both.takes_request(100).await;
     both.is_refused(fit + 1, -32000, "rate_limited").await;
     both.answer(1).await;
@@ -197,12 +196,13 @@ async fn what_takes_too_much_is_refused_by_its_id_and_the_next_message_is_taken(
         r#"{{"id":3,"method":"ping","params":{nested},"jsonrpc":"2.0"}}"#
     ))
     .await;
-    // Of a line that is too long the end is never seen.
+    // The end of a line that is too long is never seen.
     let long = "x".repeat(3 << 20);
     both.say(&format!(r#"{{"id":4,"method":"{long}"}}"#)).await;
     both.say(&format!(r#"{{"id":5,"method":"ping","params":"{long}"}}"#))
         .await;
-    // An id is what the library takes for one, and what is none is no notification's.
+    // An id counts if the library takes it for one. Otherwise the message is not a notification,
+    // either.
     let odd = |id: &str| call(1, 270_000).replace(r#""id":1,"#, &format!("{id},"));
     both.say(&odd(r#""id":78.0"#)).await;
     both.say(&odd(r#""\u0069d":79"#)).await;
@@ -239,13 +239,13 @@ async fn a_line_that_is_not_json_is_answered_with_a_parse_error_and_a_null_id() 
         "{\"method\":\"ping\",}",
         "\u{0}\u{1}",
         "{\"a\":NaN}",
-        // An answer's id is one of the server's.
+        // An answer has an id of the server.
         "{\"id\":4,\"result\":NaN}",
     ];
     for line in bad {
         both.say(line).await;
     }
-    // JSON, but no message.
+    // JSON, but not a message.
     let odd = [
         "null",
         "[]",
@@ -271,7 +271,7 @@ async fn a_line_that_is_not_json_is_answered_with_a_parse_error_and_a_null_id() 
 #[tokio::test]
 async fn a_flood_of_lines_that_are_not_json_fills_no_queue_and_stops_no_message() {
     let mut both = Both::new();
-    // Many times what the client's end takes in, and nothing of it is read.
+    // Many times the capacity of the client's end, and none of it is read.
     let line = "x\n".repeat(1000);
     for _ in 0..60 {
         both.to.write_all(line.as_bytes()).await.unwrap();
@@ -280,7 +280,7 @@ async fn a_flood_of_lines_that_are_not_json_fills_no_queue_and_stops_no_message(
     both.takes_request(1).await;
     let waiting = both.server.messages.writer.queued_bytes();
     assert!(waiting < 2 * MAX_QUEUED_FOR_UNADDRESSED, "{waiting}");
-    // A request is answered all the same.
+    // A request is still answered.
     both.ask("x".repeat(MAX_ID_BYTES)).await;
     both.taken().await;
     both.say(r#"{"jsonrpc":"1.0","id":2,"method":"ping"}"#)
@@ -336,7 +336,7 @@ async fn while_answers_wait_to_be_read_nothing_more_is_read() {
     let text = "x".repeat(1 << 20);
     for id in 1..=20 {
         let error = ErrorData::internal_error(text.clone(), None);
-        // No one waits until it is read.
+        // The future is dropped, so nothing waits until the message is read.
         drop(
             both.server
                 .send(Outgoing::error(error, Some(RequestId::Number(id)))),
@@ -374,7 +374,7 @@ async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
     both.takes_nothing().await;
     both.is_refused(2, -32600, "json-duplicate-key").await;
     both.is_refused(3, -32602, "json-integer-range").await;
-    // An answer with two meanings is none: the question has failed.
+    // An answer with two meanings is invalid, so the question has failed.
     let said = r#"{"action":"decline","action":"accept","content":{"decision":"allow this call"}}"#;
     both.say(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{said}}}"#))
         .await;
@@ -406,7 +406,7 @@ async fn what_is_wrong_in_a_member_that_nobody_reads_does_not_pass_for_json() {
 #[tokio::test]
 async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
     let mut both = Both::new();
-    // Not a call: a client may have one open for as long as it listens.
+    // Not a call: a client may keep this request open as long as it listens.
     both.ask(0).await;
     both.takes_request(0).await;
     for (id, others_open) in [(1, false), (2, true), (3, false)] {
@@ -430,7 +430,7 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
 async fn calls_are_read_no_further_ahead_than_others_end() {
     let mut both = Both::new();
     both.server.messages.read_ahead = ReadAhead::of_one_thread(Duration::from_secs(3600));
-    // Other requests than calls don't count.
+    // Only calls count.
     for id in 1001..=1150 {
         both.ask(id).await;
         both.takes_request(id).await;
@@ -591,7 +591,7 @@ async fn many_lists_whose_answers_are_not_complete_have_so_many_messages_and_no_
     let refused = told_list(&mut both).await;
     assert_eq!(refused.len(), MAX_BATCH_MESSAGES);
     assert_eq!(refused[0], (json!(9), json!(-32000)));
-    // A message alone is not concerned, and a list that was answered makes room.
+    // A single message is not affected, and an answered list makes room.
     both.ask(10).await;
     both.takes_request(10).await;
     both.server.send(answer_to(1)).await.unwrap();
