@@ -1,5 +1,4 @@
-//! Where tools come from: named bundles, a directory under work, or the installed
-//! bundles.
+//! The sources of tools: named bundles, a directory under work, or the installed bundles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use crate::trust::bare_key_rules::BUNDLE_TOML;
 use crate::trust::{OpenedBundles, Trust, TrustContext};
 use crate::{Code, Environment, Error, Kind, Result, content_error};
 
-/// Where tools come from.
+/// The source of tools.
 ///
 /// ```no_run
 /// use toolward_operator::bundles::BundleSource;
@@ -38,9 +37,10 @@ use crate::{Code, Environment, Error, Kind, Result, content_error};
 pub struct BundleSource {
     /// Signed bundles, each a directory or an archive.
     pub named: Vec<PathBuf>,
-    /// An unsigned directory under work: next to the named bundles, or in place of the installed bundles.
+    /// An unsigned directory under work. It is used in addition to the named bundles, or instead of
+    /// the installed bundles.
     pub dev: Option<PathBuf>,
-    /// Whom to trust.
+    /// The source of trust.
     pub trust: Trust,
     /// The store of installed bundles, used if no bundle is named.
     pub store: StoreLocation,
@@ -74,8 +74,8 @@ impl BundleSource {
     /// with a warning.
     ///
     /// # Errors
-    /// If there are no bundles, or a named bundle is refused; `dev-clash` if the directory under work has an id of a
-    /// named bundle or of its publisher.
+    /// If no bundles are found, or a named bundle is refused; `dev-clash` if the directory under
+    /// work has an id of a named bundle, or an id inside a prefix of its publisher.
     pub fn contents(&self, environment: &Environment) -> Result<Vec<Content>> {
         match self.kind() {
             SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment)?]),
@@ -92,7 +92,7 @@ impl BundleSource {
         dev_content(directory, &self.trust, &self.store, environment)
     }
 
-    /// Verifies and reads the named bundles, and reads the directory under work, if there is one.
+    /// Verifies and reads the named bundles, and reads the directory under work, if one is given.
     pub(crate) fn named(&self, environment: &Environment) -> Result<OpenedBundles> {
         let (bundles, mut contents, context) = self.trust.open_all(&self.named, environment)?;
         if let Some(directory) = &self.dev {
@@ -105,8 +105,8 @@ impl BundleSource {
         Ok((bundles, contents, context))
     }
 
-    /// The bundles installed in this store, if there is one, and the trust context they
-    /// were verified in.
+    /// Loads the bundles installed in this store. Also returns the trust context in which they were
+    /// verified.
     pub fn installed(
         &self,
         store: Option<&Store>,
@@ -126,8 +126,8 @@ impl BundleSource {
         Ok((loaded, context))
     }
 
-    /// Why a tool is missing from these contents, if it belongs to an installed bundle
-    /// that was left out.
+    /// Returns why a tool is missing from these contents, if it belongs to an installed bundle that
+    /// was left out.
     pub fn withheld<'c>(
         &self,
         tool: &str,
@@ -155,7 +155,7 @@ impl BundleSource {
         }))
     }
 
-    /// The tools of installed bundles that are not loaded now, by bundle and id.
+    /// Returns the tools of installed bundles that are not loaded now, by bundle and id.
     pub fn refused(&self, environment: &Environment) -> Result<Vec<RefusedTool>> {
         let store = match self.kind() {
             SourceKind::Installed => self.store.existing(environment)?,
@@ -183,7 +183,8 @@ impl BundleSource {
 pub type RefusedTool = (String, InstalledBundle, Error);
 
 impl Trust {
-    /// Opens, verifies and reads a bundle. Its action libraries are the bundles that are installed and verify.
+    /// Opens, verifies and reads a bundle. The installed bundles that verify are its action
+    /// libraries.
     pub fn content(
         &self,
         path: &Path,
@@ -200,15 +201,15 @@ impl Trust {
     }
 }
 
-/// Whether a directory is under work by an author. A packed bundle is not, regardless
-/// of other files in it: its signatures are checked.
+/// Whether an author works in this directory. A packed bundle is not under work, whatever other
+/// files it has: its signatures are checked.
 pub fn is_under_work(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     directory.join(BUNDLE_TOML).is_file() && !has(manifest::ENVELOPE_FILE) && !has(manifest::FILE)
 }
 
-/// Reads a directory under work, without signatures. Its action libraries are the bundles that are installed and
-/// verify.
+/// Reads a directory under work without signatures. The installed bundles that verify are its
+/// action libraries.
 pub fn under_work(
     directory: &Path,
     trust: &Trust,
@@ -225,7 +226,7 @@ pub fn under_work(
     }
 }
 
-/// [`under_work`], for a directory that the user chose to run: notes that it is unsigned.
+/// Reads a directory that the user chose to run with [`under_work`], and notes that it is unsigned.
 pub fn dev_content(
     directory: &Path,
     trust: &Trust,
@@ -241,7 +242,7 @@ pub fn dev_content(
     Ok(content)
 }
 
-/// The actions of the installed bundles that verify now; empty without a store.
+/// Returns the actions of the installed bundles that verify now. Without a store it is empty.
 fn installed_libraries(
     trust: &Trust,
     store: &StoreLocation,
@@ -261,20 +262,22 @@ pub(crate) fn is_named(contract: &Tool, name: &str) -> bool {
         || contract.aliases.iter().any(|alias| alias == name)
 }
 
-/// Whether a tool or a driver of a bundle declares such capabilities.
+/// Whether a tool or a driver of a bundle declares capabilities that satisfy `such`.
 pub(crate) fn declares(content: &Content, such: impl Fn(&CapabilitySet) -> bool) -> bool {
     let (mut tools, mut drivers) = (content.tools.iter(), content.drivers.iter());
     tools.any(|entry| such(&entry.tool.declaration()))
         || drivers.any(|entry| such(&entry.driver.requires.capabilities))
 }
 
-/// The ids that a directory under work may not take: the ids of verified bundles, and all ids inside a prefix of their
-/// publishers. They stay reserved when a bundle or its publisher is withdrawn, since agents know them.
+/// The ids that a directory under work may not use: the ids of verified bundles, and all ids inside
+/// the prefixes of their publishers. They stay reserved when a bundle or its publisher is
+/// withdrawn, since agents know them.
 #[derive(Debug, Default)]
 pub(crate) struct ReservedIds {
     /// Bundle and publisher by id.
     ids: BTreeMap<String, String>,
-    /// With the publisher's name. A publisher of all ids (`*` or a bare key) reserves only the ids of its bundles.
+    /// The prefixes, with the publisher's name. A publisher of all ids (`*` or a bare key) reserves
+    /// only the ids of its bundles.
     prefixes: Vec<(Prefix, String)>,
 }
 
@@ -301,7 +304,7 @@ impl ReservedIds {
         }
     }
 
-    /// Refuses a directory under work that takes one of these ids.
+    /// Refuses a directory under work that uses one of these ids.
     pub(crate) fn check(&self, own: &Content) -> Result<()> {
         for id in ids(own) {
             if let Some(bundle) = self.ids.get(id) {
@@ -324,7 +327,7 @@ fn clash(what: String) -> Error {
         .hint("give what is under work an id of its own, or name it alone")
 }
 
-/// The ids of a bundle and of all its parts; tools without their versions.
+/// Returns the ids of a bundle and of all its parts. Ids of tools are without versions.
 fn ids(content: &Content) -> BTreeSet<&str> {
     let tools = content.tools.iter().map(|entry| entry.tool.id.as_str());
     let drivers = content.drivers.iter().map(|entry| &entry.driver);

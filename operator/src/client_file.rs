@@ -1,5 +1,6 @@
-//! The entry of a server in an MCP client's configuration: added to the client's text so that all text around it stays
-//! byte for byte, or refused. Knows no client: the caller names the file, the table and the entry.
+//! Adds the entry of a server to an MCP client's configuration. All text around the entry stays
+//! unchanged byte for byte; otherwise the change is refused. The module knows no client: the caller
+//! names the file, the table and the entry.
 
 mod json;
 
@@ -31,19 +32,20 @@ pub struct ServerEntry<'a> {
     pub form: ClientFileForm,
     /// The table of servers at the top of the file, such as `mcpServers`.
     pub table: &'a str,
-    /// What the client calls the server: letters, digits, `-` and `_`.
+    /// The client's name for the server: letters, digits, `-` and `_`.
     pub name: &'a str,
     /// The entry.
     pub value: &'a Value,
 }
 
 impl ServerEntry<'_> {
-    /// The text of the file with the entry; `None` if it has the entry. `before` is its text now, empty if there is no
-    /// file. An entry of that name is replaced if `own` accepts its digest.
+    /// Returns the text of the file with the entry; `None` if it has the entry already. `before` is
+    /// the current text, empty if the file does not exist. An entry of that name is replaced if
+    /// `own` accepts its digest.
     ///
     /// # Errors
-    /// `entry-foreign` for an entry that may not be replaced; `client-file-invalid` for a text that is not in the form,
-    /// or to which the entry can't be added without another change.
+    /// `entry-foreign` for an entry that may not be replaced; `client-file-invalid` for a text that
+    /// is not in the form, or to which the entry can't be added without another change.
     pub fn put(&self, before: &str, own: impl Fn(&Digest) -> bool) -> Result<Option<String>> {
         let parsed = self.parsed(before)?;
         let there = self.found(&parsed)?;
@@ -65,7 +67,7 @@ impl ServerEntry<'_> {
             _ => json::put(self, before),
         };
         let after = after.ok_or_else(unusual)?;
-        // What was written is read once more: only the entry may differ.
+        // Reads the written text again: only the entry may differ.
         let mut wanted = parsed.clone();
         let root = wanted.as_object_mut();
         let servers = root.map(|root| root.entry(self.table).or_insert_with(|| json!({})));
@@ -145,8 +147,8 @@ fn is_finite(value: &toml::Value) -> bool {
     }
 }
 
-/// The text with the entry as a table at the end, or in place of the table that was there; `None` if the entry is not
-/// written as a separate table.
+/// Returns the text with the entry as a table at the end, or in place of the present table; `None`
+/// if the present entry is not written as a separate table.
 fn put_toml(entry: &ServerEntry<'_>, text: &str, there: Option<&Value>) -> Option<String> {
     let block = block(entry)?;
     let Some(there) = there else {
@@ -163,7 +165,8 @@ fn block(entry: &ServerEntry<'_>) -> Option<String> {
     toml::to_string(&whole).ok()
 }
 
-/// The lines of the entry's table: from its header, as this library writes it, to the last line with a key.
+/// Returns the lines of the entry's table: from its header, in the form that this library writes,
+/// to the last line with a key.
 fn table_range(entry: &ServerEntry<'_>, text: &str, there: &Value) -> Option<Range<usize>> {
     let header = format!("[{}.{}]", entry.table, entry.name);
     let mut place: Option<Range<usize>> = None;
@@ -183,7 +186,7 @@ fn table_range(entry: &ServerEntry<'_>, text: &str, there: &Value) -> Option<Ran
         at = end;
     }
     let place = place?;
-    // Lines of a longer string may look like a header: the table is only this one if it has the entry.
+    // Lines of a longer string may look like a header, so the lines must parse as this entry alone.
     let alone = parse_toml(text.get(place.clone())?).ok()?;
     let found = alone.get(entry.table)?.get(entry.name)?;
     (found == there).then_some(place)

@@ -1,5 +1,6 @@
-//! A demonstration for a user who has installed nothing yet: a publisher with its own key, two bundles that it signed, and
-//! everything that serves them, in one directory that is removed again.
+//! A demonstration for a user who has installed nothing yet: a publisher with a new key, two
+//! bundles signed with it, and everything that serves them. All of it is in one directory that can
+//! be removed.
 //!
 //! The key is made in memory, signs, and is dropped. Nothing is written outside of the directory: the user's own
 //! configuration, store and ledger stay unchanged.
@@ -36,7 +37,7 @@ use directory::{CACHE, DemoDirectory, STATE, STORE};
 pub use directory::{PUBLISHER, remove};
 pub use thief::{TheftAttempt, TheftOutcome, Thief};
 
-/// How long its bundles are valid, in seconds: seven days.
+/// How long the demo's bundles are valid, in seconds: seven days.
 const VALID_SECONDS: i64 = 7 * 24 * 3600;
 
 /// A demonstration that was set up.
@@ -68,7 +69,7 @@ pub struct Demo {
     pub operator: Operator,
     /// Compiles its drivers.
     pub broker: Broker,
-    /// The lines that the policy lacked, as suggested and added.
+    /// The suggested policy lines that were added.
     pub policy_lines: String,
     /// When its bundles stop being valid.
     pub expires: Timestamp,
@@ -76,11 +77,11 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Makes the directory, signs, trusts and installs the bundles, and grants what they declare. Drivers are compiled by
-    /// this command.
+    /// Creates the directory, signs, trusts and installs the bundles, and grants the capabilities
+    /// that they declare. `command` compiles the drivers.
     ///
     /// # Errors
-    /// `demo-exists` if there is one already; if the directory can't be written.
+    /// `demo-exists` if a demo exists already. Fails also if the directory can't be written.
     pub fn make(environment: &Environment, command: &BrokerCommand) -> Result<Self> {
         let directory = DemoDirectory::make(environment)?;
         let made = Self::fill(directory, environment, command);
@@ -121,7 +122,7 @@ impl Demo {
         let suggestion = review.suggest(None, None)?.unwrap_or_default();
         directory.grant(&suggestion.chosen.lines)?;
         Ok(Self {
-            // The configuration has changed since it was read.
+            // Read again, since the configuration has changed.
             operator: self::operator(&directory, environment),
             broker,
             policy_lines: suggestion.chosen.lines,
@@ -130,7 +131,7 @@ impl Demo {
         })
     }
 
-    /// The one directory of the demo.
+    /// The directory with all files of the demo.
     pub fn directory(&self) -> &Path {
         &self.directory.path
     }
@@ -150,7 +151,7 @@ impl Demo {
     }
 }
 
-/// The demo's own files in place of the user's.
+/// Uses the demo's files instead of the user's.
 fn operator(directory: &DemoDirectory, environment: &Environment) -> Operator {
     Operator {
         source: BundleSource {
@@ -181,14 +182,14 @@ const EMBEDDED: [(&str, &[u8]); 2] = [
     ),
 ];
 
-/// The key that signed them in the repository.
+/// The key that signed the example bundles in the repository.
 const EXAMPLE_KEY: &str = include_str!("../demo/example.pub.pem");
 
-/// Name and archive of each bundle.
+/// The name and the archive of each bundle.
 type Archives = Vec<(&'static str, Vec<u8>)>;
 
-/// Signs the embedded bundles with a new key, valid from `now` on. Returns as well the key that verifies them, as PEM,
-/// and when they stop being valid. The private half is dropped.
+/// Signs the embedded bundles with a new key, valid from `now` on. Also returns the key that
+/// verifies them, as PEM, and the time until which they are valid. The private key is dropped.
 fn sign(now: SystemTime) -> Result<(Archives, String, Timestamp)> {
     let seconds = unix_seconds(now);
     let created = Timestamp::from_unix(seconds)?;
@@ -214,7 +215,7 @@ fn sign_one(
     PUBLISHER.clone_into(&mut manifest.publisher);
     manifest.created = created;
     manifest.expires = Some(expires);
-    // Its statement is about the manifest of the repository.
+    // The statement in the repository is about the repository's manifest.
     manifest.provenance = false;
     let manifest = manifest.to_bytes()?;
     let mut envelope = Envelope::new(MANIFEST_TYPE, manifest.clone());
@@ -233,8 +234,8 @@ fn sign_one(
 /// Largest file of a client that is searched, in bytes.
 const MAX_CLIENT_FILE_BYTES: usize = 8 << 20;
 
-/// The clients' files that name the demo's directory: they still have its entry. Files that are missing, too large or
-/// unreadable are left out.
+/// Returns the clients' files that name the demo's directory, and so still have its entry. Files
+/// that are missing, too large or unreadable are left out.
 pub fn mentioning<'f>(
     directory: &Path,
     files: impl IntoIterator<Item = &'f PathBuf>,

@@ -1,5 +1,5 @@
-//! Checks that the configuration works on this machine. Each check tries the operation
-//! it reports on.
+//! Checks that the configuration works on this machine. Each check tries the operation that it
+//! reports on.
 
 mod policy;
 
@@ -27,7 +27,7 @@ pub enum CheckState {
     Ok,
     /// Something optional is missing.
     Note,
-    /// It does not work as it should.
+    /// It works only partly or badly.
     Warning,
     /// It does not work.
     Error,
@@ -86,7 +86,7 @@ impl Check {
         }
     }
 
-    /// The same check, named.
+    /// Returns the same check with a name.
     #[must_use]
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
@@ -105,7 +105,7 @@ impl Check {
         Self { hint, ..self }
     }
 
-    /// The outcome of a check, or that it failed with this error.
+    /// Returns the outcome of a check, or the error with which the check failed.
     pub(crate) fn of(checked: Result<Self>) -> Self {
         checked.unwrap_or_else(|error| {
             let hint = error.hints.into_iter().next();
@@ -125,7 +125,7 @@ fn mode(path: &Path) -> String {
     permissions(path).map_or_else(|| "unknown".to_owned(), |mode| format!("{mode:04o}"))
 }
 
-/// The checks of this machine and of the configuration (`config`, or the user's own).
+/// Runs the checks of this machine and of the configuration (`config`, or the user's own).
 pub fn machine(trust: &Trust, config: Option<&Path>, environment: &Environment) -> Vec<Check> {
     vec![
         engine().named("engine"),
@@ -139,11 +139,11 @@ pub fn machine(trust: &Trust, config: Option<&Path>, environment: &Environment) 
     ]
 }
 
-/// How many lasting changes are shown, the newest.
+/// How many of the newest lasting changes are shown.
 const MAX_CHANGES: usize = 10;
 
-/// One note for each of the newest lasting changes; none without a state directory. A person other than the one who
-/// confirmed them sees them here.
+/// Returns one note for each of the newest lasting changes; none without a state directory. Here a
+/// second person can see the changes that another person confirmed.
 pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
     let Ok(changes) = LastingChanges::of(environment) else {
         return Vec::new();
@@ -177,7 +177,7 @@ fn ledger(trust: &Trust, environment: &Environment) -> Check {
     Check::of(check())
 }
 
-/// One check of the store, and one for each bundle that is not loaded.
+/// Returns one check of the store, and one for each bundle that is not loaded.
 pub fn installed(store: &StoreLocation, trust: &Trust, environment: &Environment) -> Vec<Check> {
     let check = || {
         let Some(store) = store.existing(environment)? else {
@@ -206,8 +206,7 @@ pub fn installed(store: &StoreLocation, trust: &Trust, environment: &Environment
     checks.map(|one| one.named("installed")).collect()
 }
 
-/// Checks that the engine starts, with a pool of memories, which a limit on address space
-/// prevents.
+/// Checks that the engine starts with a pool of memories. A limit on address space prevents that.
 fn engine() -> Check {
     let starts = "the WebAssembly engine starts";
     let Err(without_pool) = EngineProfile::for_limits(&Limits::default()).engine() else {
@@ -261,8 +260,8 @@ fn confinement() -> Check {
     }
 }
 
-/// Checks which list of system calls applies to a process that runs drivers, and that
-/// it is enforced.
+/// Checks which list of system calls applies to a process that runs drivers, and that the list is
+/// enforced.
 fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     let calls = match trust.system_calls(environment) {
         Ok(calls) => calls,
@@ -295,7 +294,7 @@ fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     }
 }
 
-/// Whether a thread with this confinement is refused something.
+/// Whether the operation `refused` fails on a thread with this confinement.
 fn is_refused(confinement: Confinement, refused: fn() -> bool) -> bool {
     let thread = std::thread::Builder::new()
         .spawn(move || confinement.apply_to_this_thread().is_ok() && refused());
@@ -312,7 +311,8 @@ fn cache(environment: &Environment) -> Check {
     })
 }
 
-/// The check of one of the user's directories, which an operation makes `later` if it is missing.
+/// Checks one of the user's directories. `later` names the operation that creates it if it is
+/// missing.
 fn directory(
     (what, path): (&str, Option<&Path>),
     later: &str,
@@ -349,7 +349,7 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
         ))
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
-    // A trust store never accepts the example key, so naming it is an error here.
+    // A trust store never accepts the example key, so a configuration that names it fails here.
     let store = ConfigFile::read(&path).and_then(|file| file.trust_store());
     let check = store.map(|store| match store.warnings().first() {
         Some(warning) => Check::warning(warning.as_str()),

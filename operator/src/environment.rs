@@ -1,5 +1,5 @@
-//! What surrounds an operation: the operator's directories and the process's variables, and the receiver of warnings,
-//! notes and progress.
+//! The environment of an operation: the operator's directories, the process's variables, and the
+//! receiver of warnings, notes and progress.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use toolward_signing::verify::VerifyProgress;
 
 use crate::error::Error;
 
-/// The directories and variables that locate the operator's files, and what receives reports.
+/// The directories and variables that locate the operator's files, and the receiver of reports.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// The configuration: `$XDG_CONFIG_HOME/toolward`.
@@ -21,8 +21,8 @@ pub struct Environment {
     pub data_directory: Option<PathBuf>,
     /// The tools' own data: `$XDG_STATE_HOME/toolward`.
     pub state_directory: Option<PathBuf>,
-    /// The tools that drivers are built with, if `TOOLWARD_TOOLCHAIN` names a directory;
-    /// else they are in the data directory.
+    /// The tools with which drivers are built. Set if `TOOLWARD_TOOLCHAIN` names a directory;
+    /// otherwise they are in the data directory.
     pub toolchain_directory: Option<PathBuf>,
     /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
     pub certificates: Vec<PathBuf>,
@@ -83,7 +83,7 @@ impl Environment {
         }
     }
 
-    /// The same, with another receiver of warnings, notes and progress.
+    /// Returns the same environment with another receiver of warnings, notes and progress.
     #[must_use]
     pub fn reporting(&self, report: impl Report + 'static) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Environment {
         }
     }
 
-    /// The directories that must not overlap with a workspace, each with a description.
+    /// Returns the directories that must not overlap with a workspace, each with a description.
     ///
     /// ```
     /// let environment = toolward_operator::Environment::of_process();
@@ -113,8 +113,8 @@ impl Environment {
     }
 }
 
-/// A directory from the environment; a relative one counts as unset (XDG Base Directory
-/// Specification).
+/// Returns the directory in an environment variable. A relative path counts as unset (XDG Base
+/// Directory Specification).
 pub fn directory_of_variable(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
@@ -162,7 +162,7 @@ pub trait Report: Debug + Send + Sync {
     /// value is dropped.
     fn begin(&self, what: &str) -> Box<dyn Progress>;
 
-    /// A warning of what a failure prevents or leaves unknown.
+    /// Warns about the consequence of a failure: `what` it prevents or leaves unknown.
     fn warning_of(&self, what: &str, failure: &Error) {
         self.warning(&format!("{what}: {} ({})", failure.message, failure.code));
     }
@@ -192,7 +192,7 @@ impl Progress for Silent {
     fn set(&self, _done: u64, _total: u64) {}
 }
 
-/// Reports the sum of what several threads have verified.
+/// Reports the total progress of several threads that verify.
 pub(crate) struct JointProgress {
     each: Mutex<Vec<VerifyProgress>>,
     whole: Box<dyn Progress>,
@@ -204,7 +204,7 @@ impl JointProgress {
         Self { each, whole }
     }
 
-    /// Sets the progress of one. Its total counts once it has started.
+    /// Sets the progress of one thread. Its total counts once it has started.
     pub(crate) fn set(&self, number: usize, progress: VerifyProgress) {
         let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = each.get_mut(number) {

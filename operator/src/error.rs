@@ -10,8 +10,8 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::Refusal;
 use toolward_support::report::{Coded, codes};
 
-/// The kind of a failure; the command's exit code follows from it. Ordered by
-/// severity, so that the worst of several failures is their maximum.
+/// The kind of a failure, which determines the command's exit code. Kinds are ordered by severity,
+/// so the worst of several failures is their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A person or the policy denied it.
@@ -24,7 +24,7 @@ pub enum Kind {
     Refused,
 }
 
-/// The field of the JSON form that has fewer lines than `lines`.
+/// The field of the JSON form with lines that grant less than `lines`.
 const NARROWER: &str = "narrower_lines";
 
 /// An error with a stable code and hints.
@@ -128,8 +128,9 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks, and `narrower` ones, which grant less, unless they are empty. If all of the
-    /// lines are comments, which explain why no line helps, their text becomes a hint.
+    /// Adds the lines that a policy file lacks, and `narrower` lines, which grant less, unless they
+    /// are empty. If all lines are comments, they explain why no line helps, and their text becomes
+    /// a hint.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String, narrower: Option<String>) -> Self {
         let file = file.display();
@@ -165,26 +166,26 @@ impl Error {
         self
     }
 
-    /// The same failure with another kind.
+    /// Returns the same failure with another kind.
     #[must_use]
     pub fn of_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same failure with another message.
+    /// Returns the same failure with another message.
     #[must_use]
     pub fn saying(self, message: String) -> Self {
         Self { message, ..self }
     }
 
-    /// The same failure, with the path of a file before its message.
+    /// Returns the same failure, with the path of a file before its message.
     #[must_use]
     pub fn in_file(self, path: &Path) -> Self {
         let message = format!("{}: {}", path.display(), self.message);
         self.saying(message)
     }
 
-    /// The same failure, with the error of the layer below as its source.
+    /// Returns the same failure, with the error of the layer below as its source.
     #[must_use]
     pub fn caused_by(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = Some(source.into().into());
@@ -263,7 +264,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// The error for an invalid bundle. A verified bundle is [refused](Kind::Refused); a
+/// Converts the error for an invalid bundle. A verified bundle is [refused](Kind::Refused). A
 /// directory under work [fails](Kind::Failed) its check.
 ///
 /// ```

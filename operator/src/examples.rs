@@ -1,5 +1,5 @@
-//! Runs the examples of a bundle's contracts as tests: one call for each driver that
-//! may serve it.
+//! Runs the examples of a bundle's contracts as tests: one call for each driver that may serve the
+//! example.
 
 mod tool_probe;
 
@@ -22,7 +22,7 @@ use crate::{Error, Kind, Result};
 
 pub use tool_probe::{MissingTool, ToolProbe};
 
-/// One example, to be run with one driver.
+/// One example to run with one driver.
 ///
 /// ```no_run
 /// use toolward_bundle::content::Content;
@@ -48,7 +48,7 @@ pub struct ExampleCase {
     pub driver: String,
     /// The example, without the parts of its output that the driver drops.
     pub example: ToolExample,
-    /// Why the driver can't be tested with it.
+    /// Why this driver can't be tested with the example.
     pub unfit: Option<String>,
 }
 
@@ -59,7 +59,8 @@ pub enum ExampleOutcome {
     Passed,
     /// The call failed, or its output differs.
     Failed(String),
-    /// It was not run, for lack of a grant or an approval, or it is [unfit](ExampleCase::unfit).
+    /// The example was not run: a grant or an approval was missing, or it is
+    /// [unfit](ExampleCase::unfit).
     Skipped(String),
 }
 
@@ -107,7 +108,8 @@ impl ExampleCase {
     }
 }
 
-/// Why a driver can't be tested with an example: it drops an input that is used, or a person would have to answer.
+/// Returns why a driver can't be tested with an example: it drops an input that is used, or a
+/// person would have to answer.
 fn unfit(
     example: &ToolExample,
     driver: &DriverEntry,
@@ -121,7 +123,7 @@ fn unfit(
     Some(format!("the driver does not take the input `{dropped}`"))
 }
 
-/// The example for a driver that drops parts of the output.
+/// Returns the example for a driver that drops parts of the output.
 fn without_dropped(mut example: ToolExample, implements: Option<&Implements>) -> ToolExample {
     if let (Some(Value::Object(members)), Some(implements)) = (&mut example.output, implements) {
         members.retain(|name, _| !implements.drop_outputs.contains(name));
@@ -170,8 +172,8 @@ impl Sandbox {
         })
     }
 
-    /// A host that grants the sandbox to its bundle and approves every call: files and
-    /// buckets are temporary.
+    /// Returns a builder of a host that grants the sandbox to its bundle and approves every call.
+    /// Files and buckets are temporary.
     ///
     /// # Errors
     /// If the buckets can't be created.
@@ -185,7 +187,7 @@ impl Sandbox {
             .buckets(buckets))
     }
 
-    /// The access that a process needs to run examples here and to remove the folder
+    /// Returns the access that a process needs to run examples here and to remove the folder
     /// afterwards.
     pub fn kept(&self, host: &Host) -> Confinement {
         let confinement = host.requirements().confinement();
@@ -219,7 +221,7 @@ impl Approver for ApproveAll {
     }
 }
 
-/// The directories that contain a bundle's workspace paths; none contains another.
+/// Returns directories that contain a bundle's workspace paths. None of them contains another.
 fn roots(content: &Content) -> Vec<PathPattern> {
     let declared = content.tools.iter().map(|entry| entry.tool.declaration());
     let directories: BTreeSet<String> = declared
@@ -238,7 +240,7 @@ fn roots(content: &Content) -> Vec<PathPattern> {
     outermost.filter_map(|one| one.path().cloned()).collect()
 }
 
-/// Workspaces and buckets as the contract declares them.
+/// Grants the workspaces and buckets that the contract declares.
 fn rule(tool: &Tool, publisher: Publisher) -> Result<Rule, PolicyError> {
     let temporary = |one: &&Capability| one.class().is_in_examples();
     let kept =

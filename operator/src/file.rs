@@ -1,5 +1,6 @@
-//! Small files of the user: bounded reads and atomic writes; files of this library with a lock; and the folders of trust,
-//! which only their user may change: another writer could change whom the user trusts.
+//! Small files of the user: bounded reads and atomic writes; files of this library, with a lock;
+//! and the folders of trust. Only their user may change the folders of trust, since another writer
+//! could change whom the user trusts.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -18,8 +19,8 @@ const PRIVATE_MODE: u32 = 0o600;
 /// How long another process may hold a [`StateFile`].
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
-/// not block on it.
+/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does not block
+/// on other files.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let file =
         toolward_support::files::open_regular(path).map_err(|error| unreadable(path, error))?;
@@ -38,7 +39,7 @@ fn unreadable(path: &Path, error: toolward_support::files::Error) -> Error {
     }
 }
 
-/// Writes a new file atomically. Never overwrites one.
+/// Writes a new file atomically. Never overwrites an existing file.
 ///
 /// ```
 /// use toolward_operator::file;
@@ -56,7 +57,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     create(path, bytes, PUBLIC_MODE)
 }
 
-/// Writes a new file that is its owner's alone, atomically. Never overwrites one.
+/// Writes a new file atomically that only its owner may access. Never overwrites an existing file.
 pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<()> {
     create(path, bytes, PRIVATE_MODE)
 }
@@ -68,7 +69,7 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     })
 }
 
-/// Replaces a file atomically: a reader sees the old one or the new one.
+/// Replaces a file atomically: a reader sees either the old or the new content.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     toolward_support::files::replace(path, bytes, PUBLIC_MODE)
         .map_err(|error| Error::unwritable(path, error))
@@ -83,7 +84,7 @@ pub fn exists(path: &Path) -> Error {
     .hint("name another place, or move what is there away yourself")
 }
 
-/// A file of this library. Only its user may read it, and one process changes it at a time.
+/// A file of this library. Only its user may read it. Only one process changes it at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
@@ -96,7 +97,7 @@ impl StateFile {
         Self { path, limit }
     }
 
-    /// Its bytes; `None` if it does not exist.
+    /// Reads the file; `None` if it does not exist.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>> {
         let path = &self.path;
         let read = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
@@ -107,7 +108,8 @@ impl StateFile {
             .map_err(|error| Error::unreadable(path, error))
     }
 
-    /// Keeps other processes from changing the file while the folder is open. Makes the folder if it is missing.
+    /// Prevents changes by other processes while the folder is open. Creates the folder if it is
+    /// missing.
     pub(crate) fn lock(&self) -> Result<Folder> {
         let folder = self.path.parent().unwrap_or(&self.path);
         let folder = Folder::make(folder, Protection::Own)
@@ -165,7 +167,7 @@ impl TrustFolder {
         synced.map_err(|error| Error::unwritable(&self.path, error))
     }
 
-    /// Locks the folder. Don't block on the network or a person while holding an exclusive lock.
+    /// Locks the folder. Don't wait for the network or a person while holding an exclusive lock.
     pub(crate) fn lock(&self, how: Lock) -> Result<()> {
         let path = &self.path;
         toolward_support::files::lock(&self.opened, how, TRUST_LOCK_TIMEOUT).map_err(|error| {

@@ -1,5 +1,5 @@
-//! What the operator grants: the policies of the configuration and of `--policy-file` together, and what `call --grant` adds to
-//! one tool for one call.
+//! The operator's grants: the policies of the configuration and of `--policy-file` combined, and
+//! the grants that `call --grant` adds to one tool for one call.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::settings;
 use crate::trust::Trust;
 use crate::{Code, Environment, Error, Kind, Result};
 
-/// How errors and records name these lines.
+/// The name of these lines in errors and records.
 const SOURCE: &str = "--grant";
 
-/// Policy files in addition to the configured policy. A denial in any of them holds.
+/// Policy files in addition to the configured policy. A denial in any file counts.
 #[derive(Debug, Default, Clone)]
 pub struct PolicyFiles(pub Vec<PathBuf>);
 
-/// What the operator grants, in all files together.
+/// The grants of the operator from all files.
 #[derive(Debug)]
 pub struct Granted {
     /// The policies of all files, combined.
@@ -33,12 +33,12 @@ pub struct Granted {
     pub files: Vec<PathBuf>,
     /// The file to which suggested lines are added.
     pub place: PathBuf,
-    /// The texts of the files, each behind its length.
+    /// The texts of the files, each after its length.
     texts: Vec<u8>,
 }
 
 impl Granted {
-    /// Reads all policies: the configured one, then those from flags.
+    /// Reads all policies: the configured policy first, then the policies from flags.
     pub fn read(trust: &Trust, policies: &PolicyFiles, environment: &Environment) -> Result<Self> {
         let configured = trust.file(environment)?;
         let mut granted = Self {
@@ -49,7 +49,7 @@ impl Granted {
         };
         if let Some(file) = configured {
             granted.add(file)?;
-            // Reports an invalid value before any work is done.
+            // Reports an invalid value before other work starts.
             file.system_calls()?;
             file.approving_clients()?;
             file.ledger()?;
@@ -69,7 +69,7 @@ impl Granted {
 
     fn add(&mut self, file: &ConfigFile) -> Result<()> {
         let earlier = std::mem::take(&mut self.policy);
-        // Each file may declare it, but not both: the error is in the later file.
+        // Items that only one file may declare are an error of the later file.
         let joined = earlier.layer(file.policy()?);
         self.policy = joined.map_err(|error| file.broken(&error))?;
         file.path.clone_into(&mut self.place);
@@ -78,7 +78,7 @@ impl Granted {
         Ok(())
     }
 
-    /// Adds a policy that no file has. It counts for the digest as the text of a file does.
+    /// Adds a policy that is in no file. Its text counts for the digest like the text of a file.
     pub(crate) fn layer(&mut self, more: Policy, text: &str) -> Result<(), PolicyError> {
         let earlier = std::mem::take(&mut self.policy);
         self.policy = earlier.layer(more)?;
@@ -92,18 +92,20 @@ impl Granted {
         self.texts.extend_from_slice(text.as_bytes());
     }
 
-    /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind
-    /// its length in bytes (64 bits, little-endian).
+    /// The digest by which records name this policy: BLAKE3 of the texts of its files in order,
+    /// each after its length in bytes (64 bits, little-endian).
     pub fn policy_digest(&self) -> [u8; 32] {
         *Digest::of(&self.texts).as_bytes()
     }
 
-    /// Adds what `--grant` gives to a tool of these bundles: `network:HOST`, or `workspace:/PATH=DIRECTORY`, relative to
-    /// `folder`. It gives no secret, no tool, no `*`, no address and no plain http, and approves nothing: if the tool may
-    /// change something, or call other tools, a person is asked regardless of the policy. A `[[deny]]` wins.
+    /// Adds the grants of `--grant` to a tool of these bundles: `network:HOST`, or
+    /// `workspace:/PATH=DIRECTORY`, relative to `folder`. It can't grant a secret, a tool, `*`, an
+    /// address or plain http, and it approves nothing. If the tool may change something, or call
+    /// other tools, a person is asked regardless of the policy. A `[[deny]]` takes precedence.
     ///
     /// # Errors
-    /// `grant-refused` for anything else; the codes of policies, such as for overlapping workspaces.
+    /// `grant-refused` for any other grant; the codes of policies, for example for overlapping
+    /// workspaces.
     pub fn add_for_call(
         &mut self,
         grants: &[String],
@@ -161,7 +163,7 @@ fn context_value(
     String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// One value of `--grant`: a capability, and its `[[workspace]]`.
+/// One value of `--grant`: a capability, and its `[[workspace]]` if it has one.
 type CallGrant = (String, Option<toml::Table>);
 
 fn call_grant(text: &str) -> Result<CallGrant> {
@@ -191,8 +193,8 @@ fn call_grant(text: &str) -> Result<CallGrant> {
     }
 }
 
-/// Whether a host is an address, in each form that one is read in: a last label of digits, or of `0x` with more, makes
-/// it one (URL Standard, 3.5 "ends in a number").
+/// Whether a host is an IP address in any form that parsers accept. It is one if its last label
+/// consists of digits or starts with `0x` (URL Standard, 3.5 "ends in a number").
 fn is_address(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => {
@@ -212,8 +214,9 @@ fn is_address(host: &str) -> bool {
         || last.starts_with("0x")
 }
 
-/// The `[[grant]]` of one tool. If it may change something, or call tools that do, a person is asked before its calls, also
-/// if another rule has `preapproved`: the approval there does not cover the grants of this call.
+/// Returns the `[[grant]]` of one tool. If the tool may change something, or call tools that do, a
+/// person is asked before its calls. That holds even if another rule has `preapproved`, since its
+/// approval does not cover the grants of this call.
 fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant], calls_tools: bool) -> toml::Value {
     let all = grants
         .iter()

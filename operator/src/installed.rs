@@ -22,7 +22,7 @@ use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
 
-/// How long completion waits for a process that writes: a person waits for the shell.
+/// How long completion waits for a process that writes. A person at a shell waits for completion.
 const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The location of installed bundles.
@@ -44,7 +44,7 @@ const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Debug, Default, Clone)]
 pub struct StoreLocation(
-    /// The directory of the store and the record of trust; by default in the user's
+    /// The directory of the store and of the record of trust. By default they are in the user's
     /// data and state directories.
     pub Option<PathBuf>,
 );
@@ -64,8 +64,8 @@ impl StoreLocation {
         }
     }
 
-    /// Keeps guests out of the store and the record of trust, where a writer could
-    /// install anything.
+    /// Keeps guests out of the store and the record of trust: a writer there could install
+    /// anything.
     pub fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
         let Ok((directory, state)) = self.places(environment) else {
             return builder;
@@ -85,7 +85,7 @@ impl StoreLocation {
         Ok(state.parent().unwrap_or(&state).to_owned())
     }
 
-    /// The store's folder, and the file in it that readers lock.
+    /// Returns the store's folder, and the file in it that readers lock.
     pub fn read_places(&self, environment: &Environment) -> Option<(PathBuf, PathBuf)> {
         let (directory, _) = self.places(environment).ok()?;
         let lock = directory.join("lock");
@@ -98,9 +98,8 @@ impl StoreLocation {
         Ok(Store::open(&directory, &state)?)
     }
 
-    /// Opens the store for reading if it exists, also on a full or read-only disk.
-    /// Creates no files. Fails if the latest changes can't be read: they may contain
-    /// revocations.
+    /// Opens the store for reading if it exists, even on a full or read-only disk. Creates no
+    /// files. Fails if the latest changes can't be read, since they may contain revocations.
     pub fn existing(&self, environment: &Environment) -> Result<Option<Store>> {
         match self.to_read(environment)? {
             Some(store) if store.log_unread() => Err(toolward_store::Error::LogUnreadable.into()),
@@ -122,8 +121,9 @@ impl StoreLocation {
         Ok(store)
     }
 
-    /// The ids of installed tools, of bundles, or of both, for completion in a shell: sorted, and empty if they can't be read.
-    /// A stored id that the grammar of ids does not allow is left out. Nothing is verified or written.
+    /// Returns the ids of installed tools, of bundles, or of both, for completion in a shell. They
+    /// are sorted, and empty if they can't be read. A stored id that the grammar of ids does not
+    /// allow is left out. Nothing is verified or written.
     pub fn names(
         &self,
         (tools, bundles): (bool, bool),
@@ -160,8 +160,9 @@ impl StoreLocation {
         }
     }
 
-    /// Removes the bundle with this id or this tool: its id, and how many files of the store were deleted. On a full
-    /// disk its file is deleted first, to make room for the record.
+    /// Removes the bundle with this id, or with this tool. Returns its id, and how many files of
+    /// the store were deleted. On a full disk the bundle's file is deleted first, to make room for
+    /// the record.
     pub fn remove(
         &self,
         name: &str,
@@ -195,8 +196,9 @@ impl StoreLocation {
         Ok((id, files))
     }
 
-    /// Forgets the hosts of downloads for sources of no installed or held bundle. If that fails, an answer stays, and
-    /// counts only for bundles that are installed from there again.
+    /// Forgets the download hosts of these sources if no installed or held bundle comes from them.
+    /// If that fails, an answer stays, and counts only for bundles that are installed from there
+    /// again.
     fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
         let forget = |source: &String| {
             let kept = DownloadHosts::in_folder(&self.record_folder(environment)?);
@@ -208,14 +210,14 @@ impl StoreLocation {
     }
 }
 
-/// The sources of the installed and the held bundles.
+/// Returns the sources of the installed and the held bundles.
 pub(crate) fn sources(store: &Store) -> Result<Vec<String>> {
     let all = store.all_releases()?.into_iter();
     Ok(all.map(|(one, _)| one.source).collect())
 }
 
-/// The id of the installed bundle that a person means: by its own id, or by the id of a tool
-/// that only this bundle has.
+/// Returns the id of the installed bundle with this id, or with this tool if no other bundle has
+/// the tool.
 ///
 /// # Errors
 /// If the store can't be read.
@@ -304,8 +306,8 @@ impl ExaminedBundle {
     }
 }
 
-/// All installed bundles, verified as `call` and `serve` do. Records nothing. Warns if
-/// the trust configuration can't be read.
+/// Verifies all installed bundles as `call` and `serve` do. Records nothing. Warns if the trust
+/// configuration can't be read.
 pub fn examined(
     store: &Store,
     trust: &Trust,

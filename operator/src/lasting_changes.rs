@@ -1,5 +1,6 @@
-//! Lasting changes that a person confirmed, such as of clients' files and the policy. Each is a line of one file in the
-//! state directory, which `doctor` shows, and `serve` once. [`TextEdit`] shows and makes a change of a text file.
+//! Lasting changes that a person confirmed, for example of clients' files or of the policy. Each is
+//! a line of one file in the state directory. `doctor` shows all of them, and `serve` shows each
+//! once. [`TextEdit`] shows and makes a change of a text file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::{Code, Environment, Error, Result, unix_seconds};
 /// The file in the state directory.
 const FILE: &str = "changes.jsonl";
 
-/// How many changes are kept; the oldest go first.
+/// How many changes are stored. The oldest are dropped first.
 const MAX_CHANGES: usize = 500;
 
 /// Largest file, in bytes. Paths have at most 4 KiB.
@@ -26,7 +27,7 @@ const MAX_FILE_BYTES: u64 = 8 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastingChange {
-    /// When, in RFC 3339.
+    /// The time, in RFC 3339.
     at: String,
     /// The command, such as `mcp config --write`.
     command: String,
@@ -34,7 +35,7 @@ pub struct LastingChange {
     what: String,
     /// The file that it changed.
     file: PathBuf,
-    /// The name and the digest of the entry that it wrote.
+    /// The name and the digest of the entry that the command wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry: Option<(String, String)>,
     /// Whether `serve` has shown it.
@@ -43,7 +44,7 @@ pub struct LastingChange {
 }
 
 impl LastingChange {
-    /// A change of `file` by a command, in words.
+    /// A change of `file` by a command. `what` describes it.
     #[must_use]
     pub fn new(command: &str, what: impl Into<String>, file: &Path) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl LastingChange {
         }
     }
 
-    /// The same, with the entry that was written.
+    /// Returns the change with the entry that was written.
     #[must_use]
     pub fn with_entry(self, name: &str, digest: Digest) -> Self {
         let entry = Some((name.to_owned(), digest.to_string()));
@@ -116,7 +117,7 @@ impl LastingChanges {
         Ok(Self { file })
     }
 
-    /// All changes, the oldest first; none if there is no file.
+    /// Returns all changes, the oldest first. Without a file it returns none.
     ///
     /// # Errors
     /// `file-unreadable` if the file can't be read, belongs to another user, or is not in the form that this library
@@ -130,10 +131,10 @@ impl LastingChanges {
         all.map_err(|error| Error::unreadable(&self.file.path, error))
     }
 
-    /// Adds one, made now.
+    /// Adds a change that is made now.
     ///
     /// # Errors
-    /// As [`LastingChanges::all`]; `write-failed`.
+    /// As [`LastingChanges::all`]; `write-failed` if the file can't be written.
     pub fn add(&self, change: LastingChange) -> Result<()> {
         let at = Timestamp::from_unix(unix_seconds(SystemTime::now()));
         let at = at.map(|at| at.to_string()).unwrap_or_default();
@@ -143,12 +144,13 @@ impl LastingChanges {
         self.write(&all)
     }
 
-    /// The changes that this has not returned before, for `serve` to show.
+    /// Returns the changes that it has not returned before, for `serve` to show.
     ///
     /// # Errors
-    /// As [`LastingChanges::all`]. If they can't be marked as shown they are returned again.
+    /// As [`LastingChanges::all`]. If the changes can't be marked as shown, they are returned
+    /// again.
     pub fn unserved(&self) -> Result<Vec<LastingChange>> {
-        // Usually there is nothing, and each server waits for this before its first answer.
+        // Usually the file does not exist, and each server waits for this before its first answer.
         if self.file.path.symlink_metadata().is_err() {
             return Ok(Vec::new());
         }
@@ -171,7 +173,7 @@ impl LastingChanges {
     }
 }
 
-/// Largest file that is changed, in bytes. Clients keep histories in theirs.
+/// Largest file that is changed, in bytes. Some clients store histories in theirs.
 const MAX_EDITED_BYTES: u64 = 16 << 20;
 
 /// A text file that may be changed.
@@ -190,7 +192,7 @@ const MAX_EDITED_BYTES: u64 = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct TextEdit {
-    /// The file, and the backup of its earlier text.
+    /// The file, and a backup of its earlier text.
     pub file: EditedFile,
     /// Its text.
     pub text: String,
@@ -200,9 +202,9 @@ impl TextEdit {
     /// Reads a file beneath `root` without following links; a missing file is empty.
     ///
     /// # Errors
-    /// `file-unfit` for a link, anything but a regular file, a file with several names, a file or a folder of `path` that
-    /// belongs to another user or that others may change, more than 16 MiB, and text that is not UTF-8;
-    /// `file-unreadable`.
+    /// `file-unfit` for a link, for anything but a regular file, for a file with several names, for
+    /// a file or a folder of `path` that belongs to another user or that others may change, for
+    /// more than 16 MiB, and for text that is not UTF-8; `file-unreadable` if it can't be read.
     pub fn beneath(root: &Path, path: &Path) -> Result<Self> {
         let file = EditedFile::beneath(root, path, MAX_EDITED_BYTES).map_err(unusable)?;
         let bytes = file.bytes().unwrap_or_default().to_vec();
@@ -213,7 +215,7 @@ impl TextEdit {
         Ok(Self { file, text })
     }
 
-    /// Reads a file beneath the deepest folder above it that exists.
+    /// Reads a file beneath the deepest existing folder of its path.
     ///
     /// # Errors
     /// As [`TextEdit::beneath`].
@@ -224,7 +226,7 @@ impl TextEdit {
         Self::beneath(root, path)
     }
 
-    /// Its text with lines appended, with the line ends that it has.
+    /// Returns the text with lines appended, using the text's line ends.
     pub fn appended(&self, lines: &str) -> String {
         appended(&self.text, lines)
     }
@@ -249,15 +251,15 @@ impl TextEdit {
     /// Records the change, then writes the file with `after`.
     ///
     /// # Errors
-    /// `file-changed` if the file has changed since it was read; as [`TextEdit::beneath`] and [`LastingChanges::add`].
-    /// The file then stays unchanged.
+    /// `file-changed` if the file has changed since it was read; otherwise as [`TextEdit::beneath`]
+    /// and [`LastingChanges::add`]. After an error the file is unchanged.
     pub fn write(self, after: &str, change: LastingChange, changes: &LastingChanges) -> Result<()> {
         changes.add(change)?;
         self.file.write(after.as_bytes()).map_err(unusable)
     }
 }
 
-/// A text with lines appended, with the line ends that it has.
+/// Returns a text with lines appended, using the text's line ends.
 pub(crate) fn appended(text: &str, lines: &str) -> String {
     let newline = newline(text);
     let between = match text {
@@ -269,7 +271,7 @@ pub(crate) fn appended(text: &str, lines: &str) -> String {
     format!("{text}{between}{lines}{newline}")
 }
 
-/// A text with a line inserted after the line with the byte at `offset`.
+/// Returns a text with a line inserted after the line that contains the byte at `offset`.
 pub(crate) fn inserted(text: &str, offset: usize, line: &str) -> Option<String> {
     let newline = newline(text);
     let end = text.get(offset..)?.find('\n');
@@ -281,7 +283,7 @@ pub(crate) fn inserted(text: &str, offset: usize, line: &str) -> Option<String> 
     Some(format!("{before}{between}{line}{newline}{after}"))
 }
 
-/// A text with another part in place of the bytes of a range.
+/// Returns a text in which the bytes of a range are replaced.
 pub(crate) fn replaced(text: &str, range: &Range<usize>, by: &str) -> Option<String> {
     let (before, after) = (text.get(..range.start)?, text.get(range.end..)?);
     Some(format!("{before}{by}{after}"))

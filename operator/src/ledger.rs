@@ -13,11 +13,11 @@ use crate::settings::{self, SettingError, no_others, word};
 use crate::{Code, Environment, Error, Kind, Result};
 
 const MIB: u64 = 1 << 20;
-/// At most ten years: no payload is kept for ever because someone forgets to erase it.
+/// At most ten years, so that no payload is stored forever because no one erases it.
 const DAYS: RangeInclusive<u64> = 1..=3650;
-/// Nothing larger is kept: a record's reader holds one payload in memory.
+/// At most 64 KiB, since a reader of a record holds one payload in memory.
 const PAYLOAD_BYTES: RangeInclusive<u64> = 1..=64 * 1024;
-/// From 1 MiB, below which a few rows fill it, to 1 TiB.
+/// At least 1 MiB, since a few rows fill a smaller file; at most 1 TiB.
 const FILE_BYTES: RangeInclusive<u64> = MIB..=1 << 40;
 
 const KEEPS: &[(&str, Keep)] = &[
@@ -31,14 +31,14 @@ const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", Wai
 /// Which row of a call that changes something must be on the disk before the reply is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The row before it is dispatched.
+    /// The row before the call is dispatched.
     Started,
-    /// Also the row of its end.
+    /// Also the row of the call's end.
     #[default]
     Ended,
 }
 
-/// The value of `keep` for this.
+/// Returns the value of `keep` in the configuration.
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
     word.map_or("all", |(word, _)| word)
@@ -62,19 +62,19 @@ pub fn keep_word(keep: Keep) -> &'static str {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerSettings {
-    /// Whether nothing is recorded.
+    /// Whether recording is off.
     pub off: bool,
     /// Which payloads are kept.
     pub keep: Keep,
-    /// How long, and how much of them.
+    /// How long payloads are kept, and how much of them.
     pub payloads: PayloadLimits,
     /// Which row a reply waits for.
     pub wait_for: WaitFor,
     /// The most bytes of the file of records.
     pub max_bytes: u64,
-    /// A file that each checkpoint is appended to.
+    /// A file to which each checkpoint is appended.
     pub checkpoints: Option<PathBuf>,
-    /// Where the ledger is; by default `ledger` in the user's state directory.
+    /// The directory of the ledger; by default `ledger` in the user's state directory.
     pub directory: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ impl Default for LedgerSettings {
 }
 
 impl LedgerSettings {
-    /// Where the ledger is, or would be.
+    /// Returns the directory of the ledger, whether or not it exists.
     ///
     /// # Errors
     /// If the configuration names no directory and the user has no state directory.
@@ -112,12 +112,12 @@ impl LedgerSettings {
         })
     }
 
-    /// Where it is in a state directory.
+    /// Returns the ledger's directory in a state directory.
     pub(crate) fn within(state: &Path) -> PathBuf {
         state.join("ledger")
     }
 
-    /// How the ledger is opened for writing; `None` if nothing is recorded.
+    /// Returns the options for writing the ledger; `None` if recording is off.
     ///
     /// # Errors
     /// As [`LedgerSettings::directory`].
@@ -133,8 +133,8 @@ impl LedgerSettings {
         Ok(Some(options))
     }
 
-    /// Keeps guests out of the ledger and the file of checkpoints, also while nothing is recorded: an older record
-    /// is worth the same.
+    /// Keeps guests out of the ledger and the file of checkpoints, even while recording is off,
+    /// since older records need the same protection.
     pub fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
         let builder = match self.directory(environment) {
             Ok(directory) => builder.protect("the ledger", directory),
@@ -147,7 +147,7 @@ impl LedgerSettings {
     }
 }
 
-/// The settings in `[ledger]` of a configuration in `folder`.
+/// Reads the settings in `[ledger]` of a configuration in `folder`.
 pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<LedgerSettings> {
     let settings = settings::LEDGER.read(text, path, |table| read(table, folder));
     Ok(settings?.unwrap_or_default())

@@ -17,16 +17,16 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 
 /// A host with the tools that an [`Operator`] currently serves.
 ///
-/// Within a second or two after a bundle is installed, removed, revoked or expires, it
-/// switches to a new host; calls of tools that are gone end with `toolward:withdrawn`. It
-/// stops following when it is dropped.
+/// It switches to a new host within a second or two after a bundle is installed, removed, revoked
+/// or expires. Calls to tools that are gone end with `toolward:withdrawn`. It stops following when
+/// it is dropped.
 ///
-/// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
-///   one. If that runtime shuts down before this is dropped, everything is withdrawn, as
-///   soon as a look for changes that is under way has ended.
+/// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of one. If that
+///   runtime shuts down before this is dropped, everything is withdrawn as soon as a running scan
+///   for changes has ended.
 /// * Components are compiled in this process, without a deadline, unless `finish` gives
 ///   the builder a [`Broker`](toolward_host::Broker).
-/// * The process is not confined: code that escapes the sandbox has its rights. See
+/// * The process is not confined: code that escapes the sandbox has the rights of the process. See
 ///   [`toolward_host::confine`].
 /// * Everything is verified again every five minutes. If that fails for six minutes,
 ///   nothing is served until it succeeds.
@@ -118,7 +118,7 @@ impl LiveHost {
         Ok((Self { current, control }, following))
     }
 
-    /// The current host. Don't keep it: later changes switch to another one.
+    /// Returns the current host. Don't store it, since later changes switch to another host.
     ///
     /// ```no_run
     /// # fn show(live: &toolward_operator::LiveHost) {
@@ -145,9 +145,8 @@ impl LiveHost {
         self.host().call(request).await
     }
 
-    /// Reads the configuration again, as SIGHUP does for `toolward serve`. A policy that
-    /// grants no more than before takes effect; a wider policy is refused with a
-    /// warning.
+    /// Reads the configuration again, as SIGHUP does for `toolward serve`. A policy that grants no
+    /// more than before takes effect. A wider policy is refused with a warning.
     ///
     /// ```no_run
     /// # fn change(live: &toolward_operator::LiveHost, policy: &str) -> std::io::Result<()> {

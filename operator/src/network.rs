@@ -36,7 +36,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// How registries and `https` are used for one call, by flags. [`Network::fetcher`] adds the configured settings.
+/// How one call uses registries and `https`, by flags. [`Network::fetcher`] adds the configured
+/// settings.
 #[derive(Debug, Default, Clone)]
 pub struct Network {
     /// A PEM file of certificate authorities, besides the system's.
@@ -51,20 +52,21 @@ pub struct Network {
     /// The directories to search for these helpers.
     pub search_path: Vec<PathBuf>,
 
-    /// `REGISTRY=ORIGIN`: the credentials for that registry go to the token server at
-    /// that origin, too.
+    /// `REGISTRY=ORIGIN`: the credentials for that registry may also be sent to the token server at
+    /// that origin.
     pub allow_realm: Vec<String>,
 
     /// Origins that downloads may be redirected to, without credentials, at global unicast
     /// addresses.
     pub allow_redirects_to: Vec<String>,
 
-    /// Whether plain http is allowed for this machine itself.
+    /// Whether plain http is allowed to this machine itself.
     pub plain_http: bool,
 }
 
 impl Network {
-    /// A fetcher with these settings, the settings of `[[registry]]`, and the proxy of `HTTPS_PROXY`.
+    /// Returns a fetcher with these settings, the settings of `[[registry]]`, and the proxy of
+    /// `HTTPS_PROXY`.
     ///
     /// # Errors
     /// If the configuration can't be read or is invalid.
@@ -92,7 +94,8 @@ impl Network {
     }
 }
 
-/// The proxy that `HTTPS_PROXY` and `NO_PROXY` name, in capitals or not. Programs and guests never get it.
+/// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` name, in upper or lower case. Programs and
+/// guests never get it.
 fn proxy(environment: &Environment) -> Result<Option<Proxy>> {
     let value = |name: &str| {
         let names = [name.to_owned(), name.to_lowercase()];
@@ -127,7 +130,7 @@ fn proxy(environment: &Environment) -> Result<Option<Proxy>> {
 pub struct Fetcher {
     flags: Network,
     registries: RwLock<Registries>,
-    /// The path of the configuration, which need not exist.
+    /// The path of the configuration, which may not exist.
     configuration: Option<PathBuf>,
     asking: Option<HostQuestions>,
     environment: Environment,
@@ -140,7 +143,8 @@ impl Fetcher {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client for this source alone: the settings of one registry are not used for another.
+    /// Returns a client for this source only, since the settings of one registry are not used for
+    /// another.
     ///
     /// # Errors
     /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
@@ -182,9 +186,9 @@ impl Fetcher {
         Ok(options.build()?)
     }
 
-    /// Fetches and verifies a bundle. If `expected` is given, the bundle must have that
-    /// id, so that an update can't be another bundle. For a remote bundle, the envelope
-    /// is verified and its id compared before anything else is downloaded.
+    /// Fetches and verifies a bundle. If `expected` is given, the bundle must have that id, so that
+    /// an update can't be a different bundle. For a remote bundle, the envelope is verified and its
+    /// id compared before anything else is downloaded.
     ///
     /// # Errors
     /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source
@@ -274,7 +278,7 @@ pub(crate) fn check_there(path: &Path) -> Result<()> {
     let text = path.display().to_string();
     let missing = format!("{text}: there is no such file or directory");
     let error = Error::usage(Code::FileUnreadable, missing);
-    // `registry.example/team/tools:1.2.3` is how other tools write a reference.
+    // Other tools write a reference as `registry.example/team/tools:1.2.3`.
     let reference = format!("oci://{text}");
     let is_reference = matches!(Source::parse(&reference), Ok(Source::Registry(_)))
         && text.contains('/')
@@ -286,8 +290,8 @@ pub(crate) fn check_there(path: &Path) -> Result<()> {
     ))
 }
 
-/// The form of a source in records: a path becomes absolute, to be valid in any working
-/// directory.
+/// Returns the form of a source for records. A path becomes absolute, so that it is valid in any
+/// working directory.
 ///
 /// # Errors
 /// If the working directory is unknown.
@@ -300,8 +304,8 @@ pub fn recorded(source: &Source, text: &str) -> Result<String> {
     }
 }
 
-/// Runs a transfer on this thread. Its progress is reported again and again: a bar appears after a while, and nothing more
-/// may have come by then.
+/// Runs a transfer on this thread. Its progress is reported repeatedly, since a progress bar
+/// appears only after a while, and no new progress may have come by then.
 ///
 /// # Errors
 /// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the result.

@@ -9,8 +9,8 @@ use crate::host_setup::HostSetup;
 use crate::processes::CompileCache;
 use crate::{Environment, Result};
 
-/// The operator's settings. By default the bundles that are installed for the user of
-/// this [`Environment`], under that user's configuration.
+/// The operator's settings. By default they use the bundles that are installed for the user of this
+/// [`Environment`], and that user's configuration.
 #[derive(Debug, Default)]
 pub struct Operator {
     /// The source of tools, and the trust configuration.
@@ -24,7 +24,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The current user's installed bundles and configuration.
+    /// Uses the current user's installed bundles and configuration.
     ///
     /// ```
     /// use toolward_operator::Operator;
@@ -40,7 +40,7 @@ impl Operator {
         }
     }
 
-    /// Reads what the operator grants now.
+    /// Reads the operator's current grants.
     ///
     /// ```
     /// use toolward_operator::Operator;
@@ -58,7 +58,7 @@ impl Operator {
         Granted::read(&self.source.trust, &self.setup.policies, &self.environment)
     }
 
-    /// A builder of a host with these bundles. `buckets`: whether to open key-value
+    /// Returns a builder of a host with these bundles. `buckets` states whether to open key-value
     /// buckets.
     ///
     /// ```no_run
@@ -86,7 +86,7 @@ impl Operator {
         Ok(source.store.protect(builder, environment))
     }
 
-    /// A broker that compiles drivers by this command. It is not started yet.
+    /// Returns a broker that compiles drivers with this command. It is not started yet.
     ///
     /// ```no_run
     /// use toolward_host::{BrokerCommand, Host};

@@ -51,10 +51,9 @@ pub use suggest::Suggestion;
 pub struct PolicyReview {
     /// The bundles, with the names of their publishers.
     pub bundles: Vec<(Content, String)>,
-    /// What the operator grants.
+    /// The operator's grants.
     pub granted: Granted,
-    /// What the host provides to drivers, including whether their directories are
-    /// usable.
+    /// The host's support for drivers, including whether their directories are usable.
     pub machine: Machine,
     /// The secrets of the policy that have a value for local calls, by publisher and name.
     secrets_with_values: BTreeSet<(String, String)>,
@@ -70,7 +69,7 @@ impl PolicyReview {
         policies: &PolicyFiles,
         environment: &Environment,
     ) -> Result<Self> {
-        // A policy that can't be read is the first thing to report, also if no bundle is found.
+        // A policy that can't be read is reported first, even if no bundle is found.
         Granted::read(&source.trust, policies, environment)?;
         let contents = source.contents(environment)?;
         Self::of(contents, &source.trust, policies, environment)
@@ -102,7 +101,7 @@ impl PolicyReview {
         })
     }
 
-    /// The routes of all tools, or of the named tool, as in a host.
+    /// Returns the routes of all tools, or of the named tool, as in a host.
     ///
     /// # Errors
     /// `duplicate-id` if two bundles contain the same tool or driver.
@@ -110,13 +109,14 @@ impl PolicyReview {
         self.routes_under(&self.granted.policy, &self.machine, tool)
     }
 
-    /// The decision on a route, and why, with the secrets that have no value here.
+    /// Returns the decision on a route with its reasons, and the granted secrets that have no value
+    /// here.
     pub fn explain(&self, route: &Route<'_>) -> Explanation {
         let explanation = route.explain(&self.granted.policy, &self.machine);
         explanation.without_secrets(self.secrets_missing(route))
     }
 
-    /// The `[[grant]]`s that are about no tool of the bundles, in words.
+    /// Describes the `[[grant]]`s that match no tool of the bundles.
     pub fn unmatched_grants(&self) -> Vec<String> {
         let contracts = self.contracts();
         let unmatched = self.granted.policy.unmatched_grants(&contracts);
@@ -125,21 +125,21 @@ impl PolicyReview {
             .collect()
     }
 
-    /// The `[[context]]`s that no tool of the bundles gets a value from, in words.
+    /// Describes the `[[context]]`s from which no tool of the bundles gets a value.
     pub fn unused_contexts(&self) -> Vec<String> {
         let contracts = self.contracts();
         let unused = self.granted.policy.unused_contexts(&contracts);
         unused.map(|context| context.to_string()).collect()
     }
 
-    /// All rules without effect on the bundles, in words.
+    /// Describes all rules without effect on the bundles.
     pub fn unused_rules(&self) -> Vec<String> {
         let mut unused = self.unmatched_grants();
         unused.extend(self.unused_contexts());
         unused
     }
 
-    /// Each rule that is about an action, in order.
+    /// Returns each rule about an action, in order.
     pub fn action_rules(&self) -> Vec<ActionRule> {
         let contracts = self.contracts();
         let rules = self.granted.policy.action_grants();
@@ -244,32 +244,35 @@ pub struct ActionRule {
     pub tools: Vec<String>,
 }
 
-/// How long all names of a tool are looked up. Names that are not found by then are not reported.
+/// How long the names of a tool are looked up in total. Names without an answer by then are not
+/// reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 const HTTPS_PORT: u16 = 443;
 
-/// A granted host with an address that is not globally reachable: calls to it are refused until its grant names the
-/// address.
+/// A granted host with an address that is not globally reachable. Calls to it are refused until its
+/// grant names the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InternalAddress {
     /// The host, as granted.
     pub host: String,
-    /// Its addresses that are not granted, at least one. A request needs all of them to be granted.
+    /// Its addresses that are not granted, at least one. A request is allowed only if all addresses
+    /// of the host are granted.
     pub addresses: Vec<IpAddr>,
-    /// What kind of address the first is, such as `private (RFC 1918)`.
+    /// The kind of the first address, for example `private (RFC 1918)`.
     pub kind: &'static str,
 }
 
 impl InternalAddress {
-    /// The key for the tool's `[[grant]]`.
+    /// Returns the key for the tool's `[[grant]]`.
     pub fn line(&self) -> String {
         let addresses = self.addresses.iter();
         let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
         format!("addresses = [{}]", addresses.join(", "))
     }
 
-    /// The hosts of a grant that have such an address here and now. Looks names up, for a few seconds at most.
+    /// Returns the hosts of a grant that have such an address on this machine now. Looks names up
+    /// for a few seconds at most.
     #[must_use]
     pub fn of(grant: &Grant) -> Vec<Self> {
         let hosts = grant.network().to_vec();
@@ -277,7 +280,7 @@ impl InternalAddress {
             return Vec::new();
         }
         let (sender, found) = channel();
-        // A lookup can't be ended: the thread is left behind at the timeout.
+        // A lookup can't be cancelled, so the thread is abandoned at the timeout.
         let lookup = std::thread::Builder::new().spawn(move || {
             let mut internal = Vec::new();
             // A wildcard has no address.

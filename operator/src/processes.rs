@@ -1,5 +1,5 @@
-//! Processes of the operator's program: the broker that compiles drivers, and how this process confines itself before it
-//! runs guests.
+//! Processes of the operator's program: the broker that compiles drivers, and the confinement of
+//! this process before it runs guests.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 use crate::trust::Trust;
 use crate::{Environment, Error, Kind, Result};
 
-/// Where compiled drivers are kept.
+/// The cache of compiled drivers.
 #[derive(Debug, Default, Clone)]
 pub struct CompileCache {
     /// The directory; by default in the user's cache directory.
@@ -27,7 +27,7 @@ impl CompileCache {
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.directory, &environment.cache_directory) {
             _ if self.disabled => None,
-            // A given directory must be usable; the default need not be.
+            // A given directory must be usable, but the default one need not be.
             (Some(directory), _) => return Ok(builder().cache(directory).open()?),
             (None, directory) => directory.as_ref(),
         };
@@ -54,11 +54,11 @@ impl CompileCache {
     }
 }
 
-/// Confines this process to what `confinement` allows, and to reading the broker's
+/// Confines this process to the access that `confinement` allows and to reading the broker's
 /// artifacts. `[confine]` of the configuration chooses the list of system calls.
 ///
-/// Call it after the host is made and the broker started, and before the runtime: a
-/// process with more than one thread is refused.
+/// Call it after the host is built and the broker started, and before the runtime starts: a process
+/// with more than one thread is refused.
 ///
 /// ```no_run
 /// use toolward_host::{Broker, Host};

@@ -1,4 +1,4 @@
-//! The programs that the policy lets run outside the sandbox.
+//! The programs that the policy allows to run outside the sandbox.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::granted::{Granted, PolicyFiles};
 use crate::trust::Trust;
 use crate::{Environment, Error, Kind, Result};
 
-/// How long the broker may take for a program. A runner has twenty seconds to become one.
+/// How long the broker may take for a program. A runner has twenty seconds to become the program.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts the broker of programs, if the policy names any. Call it before this process confines itself, and while
-/// it has one thread.
+/// Starts the broker of programs if the policy names any program. Call it before this process
+/// confines itself, while it has only one thread.
 ///
 /// ```no_run
 /// use toolward_operator::{Operator, programs};
@@ -50,7 +50,7 @@ pub fn start(
         .map_err(|error| Error::of(Kind::Failed, error))
 }
 
-/// Has the kernel load each program, confined as for a call. None of them runs.
+/// Lets the kernel load each program, confined as for a call, without running it.
 pub fn checks(
     command: &ExecCommand,
     trust: &Trust,

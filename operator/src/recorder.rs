@@ -1,5 +1,6 @@
-//! The process that records calls: its start, its configuration, and its work. It alone opens the ledger's directory and
-//! the signing key, and is confined to them; the process that runs guests has a socket.
+//! The process that records calls: its start, its configuration, and its work. Only this process
+//! opens the ledger's directory and the signing key, and it is confined to them. The process that
+//! runs guests has a socket to it.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,16 +23,16 @@ use crate::granted::Granted;
 use crate::ledger::{LedgerSettings, WaitFor};
 use crate::{Code, Environment, Error, Result};
 
-/// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
+/// How a program becomes a recorder: it calls [`run_recorder`] at the start of `main`.
 #[derive(Debug, Clone)]
 pub struct RecorderCommand {
-    /// The program, by its whole path.
+    /// The absolute path of the program.
     pub program: PathBuf,
     /// The arguments that make it call [`run_recorder`].
     pub arguments: Vec<OsString>,
 }
 
-/// A started recorder without a session yet.
+/// A started recorder that has no session yet.
 #[derive(Debug)]
 pub struct StartedRecorder {
     process: Process,
@@ -48,7 +49,7 @@ pub struct CallRecorder {
 #[derive(Debug)]
 struct Inner {
     remote: Arc<Remote>,
-    /// Waited for once the session is closed.
+    /// Waited for after the session is closed.
     _process: Process,
     wait_for: WaitFor,
 }
@@ -66,10 +67,10 @@ impl Drop for Process {
     }
 }
 
-/// The confinement of a process that runs guests, as it is recorded.
+/// The confinement of a process that runs guests, for the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedConfinement {
-    /// What the kernel supports.
+    /// The confinement that the kernel supports.
     Of(State),
     /// The operator switched it off.
     Off,
@@ -87,8 +88,8 @@ impl RecordedConfinement {
 }
 
 impl StartedRecorder {
-    /// Starts a recorder, unless the settings say that nothing is recorded. Call it before this process confines
-    /// itself. `stderr` is where the recorder logs.
+    /// Starts a recorder, unless the settings turn recording off. Call it before this process
+    /// confines itself. The recorder logs to `stderr`.
     ///
     /// ```no_run
     /// use toolward_operator::recorder::{RecordedConfinement, RecorderCommand, StartedRecorder};
@@ -117,7 +118,8 @@ impl StartedRecorder {
     /// ```
     ///
     /// # Errors
-    /// `recorder-unavailable` if the program can't be started; if there is no place for the ledger.
+    /// `recorder-unavailable` if the program can't be started. Fails also if the ledger has no
+    /// directory.
     pub fn start(
         command: &RecorderCommand,
         settings: &LedgerSettings,
@@ -144,9 +146,9 @@ impl StartedRecorder {
         }))
     }
 
-    /// Has it open the ledger and record the start of a session. Does not wait for it: if the ledger can't be used,
-    /// [`Remote::ended`] reports it, and calls that change something end with `toolward:unrecorded`. `granted`: `None`
-    /// for a session without calls.
+    /// Makes the recorder open the ledger and record the start of a session. Does not wait for it:
+    /// if the ledger can't be used, [`Remote::ended`] reports it, and calls that change something
+    /// end with `toolward:unrecorded`. `granted` is `None` for a session without calls.
     ///
     /// # Errors
     /// If the recorder can't be reached.
@@ -175,7 +177,7 @@ impl StartedRecorder {
 }
 
 impl CallRecorder {
-    /// Has a host's calls recorded.
+    /// Makes a host record its calls.
     pub fn records(&self, builder: HostBuilder, granted: &Granted) -> HostBuilder {
         let builder = builder
             .recorder(self.inner.remote.clone())
@@ -186,12 +188,13 @@ impl CallRecorder {
         }
     }
 
-    /// What entries are appended to, with its counts and its end.
+    /// Returns the connection to which entries are appended, with its counts and its end.
     pub fn remote(&self) -> &Remote {
         &self.inner.remote
     }
 
-    /// Records that other bundles, or another policy, are served from now on. Blocks while the queue is full.
+    /// Records that from now on other bundles or another policy are served. Blocks while the queue
+    /// is full.
     pub fn serves(
         &self,
         contents: &[Content],
@@ -208,18 +211,19 @@ impl CallRecorder {
         }
     }
 
-    /// The origin of the ledger, and its rows about one of the last 32 calls that no tool made: the recorder reports them
-    /// when it is [closed](CallRecorder::close), so that this process need not read the ledger.
+    /// Returns the origin of the ledger, and its rows about one of the last 32 calls that no tool
+    /// made. The recorder reports them when it is [closed](CallRecorder::close), so that this
+    /// process need not read the ledger.
     pub fn rows_of(&self, invocation: Invocation) -> Option<(String, Vec<u64>)> {
         let written = self.inner.remote.written()?;
         let rows = written.of(invocation).collect();
         Some((written.origin, rows))
     }
 
-    /// Has everything written and the session ended, and waits for it.
+    /// Ends the session, and waits until everything is written.
     ///
     /// # Errors
-    /// Why not everything is written.
+    /// If not everything is written.
     pub fn close(&self) -> Result<()> {
         Ok(self.inner.remote.close(ENDING)?)
     }
@@ -227,12 +231,13 @@ impl CallRecorder {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A caller that needs the result has closed it already. Then the process is waited for.
+        // A caller that needs the result has closed it already. After that, the process is waited
+        // for.
         let _ = self.remote.close(ENDING);
     }
 }
 
-/// The first record of a session, or of a change: what is served.
+/// Returns the first record of a session or of a change: the served bundles and policy.
 fn opened(
     contents: &[Content],
     granted: Option<&Granted>,
@@ -249,9 +254,9 @@ fn opened(
     ))
 }
 
-/// Records for the process at the other end of standard input, until that process goes. For the program that
-/// [`StartedRecorder::start`] starts. `confined` is called once this process is confined: threads may be started
-/// from then on.
+/// Records for the process at the other end of standard input, until that process ends. It is for
+/// the program that [`StartedRecorder::start`] starts. `confined` is called once this process is
+/// confined; from then on threads may be started.
 ///
 /// # Errors
 /// If standard input is not a connection to such a process, or the ledger can't be used.
@@ -269,7 +274,8 @@ pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
     connection.serve().map_err(io::Error::other)
 }
 
-/// Keeps access to the ledger's directory and the operator's file of checkpoints only. Makes them if they are missing.
+/// Limits access to the ledger's directory and the operator's file of checkpoints, and creates both
+/// if they are missing.
 fn confine(options: &LedgerOptions) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Folder::make(&options.directory, Protection::Private)?;
     let directory = options.directory.canonicalize()?;

@@ -1,5 +1,5 @@
-//! `[[registry]]` of the configuration: how a registry, or one repository in it, is reached. Flags of a command add to
-//! it for one call.
+//! `[[registry]]` of the configuration: how to reach a registry, or one repository in it. Flags of
+//! a command add to these settings for one call.
 
 pub(crate) mod kept_hosts;
 
@@ -14,7 +14,7 @@ use crate::file;
 use crate::settings::{self, SettingError, expected, no_others};
 use crate::{Code, Environment, Error, Result};
 
-/// Most tables, and most origins in one.
+/// Most tables, and most origins in one table.
 const MAX_TABLES: usize = 100;
 
 /// Largest file of certificates, in bytes.
@@ -41,38 +41,38 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Registries(pub(crate) Vec<RegistrySettings>);
 
-/// How one registry is reached. Missing keys have the default without a table.
+/// How to reach one registry. A missing key has the same default as a registry without a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistrySettings {
-    /// `host[:port]`, as references have it.
+    /// `host[:port]`, as in references.
     pub host: String,
-    /// The repository that this is for; by default all without a separate table.
+    /// The repository to which this applies; by default all repositories without a separate table.
     pub repository: Option<String>,
-    /// A PEM file of certificate authorities, besides the system's, for this registry alone.
+    /// A PEM file of certificate authorities for this registry only, in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// The user's name and where the password is.
+    /// The user's name and the source of the password.
     pub login: Option<(String, PasswordSource)>,
-    /// The origin of the token server that the credentials may be sent to.
+    /// The origin of the token server to which the credentials may be sent.
     pub realm: Option<String>,
-    /// Origins that downloads may be redirected to. For a registry on this machine at any address, for others at
-    /// global unicast addresses only.
+    /// Origins to which downloads may be redirected: at any address for a registry on this machine,
+    /// and only at global unicast addresses for others.
     pub redirects_to: Vec<String>,
     /// Whether the registry, which is on this machine, speaks plain http.
     pub plain_http: bool,
 }
 
-/// Where a password is read from, when it is needed.
+/// The source from which a password is read when it is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordSource {
     /// An environment variable.
     Env(String),
-    /// A file that only its user has access to.
+    /// A file that only its user can access.
     File(PathBuf),
 }
 
 impl Registries {
-    /// The table for a repository, else for its registry. `plain`: whether plain http is used for this machine in any
-    /// case.
+    /// Returns the table for a repository, otherwise the table for its registry. `plain` states
+    /// whether plain http is used for this machine in any case.
     pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
         let plain = |one: &RegistrySettings| plain || one.plain_http;
@@ -80,7 +80,8 @@ impl Registries {
         own.or_else(|| self.find(&registry, None, plain))
     }
 
-    /// The table for a source: none for a file, the table of its host for an `https` address.
+    /// Returns the table for a source. A file has none; an `https` address has the table of its
+    /// host.
     pub fn of_source(&self, source: &Source, plain: bool) -> Option<&RegistrySettings> {
         match source {
             Source::Registry(reference) => self.of(reference, plain),
@@ -96,7 +97,8 @@ impl Registries {
         }
     }
 
-    /// Of two tables that differ only in a default port, the table with this spelling.
+    /// Returns the table for a host. Of two tables that differ only in a default port, it returns
+    /// the one with this spelling.
     fn find(
         &self,
         host: &str,
@@ -113,8 +115,9 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's. A login that it has already has priority over the login of the table.
-    /// `registry`: as the reference names it; `None` for a client of a web server, which never logs in.
+    /// Adds these settings to a client's. A login that the client has already takes precedence over
+    /// the login of the table. `registry` is the name in the reference; `None` for a client of a
+    /// web server, which never logs in.
     pub(crate) fn apply(
         &self,
         options: &mut ClientOptions,
@@ -263,7 +266,8 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, Sett
     })
 }
 
-/// `username` and `password`, which come together. The password is never in the file.
+/// Reads `username` and `password`, which must both be present or both be missing. The password
+/// itself is never in the file.
 fn login(
     fields: &mut Fields<'_, Span>,
     folder: &Path,

@@ -1,6 +1,6 @@
-//! The release of a bundle to install: where it comes from, whether it is current, the newest one in a repository, and
-//! compiling its drivers. Tags are only hints: the highest sequence among the verified releases of a bundle and its publisher
-//! wins.
+//! The release of a bundle to install: its source, whether it is current, the newest one in a
+//! repository, and compiling its drivers. Tags are only hints: among the verified releases of a
+//! bundle and its publisher, the highest sequence wins.
 
 mod install;
 
@@ -25,7 +25,7 @@ use crate::{Code, Error, Kind, Report, Result, runtime};
 
 pub use install::{ConfirmMove, Installer, SourceMove};
 
-/// Where a release comes from.
+/// The source of a release.
 #[derive(Debug, Clone)]
 pub struct ReleasePlace {
     /// The source to fetch from.
@@ -48,7 +48,7 @@ impl ReleasePlace {
     /// Checks that the file or directory exists, if the source is one.
     ///
     /// # Errors
-    /// `file-unreadable`, which explains how sources are written.
+    /// `file-unreadable`, with an explanation of how sources are written.
     pub fn check_there(&self) -> Result<()> {
         match &self.source {
             Source::Path(path) => check_there(path),
@@ -57,8 +57,8 @@ impl ReleasePlace {
     }
 }
 
-/// The channel and maximum age for a source. Fetched once, and checked for each bundle
-/// from it.
+/// The channel and maximum age for a source. They are read once, and checked for each bundle from
+/// the source.
 struct CurrentReleases<'a> {
     origin: ReleaseSource,
     index: Option<VerifiedIndex>,
@@ -67,8 +67,8 @@ struct CurrentReleases<'a> {
 }
 
 impl Installer<'_> {
-    /// Fetches the index of the channel for `source`: the named channel, or the channel that
-    /// the operator set for this publisher, or, for a remote source, the only channel.
+    /// Fetches the index of the channel for `source`: the named channel, otherwise the channel that
+    /// the operator set for this publisher, otherwise, for a remote source, the only channel.
     ///
     /// # Errors
     /// If no such channel is configured, several are possible, or the index is refused.
@@ -95,10 +95,11 @@ impl Installer<'_> {
         })
     }
 
-    /// Compiles the drivers of an installed release into the broker's cache, so that the first call does not wait for it. A
-    /// failure is reported as a warning, and again by the call that needs the driver; the release stays installed.
+    /// Compiles the drivers of an installed release into the broker's cache, so that the first call
+    /// does not wait for it. A failure is reported as a warning, and again by the call that needs
+    /// the driver. The release stays installed.
     fn compile_ahead(&self, bundle: Verified<Bundle>) {
-        // Without a cache the result would be lost.
+        // Without a cache the compiled drivers would be lost.
         let caching = self
             .compiler
             .as_ref()
@@ -125,12 +126,12 @@ impl Installer<'_> {
         );
     }
 
-    /// Finds the release to install, if a bundle was installed by a version's tag: the
-    /// release that the channel lists, else the newest. Pins it by digest, so that the
-    /// fetched release is the verified one.
+    /// If a bundle was installed by a version's tag, finds the release to install: the release that
+    /// the channel lists, otherwise the newest. Pins it by digest, so that the fetched release is
+    /// the verified one.
     ///
     /// # Errors
-    /// `release-missing` if there is none; otherwise if the repository can't be read.
+    /// `release-missing` if no release is found; otherwise if the repository can't be read.
     fn newest(&self, installed: &InstalledBundle, place: ReleasePlace) -> Result<ReleasePlace> {
         let Some((repository, pattern)) = repository(&place.source) else {
             return Ok(place);
@@ -160,8 +161,8 @@ impl Installer<'_> {
             })
         };
         let mut releases = look()?;
-        // A tag fails alone, also if its envelope is at a host that is not allowed. A person who does not want that host
-        // gets the best release without it.
+        // If a tag's envelope is at a host that is not allowed, only that tag fails. A person who does
+        // not allow the host gets the best of the other releases.
         for _ in 0..network::MAX_QUESTIONS {
             let above = best(&releases.found, listed).unwrap_or(usize::MAX);
             let mut above = releases.found.iter().take(above);
@@ -225,7 +226,7 @@ impl CurrentReleases<'_> {
     }
 }
 
-/// The channel that must list releases of a source.
+/// Returns the channel that must list the releases of a source.
 fn channel_for<'a>(
     source: &Source,
     publisher: &str,
@@ -242,8 +243,7 @@ fn channel_for<'a>(
         (None, []) => Ok(None),
         (None, _) if !source.is_remote() => Ok(None),
         (None, [only]) => Ok(Some(only)),
-        // Without a choice no index would be checked, and a source could serve an old
-        // release.
+        // Without a choice no index would be checked, and a source could serve an old release.
         (None, several) => {
             let names: Vec<_> = several.iter().map(|channel| &*channel.name).collect();
             let names = names.join(", ");
@@ -253,8 +253,8 @@ fn channel_for<'a>(
     }
 }
 
-/// Fetches and verifies the index of a channel. Refuses an index that is older than the last
-/// seen.
+/// Fetches and verifies the index of a channel. Refuses an index that is older than the last one
+/// that was seen.
 ///
 /// # Errors
 /// If it can't be fetched or is refused.
@@ -274,8 +274,8 @@ pub fn fetch_index(
     Ok(index)
 }
 
-/// What the drivers of one bundle may cost together: a bundle of many drivers neither
-/// keeps its operator waiting nor takes the cache from all others.
+/// The limit on compiling the drivers of one bundle. A bundle of many drivers must not keep its
+/// operator waiting or fill the cache.
 const BUNDLE_BUDGET: CompileCost = CompileCost {
     processor: Duration::from_secs(300),
     artifact_bytes: 512 << 20,
@@ -309,8 +309,8 @@ const MAX_NAMED: usize = 5;
 /// The sequence and the digest of a verified release.
 type VerifiedRelease = (u64, Digest);
 
-/// The repository and the form of its tags, if a source is a version's tag. A digest
-/// names one release, and publishers move other tags.
+/// Returns the repository and the form of its tags, if the source is a version's tag. A digest
+/// names a single release, and other tags are moved by publishers.
 fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     match source {
         Source::Registry(reference) if reference.digest().is_none() => {
@@ -320,7 +320,7 @@ fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     }
 }
 
-/// Which release to take: the listed one, else the one with the highest sequence.
+/// Returns the release to use: the listed one, otherwise the one with the highest sequence.
 fn best(found: &[TaggedRelease<Option<VerifiedRelease>>], listed: Option<Digest>) -> Option<usize> {
     let candidates = || {
         let numbered = found.iter().enumerate();
@@ -336,7 +336,7 @@ fn unknown_host<T>(release: &TaggedRelease<T>) -> Option<&UnknownHost> {
     UnknownHost::behind(release.accepted.as_ref().err()?)
 }
 
-/// Warns about tags above the chosen one without a usable release.
+/// Warns about tags of higher versions without a usable release.
 fn warn_of_passed_over<'r, T: 'r>(
     above: impl Iterator<Item = &'r TaggedRelease<T>>,
     repository: &Reference,
@@ -358,8 +358,7 @@ fn warn_of_passed_over<'r, T: 'r>(
     }
 }
 
-/// The error if no release is usable: the problem of the highest version, if there is
-/// one.
+/// Returns the error if no release is usable: the problem of the highest version, if it has one.
 fn nothing<T>(
     installed: &InstalledBundle,
     repository: &Reference,

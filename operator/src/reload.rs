@@ -1,4 +1,4 @@
-//! Reloads what is served when bundles are installed, removed, revoked or expire, when
+//! Reloads the served bundles when bundles are installed, removed, revoked or expire, when
 //! directories under work are edited, and when the policy grants less.
 
 mod scanner;
@@ -30,14 +30,14 @@ const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
 /// The delay before a failed verification is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The loaded configuration and bundles. [`BundleWatch::follow`] follows changes.
+/// The loaded configuration and bundles. [`BundleWatch::follow`] serves later changes.
 pub struct BundleWatch {
     scanner: Scanner,
     verifier: BundleVerifier,
     configuration: Configuration,
     seen: FileScan,
     loaded: LoadedBundles,
-    /// When the first of the served bundles expires.
+    /// The time at which the first of the served bundles expires.
     ends: Option<SystemTime>,
     verified: Instant,
 }
@@ -47,7 +47,7 @@ enum ChangeOutcome {
     Unchanged,
     /// A new host serves it.
     New(Host),
-    /// The change is not served; withdrawn tools are gone.
+    /// The change is not served, but withdrawn tools are gone.
     Partly,
 }
 
@@ -59,7 +59,7 @@ impl BundleWatch {
     pub fn load(operator: Arc<Operator>) -> Result<Self> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
-        // Scan before reading, so that the next scan sees later changes.
+        // Scans before reading, so that the next scan notices later changes.
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&FileScan::default(), &operator.environment);
         let (source, environment) = (&operator.source, &operator.environment);
@@ -114,10 +114,9 @@ impl BundleWatch {
         Ok(files.fold(confinement, |kept, file| kept.read(file)))
     }
 
-    /// Follows changes on a separate thread until stopped, and serves them with
-    /// `target`. `preparing` compiles the drivers of the current bundles. `runtime` prepares
-    /// further ones, and everything is withdrawn when it shuts down before the watch is
-    /// stopped.
+    /// Follows changes on a separate thread until stopped, and serves them with `target`. The task
+    /// `preparing` compiles the drivers of the current bundles, and `runtime` compiles those of
+    /// later bundles. If `runtime` shuts down before the watch is stopped, everything is withdrawn.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -159,7 +158,7 @@ impl BundleWatch {
         Ok(WatchThread(ended))
     }
 
-    /// Watches until stopped. Withdraws everything if watching ends before, or panics.
+    /// Watches until stopped. Withdraws everything if watching ends before that, or panics.
     ///
     /// # Errors
     /// If it ended before it was stopped.
@@ -171,7 +170,7 @@ impl BundleWatch {
     ) -> Result<()> {
         let stop = &serving.control.stop;
         guarded(&serving.shared_state, stop, || {
-            // The runtime of what is served may shut down first.
+            // The runtime of the served host may shut down first.
             let timer = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
                 .build()
@@ -197,7 +196,7 @@ impl BundleWatch {
         let lease = &serving.lease;
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
-        // One report while nothing changes, so that each warning is given once.
+        // One report is used while nothing changes, so that each warning is given only once.
         let mut round = (serving.rounds)();
         while pause() {
             if serving.control.reload.take()
@@ -257,8 +256,8 @@ impl BundleWatch {
         }
     }
 
-    /// Reads the configuration again and reports the outcome. Returns the new host if
-    /// it grants no more than before.
+    /// Reads the configuration again and reports the outcome. Returns the new host if the
+    /// configuration grants no more than before.
     fn reload<T: ReloadTarget>(&mut self, serving: &Serving<T>) -> Option<Host> {
         let report = (serving.rounds)().report;
         let made = self.configuration.again().and_then(|granted| {
@@ -312,7 +311,7 @@ impl BundleWatch {
         if before == now && self.loaded.withheld == loaded.withheld {
             return ChangeOutcome::Unchanged;
         }
-        // Withdraw at once, even if the rest can't be served.
+        // Withdraws at once, even if the rest can't be served.
         let stays = |one: &ServedBundle| now.iter().any(|other| one.is_same_bundle(other));
         let gone: Vec<_> = before.iter().filter(|one| !stays(one)).collect();
         for ServedBundle { digest, .. } in &gone {
@@ -339,8 +338,8 @@ impl BundleWatch {
         ChangeOutcome::Partly
     }
 
-    /// Serves the bundles that still verify, or nothing if no host can be built for
-    /// them. Withdrawn tools are not listed any more.
+    /// Serves the bundles that still verify, or nothing if no host can be built for them. Withdrawn
+    /// tools are no longer listed.
     fn leave_out<T: ReloadTarget>(
         &mut self,
         now: &[ServedBundle],
@@ -357,7 +356,7 @@ impl BundleWatch {
             serving.target.empty()
         });
         match made {
-            // Has no effect once the lease has ended.
+            // This has no effect once the lease has ended.
             Ok(made) => {
                 serving.show(made);
             }

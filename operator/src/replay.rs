@@ -1,5 +1,6 @@
-//! Results of recorded calls: the parts that the ledger kept, checked, and why the rest is missing. Nothing is called.
-//! Cassettes for a server: read, checked against the ledger that they come from, and each call given to its principal.
+//! Results of recorded calls: the stored parts, checked, and the reasons why other parts are
+//! missing. Nothing is called. Also cassettes for a server: reads them, checks them against their
+//! ledger, and gives each recorded call to its principal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -21,9 +22,9 @@ use crate::{Code, Environment, Error, Kind, Result};
 pub struct Replay<'r> {
     reader: &'r Reader,
     settings: &'r LedgerSettings,
-    /// The digest and the version of the bundle that brings a tool now.
+    /// The digest and the version of the installed bundle that contains a tool.
     tools: HashMap<String, (String, String)>,
-    /// How many rows the newest checkpoint covers, after all of them were checked against it.
+    /// How many rows the newest checkpoint covers. All of them were checked against it.
     signed: u64,
 }
 
@@ -32,24 +33,26 @@ pub struct Replay<'r> {
 pub struct ReplayedCall {
     /// The call.
     pub call: RecordedCall,
-    /// The principal that it was made for; `None` if the name was erased.
+    /// The principal that made the call; `None` if the name was erased.
     pub principal: Option<String>,
-    /// Whether a checkpoint covers its rows, and holds.
+    /// Whether a valid checkpoint covers its rows.
     pub signed: bool,
-    /// Whether there is a result, and all of it.
+    /// Whether the whole result is stored.
     pub is_whole: bool,
     /// The JSON form.
     pub value: Value,
-    /// The result and whether the tool is installed now, for people. May contain untrusted text.
+    /// Lines for people: the result, and whether the tool is installed now. May contain untrusted
+    /// text.
     pub lines: Vec<String>,
 }
 
 impl<'r> Replay<'r> {
-    /// Replays from this ledger. `settings`: what is kept now; `store`: what is installed. Checks all rows against the
-    /// newest checkpoint, if it exists.
+    /// Replays from this ledger. `settings` are the current settings of the ledger, and `store` has
+    /// the installed bundles. Checks all rows against the newest checkpoint, if one exists.
     ///
     /// # Errors
-    /// The errors of ledger and store; `ledger-differs` if the rows are not the signed rows.
+    /// The errors of the ledger and the store; `ledger-differs` if the rows differ from the signed
+    /// rows.
     pub fn new(
         reader: &'r Reader,
         settings: &'r LedgerSettings,
@@ -78,7 +81,7 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// The result of a call.
+    /// Returns the result of a call.
     ///
     /// # Errors
     /// The errors of the ledger.
@@ -113,7 +116,7 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// The result for programs, for people, and whether it is whole.
+    /// Returns the result for programs, the lines for people, and whether the result is whole.
     fn result(&self, call: &RecordedCall) -> Result<(Value, Vec<String>, bool)> {
         let payload = |kind| payload(self.reader, call, kind, self.settings);
         let missing = |why| missing_json(why, self.settings);
@@ -167,7 +170,7 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// Whether the recorded tool is installed now, and a remark for people.
+    /// Returns whether the recorded tool is installed now, and a remark for people.
     fn installed(&self, call: &RecordedCall) -> (&'static str, Option<String>) {
         let recorded = call.call.as_ref().and_then(|call| call.tool.as_ref());
         let Some(recorded) = recorded else {
@@ -184,7 +187,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// A payload of a call, or why it is missing.
+/// Returns a payload of a call, or why it is missing.
 pub fn payload(
     reader: &Reader,
     call: &RecordedCall,
@@ -192,7 +195,7 @@ pub fn payload(
     settings: &LedgerSettings,
 ) -> Result<Result<Value, MissingPayload>> {
     let kept = reader.payload_of(call, kind, &settings.payloads)?;
-    // A host writes JSON; other bytes were changed.
+    // A host writes JSON, so other bytes were changed.
     Ok(kept.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|_| MissingPayload::Changed)))
 }
 
@@ -221,12 +224,12 @@ fn explain(missing: MissingPayload, settings: &LedgerSettings) -> String {
     }
 }
 
-/// Why a payload is missing, for programs.
+/// Returns why a payload is missing, for programs.
 pub fn missing_json(missing: MissingPayload, settings: &LedgerSettings) -> Value {
     json!({ "why": missing.as_str(), "message": explain(missing, settings) })
 }
 
-/// `id@major` of a tool's `id@version`.
+/// Returns `id@major` for a tool's `id@version`.
 fn major_id(tool: &str) -> String {
     match tool.split_once('@') {
         Some((id, version)) => {
@@ -244,18 +247,20 @@ pub enum CassetteSource {
     Own,
     /// The ledger of this key.
     Key(Box<Verifier>),
-    /// Any ledger. Only for a single user who knows its origin.
+    /// Any ledger. Only for a single user who knows where the cassette comes from.
     Unverified,
 }
 
-/// Reads the cassette at this path, whose ledger must be `from`.
+/// Reads the cassette at this path. It must come from the ledger `from`.
 ///
-/// For principals by name (`named`, over HTTP) a principal is answered from the recorded calls of this principal alone; the
-/// names are only in the ledger. The local user is answered from a cassette of any one principal.
+/// If principals have names (`named`, over HTTP), each principal gets only its own recorded calls;
+/// their names are only in the ledger. The local user gets the calls of a cassette that has only
+/// one principal.
 ///
 /// # Errors
-/// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if it has no call of
-/// the callers; `ledger-…` if this installation's key or names are needed and missing.
+/// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if
+/// it has no call of the callers; `ledger-…` if this installation's key or names are needed but
+/// missing.
 pub fn tape(
     path: &Path,
     from: &CassetteSource,

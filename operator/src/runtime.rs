@@ -10,17 +10,19 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::{Code, Error, Result};
 
-/// Threads for blocking work that a runtime starts with, in addition to the threads for its tasks. Tokio panics if it can't
-/// start the first of them; without another one, the work waits for a present thread.
+/// The threads for blocking work with which a runtime starts, in addition to the threads for its
+/// tasks. Tokio panics if it can't start the first of them. If it can't start another one, the work
+/// waits for an existing thread.
 const BLOCKING_THREADS: usize = 2;
-/// Longer than a runtime, so that these threads stay.
+/// Longer than any runtime lives, so that these threads stay.
 const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
 /// How long a thread may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
-/// The name of the thread that builds a runtime. If it panics, the error of [`runtime`] reports that.
+/// The name of the thread that builds a runtime. If that thread panics, [`runtime`] returns an
+/// error.
 pub const RUNTIME_THREAD: &str = "runtime-start";
 
-/// A runtime for one piece of work of this thread, such as a transfer.
+/// Builds a runtime for one piece of work on this thread, for example a transfer.
 ///
 /// Everything in this crate that uses the network blocks the thread that calls it. In an
 /// asynchronous application call it on a separate thread:
@@ -36,8 +38,8 @@ pub const RUNTIME_THREAD: &str = "runtime-start";
 /// ```
 ///
 /// # Errors
-/// `runtime-unavailable` on a thread that already runs a tokio runtime, where blocking
-/// would panic, or if the system has no resources for one.
+/// `runtime-unavailable` on a thread that already runs a tokio runtime, since blocking would panic
+/// there, or if the system lacks the resources.
 pub fn runtime() -> Result<Runtime> {
     if Handle::try_current().is_ok() {
         let message = "this blocks, and was called inside a tokio runtime";
@@ -47,10 +49,10 @@ pub fn runtime() -> Result<Runtime> {
     built(Builder::new_current_thread(), 0)
 }
 
-/// A runtime with this number of threads for its tasks.
+/// Builds a runtime with this number of threads for its tasks.
 ///
 /// # Errors
-/// `runtime-unavailable` if the system has no resources for it.
+/// `runtime-unavailable` if the system lacks the resources.
 pub fn runtime_with(threads: usize) -> Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(threads);
@@ -59,7 +61,7 @@ pub fn runtime_with(threads: usize) -> Result<Runtime> {
 
 fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     let started = || {
-        // Tokio panics if it can't start the threads for tasks. One more builds.
+        // Tokio panics if it can't start the threads for tasks. One more thread builds the runtime.
         all_start(threads.saturating_add(BLOCKING_THREADS).saturating_add(1))?;
         builder.enable_all().thread_keep_alive(KEEP_ALIVE);
         within(START_TIMEOUT, move || start(&mut builder))
@@ -67,8 +69,8 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     started().map_err(Error::runtime)
 }
 
-/// Builds a runtime. The system may be short of threads since they were tried, or of open files: then tokio panics, and
-/// may wait forever for threads that it has started.
+/// Builds a runtime. Since the threads were tried, the system may have run short of threads or of
+/// open files. Tokio then panics, and may wait forever for threads that it has started.
 fn start(builder: &mut Builder) -> io::Result<Runtime> {
     let runtime = builder.build()?;
     let (gate, (sender, arrived)) = (Arc::new(Mutex::new(())), channel());
@@ -84,7 +86,8 @@ fn start(builder: &mut Builder) -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// The work of a thread that reports, then waits at a gate until it is open.
+/// The work of a thread that reports that it has started, and then waits at a gate until the gate
+/// is open.
 fn waiting(gate: &Arc<Mutex<()>>, arrived: &Sender<()>) -> impl FnOnce() + Send + use<> {
     let (gate, arrived) = (Arc::clone(gate), arrived.clone());
     move || {
@@ -93,7 +96,8 @@ fn waiting(gate: &Arc<Mutex<()>>, arrived: &Sender<()>) -> impl FnOnce() + Send 
     }
 }
 
-/// Does something on a separate thread, which is abandoned if it takes longer than this. A panic is an error.
+/// Runs `work` on a separate thread, which is abandoned if it takes longer than this. A panic
+/// becomes an error.
 fn within<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

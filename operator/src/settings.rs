@@ -1,5 +1,5 @@
-//! Tables of `toolward.toml` besides policy and trust: how each is read, with the place of every error, and the two small
-//! ones, `[confine]` and `[clients]`.
+//! Tables of `toolward.toml` besides policy and trust: how each is read with the position of every
+//! error, and two small tables, `[confine]` and `[clients]`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use toolward_support::fields::{
 use crate::lasting_changes::{appended, inserted, replaced};
 use crate::{Code, Error, Result};
 
-/// A table that only the configuration may have.
+/// A table that may only be in the configuration.
 pub(crate) struct SettingsTable {
     name: &'static str,
     invalid: Code,
@@ -39,7 +39,7 @@ const MAX_NAME_CHARS: usize = 200;
 /// Most names.
 const MAX_NAMES: usize = 100;
 
-/// What is wrong with a setting, where, and the next step.
+/// The problem with a setting, its position, and the next step.
 pub(crate) struct SettingError {
     message: String,
     at: Span,
@@ -111,7 +111,7 @@ impl SettingsTable {
         document.get(self.name.trim_matches(['[', ']']))
     }
 
-    /// Reads the table of the file at `path`, which has this text; `None` if it has no such table.
+    /// Reads the table from the file at `path` with this text; `None` if it has no such table.
     pub(crate) fn read<T>(
         &self,
         text: &str,
@@ -144,7 +144,7 @@ impl SettingsTable {
     }
 }
 
-/// Refuses these tables in a file from `--policy-file`, where they would have no effect.
+/// Refuses these tables in a file of `--policy-file`, since they would have no effect there.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     for table in [CONFINE, CLIENTS, LEDGER, REGISTRY] {
         let document = table.document(text, path)?;
@@ -171,13 +171,13 @@ fn did_you_mean<'k>(
     }
 }
 
-/// The error for a field with another value than this.
+/// The error for a field with a value other than the expected one.
 pub(crate) fn expected(field: &Field<'_, Span>, expected: &str) -> SettingError {
     let message = format!("expected `{}` to be {expected}", field.name);
     SettingError::new(message, &field.at)
 }
 
-/// A path, relative to `folder`.
+/// Returns a path, relative to `folder`.
 pub(crate) fn path(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, SettingError> {
     match field.text()? {
         "" => Err(expected(field, "a path, found \"\"")),
@@ -185,7 +185,7 @@ pub(crate) fn path(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, Se
     }
 }
 
-/// The value of one of these words.
+/// Returns the value for one of these words.
 pub(crate) fn word<T: Copy>(
     field: &Field<'_, Span>,
     known: &[(&'static str, T)],
@@ -199,7 +199,7 @@ pub(crate) fn word<T: Copy>(
     Err(expected(field, &other).hint(did_you_mean(found, words, "words")))
 }
 
-/// The first key that a table must not have.
+/// Refuses the first key that the table must not have.
 pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
     match fields.unknown().next() {
         Some(problem) => Err(problem.into()),
@@ -219,9 +219,9 @@ pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
     Ok(calls?.unwrap_or_default())
 }
 
-/// `[clients]`: the MCP clients on the standard streams that may ask their person for approval, as they name themselves. A
-/// client's name proves nothing; there it chooses among the programs that the operator starts. Clients over HTTP have
-/// tokens instead.
+/// `[clients]`: the names of MCP clients on the standard streams that may ask their person for
+/// approval. A client names itself, so its name proves nothing; it only chooses among the programs
+/// that the operator starts. Clients over HTTP have tokens instead.
 pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>> {
     Ok(CLIENTS.read(text, path, client_names)?.unwrap_or_default())
 }
@@ -251,10 +251,12 @@ fn client_names(table: &Field<'_, Span>) -> Result<Vec<String>, SettingError> {
     names.collect()
 }
 
-/// The text of a configuration in which `[clients]` allows these clients as well; `None` if it already does.
+/// Returns the text of a configuration in which `[clients]` allows these clients as well; `None` if
+/// it already does.
 ///
 /// # Errors
-/// `client-setting-invalid` if the table is wrong; `file-unfit` if it is written in a form in which nothing can be added.
+/// `client-setting-invalid` if the table is invalid; `file-unfit` if its form does not allow adding
+/// names.
 pub fn allow_clients(text: &str, path: &Path, added: &[String]) -> Result<Option<String>> {
     let known = approving_clients(text, path)?;
     let missing: Vec<&String> = added.iter().filter(|name| !known.contains(name)).collect();

@@ -1,4 +1,4 @@
-//! Trusted publishers: from keys or a configuration given by flags, or from the user's
+//! Trusted publishers: from keys or a configuration that flags name, or from the user's
 //! configuration.
 
 pub(crate) mod bare_key_rules;
@@ -27,10 +27,10 @@ use publishers::{Publishers, TrustedPublishers};
 pub(crate) use context::OpenedBundles;
 pub use context::TrustContext;
 
-/// The most names for completion. More are of no use on a screen.
+/// The most names for completion. A screen can't show more.
 pub(crate) const MAX_NAMES: usize = 1000;
 
-/// The source of trust: keys and a configuration, which is read once.
+/// The source of trust: keys, and a configuration that is read once.
 ///
 /// ```no_run
 /// use toolward_operator::installed::StoreLocation;
@@ -50,13 +50,13 @@ pub(crate) const MAX_NAMES: usize = 1000;
 pub struct Trust {
     keys: Vec<PathBuf>,
     config: Option<PathBuf>,
-    /// The configuration, after it was read.
+    /// The configuration, once it is read.
     file: OnceLock<Option<ConfigFile>>,
 }
 
 impl Trust {
-    /// Trusts the keys in these PEM files for all ids, in place of the configuration's
-    /// publishers. Without keys, those publishers are trusted.
+    /// Trusts the keys in these PEM files for all ids, instead of the configuration's publishers.
+    /// Without keys, the configuration's publishers are trusted.
     pub fn new(keys: Vec<PathBuf>, config: Option<PathBuf>) -> Self {
         Self {
             keys,
@@ -70,7 +70,7 @@ impl Trust {
         Self::new(Vec::new(), config)
     }
 
-    /// The same configuration, not read yet.
+    /// Returns the same source with a configuration that is not read yet.
     #[must_use]
     pub fn unread(&self) -> Self {
         Self::of_config(self.config.clone())
@@ -90,8 +90,8 @@ impl Trust {
         self.is_named() || configured
     }
 
-    /// The configuration in effect, if there is one. `--trust-key` replaces its
-    /// publishers, not its grants.
+    /// Returns the configuration in effect, if one exists. `--trust-key` replaces its publishers,
+    /// but not its grants.
     pub fn file(&self, environment: &Environment) -> Result<Option<&ConfigFile>> {
         if let Some(known) = self.file.get() {
             return Ok(known.as_ref());
@@ -103,22 +103,23 @@ impl Trust {
         Ok(self.file.get_or_init(|| found).as_ref())
     }
 
-    /// Which system calls a confined process may make, by configuration.
+    /// Returns the configured list of system calls for a confined process.
     pub fn system_calls(&self, environment: &Environment) -> Result<SystemCalls> {
         self.setting(environment, ConfigFile::system_calls)
     }
 
-    /// The clients on the standard streams that may ask their person for approval, by configuration.
+    /// Returns the configured names of clients on the standard streams that may ask their person
+    /// for approval.
     pub fn approving_clients(&self, environment: &Environment) -> Result<Vec<String>> {
         self.setting(environment, ConfigFile::approving_clients)
     }
 
-    /// The settings of `[ledger]`, by configuration.
+    /// Returns the settings of `[ledger]`.
     pub fn ledger(&self, environment: &Environment) -> Result<LedgerSettings> {
         self.setting(environment, ConfigFile::ledger)
     }
 
-    /// The settings of `[[registry]]`, by configuration.
+    /// Returns the settings of `[[registry]]`.
     pub fn registries(&self, environment: &Environment) -> Result<Registries> {
         self.setting(environment, ConfigFile::registries)
     }
@@ -139,7 +140,7 @@ impl Trust {
         Ok(named.chain(configured.into_iter().flatten()).collect())
     }
 
-    /// The path of the configuration, which need not exist.
+    /// Returns the path of the configuration, which may not exist.
     pub fn place(&self, environment: &Environment) -> Result<PathBuf> {
         match &self.config {
             Some(path) => Ok(path.clone()),
@@ -152,7 +153,8 @@ impl Trust {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// The names of these publishers for completion in a shell, sorted; empty if they can't be read.
+    /// Returns the names of these publishers for completion in a shell. They are sorted, and empty
+    /// if they can't be read.
     pub fn publisher_names(&self, environment: &Environment) -> BTreeSet<String> {
         let publishers = self.publishers(environment);
         let names = publishers.and_then(|publishers| publishers.names(MAX_NAMES));
@@ -170,7 +172,7 @@ impl Trust {
     /// The trusted publishers and the revocations as of now.
     ///
     /// # Errors
-    /// `nobody-trusted`; if the configuration or a record can't be read.
+    /// `nobody-trusted`. Fails also if the configuration or a record can't be read.
     pub fn context(&self, environment: &Environment) -> Result<TrustContext> {
         let trusted = self.trusted(environment)?;
         if self.keys.is_empty() && self.file(environment)?.is_none() && trusted.is_empty() {
@@ -197,7 +199,7 @@ impl Trust {
             [] => self.store_of(trusted, environment)?,
             keys => of_keys(keys)?,
         };
-        // A key that is given by itself still belongs to its publisher.
+        // A key that is named without a publisher still belongs to its publisher.
         for publisher in store.publishers().filter(|one| one.is_ad_hoc) {
             for key in &publisher.keys {
                 for owner in trusted.owners(&key.key_id()) {
@@ -218,7 +220,7 @@ impl Trust {
         })
     }
 
-    /// All publishers of the configuration and of `toolward trust`, regardless of
+    /// Returns all publishers of the configuration and of `toolward trust`, regardless of
     /// `--trust-key`.
     pub fn store_of(
         &self,

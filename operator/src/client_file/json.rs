@@ -1,5 +1,6 @@
-//! The entry in JSON, also with comments. Its place is found in a text of the same length, in which comments and trailing
-//! commas are spaces, so that offsets are valid in the client's text.
+//! The entry in JSON, with or without comments. Its place is found in a copy of the text in which
+//! comments and trailing commas are replaced by spaces. The copy has the same length, so offsets
+//! are valid in the client's text.
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ pub(super) fn parse(form: ClientFileForm, text: &str) -> Result<Value, String> {
     serde_json::from_str(&plain(form, text)).map_err(|error| error.to_string())
 }
 
-/// The text with the entry; `None` if the file can't be changed in this way. `text` is valid.
+/// Returns the text with the entry; `None` if the file can't be changed in this way. `text` is
+/// valid.
 pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
     let newline = newline(text);
     if text.trim_ascii().is_empty() {
@@ -66,7 +68,7 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The text with one more member, after the last one.
+    /// Returns the text with one more member, after the last one.
     fn with(&self, key: &str, value: &Value) -> Option<String> {
         let (text, newline) = (self.text, self.newline);
         let key = Value::from(key);
@@ -92,13 +94,13 @@ impl Target<'_> {
             false => format!("{newline}{base}"),
         };
         let added = format!("{newline}{indent}{key}: {value}{end}");
-        // Spaces alone between the braces are replaced.
+        // If there are only spaces between the braces, they are replaced.
         let blank = between.chars().all(|c| c == ' ');
         let until = inside.checked_add(if blank { between.len() } else { 0 })?;
         replaced(text, &(inside..until), &added)
     }
 
-    /// A value in the file's own indentation, or on one line where its member is.
+    /// Writes a value in the file's own indentation, or on one line if its object is on one line.
     fn value(&self, value: &Value, indent: Option<&str>) -> Option<String> {
         let Some(indent) = indent else {
             return Some(value.to_string());
@@ -116,7 +118,8 @@ fn pretty(value: &Value, unit: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The white space before this offset on its line, if nothing else precedes it and the line is not the first.
+/// Returns the white space before this offset on its line, if nothing else precedes it and the line
+/// is not the first.
 fn indent_before(text: &str, at: usize) -> Option<&str> {
     let (line, indent) = text
         .get(..at)?
@@ -130,7 +133,8 @@ fn indent_of(line: &str) -> &str {
     line.strip_suffix(rest).unwrap_or_default()
 }
 
-/// The member with this key; `None` if two have it, since clients differ in which one counts.
+/// Returns the member with this key; `None` if two members have it, since clients differ in which
+/// one counts.
 fn only<'m>(members: &'m [Member], key: &str) -> Option<Option<&'m Member>> {
     let mut named = members.iter().filter(|member| member.name == key);
     let first = named.next();
@@ -189,7 +193,7 @@ fn object(text: &str, open: usize) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// The text with comments and trailing commas replaced by spaces, as far as the form has them.
+/// Replaces comments and trailing commas that the form allows by spaces.
 fn plain(form: ClientFileForm, text: &str) -> String {
     if form == ClientFileForm::Json {
         return text.to_owned();
@@ -212,7 +216,7 @@ fn plain(form: ClientFileForm, text: &str) -> String {
         } else if rest.starts_with(b"/*") {
             let end = rest.windows(2).skip(2).position(|two| two == b"*/");
             let Some(end) = end else {
-                // It makes the text invalid.
+                // A comment without an end makes the text invalid.
                 return text.to_owned();
             };
             Some(end + 4)
@@ -239,6 +243,6 @@ fn plain(form: ClientFileForm, text: &str) -> String {
             _ => at + 1,
         };
     }
-    // Only whole characters became spaces.
+    // Only whole characters were replaced by spaces.
     String::from_utf8(plain).unwrap_or_default()
 }

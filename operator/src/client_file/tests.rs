@@ -43,7 +43,7 @@ fn changed(form: ClientFileForm, before: &str) -> String {
     }
 }
 
-/// All of the text is still there, in order, with one piece added.
+/// Asserts that the whole text is still present, in order, with one piece added.
 #[track_caller]
 fn added(before: &str, after: &str) {
     let same = before
@@ -166,7 +166,7 @@ fn files_that_are_not_what_the_client_reads_are_left_alone() {
         ("{\"a\": 1} {}", ClientFileForm::Jsonc),
         ("{\"a\": 1 /* }", ClientFileForm::Jsonc),
         ("\u{feff}{}", ClientFileForm::Json),
-        // Clients differ in which of two counts.
+        // Clients differ in which of two equal members counts.
         (
             "{\"mcpServers\": {}, \"mcpServers\": {\"a\": 1}}",
             ClientFileForm::Json,
@@ -228,7 +228,7 @@ fn a_table_of_toml_is_replaced_where_it_stands() {
         "command = \"/bin/toolward\"\nargs = [\"serve\"]",
     );
     assert_eq!(after, expected);
-    // What looks like the table is text of a string.
+    // The text that looks like the table is inside a string.
     let hidden = "x = \"\"\"\n[mcp_servers.toolward]\ncommand = \"old\"\n\"\"\"\n[mcp_servers]\ntoolward = { command = \"old\" }\n";
     let refused = put_over(ClientFileForm::Toml, "mcp_servers", hidden, true).unwrap_err();
     assert_eq!(refused.code, "client-file-invalid");

@@ -14,9 +14,10 @@ use crate::{Code, Environment, Error, Result};
 /// The name of the publisher. No operator trusts this name by accident: the trust is recorded in the demo's directory.
 pub const PUBLISHER: &str = "toolward-demo";
 
-/// Next to the state directory, not in it: no tool may be given a folder in the state directory.
+/// Next to the state directory and not in it, since no tool may be given a folder in the state
+/// directory.
 const NAME: &str = "toolward-demo";
-/// Lists the entries that were made, one on a line; only they are removed.
+/// The file that lists the created entries, one on each line. Only these are removed.
 const LIST: &str = "made.txt";
 const MAX_LIST_BYTES: u64 = 4096;
 
@@ -30,12 +31,12 @@ const INBOX: &str = "inbox";
 const NOTES: &str = "notes";
 /// The file that the hostile tool tries to read.
 pub(super) const CANARY: &str = "canary.txt";
-/// A link in [`INBOX`] to it.
+/// A link to the canary, in [`INBOX`].
 const LINK: &str = "link.txt";
 
 const FOLDERS: [&str; 8] = [CONFIG, BUNDLES, STORE, STATE, CACHE, LEDGER, INBOX, NOTES];
 
-/// The folders that its tools are given.
+/// The folders that the demo's tools are given.
 const TOOLS: [&str; 2] = [INBOX, NOTES];
 
 /// The demo's directory.
@@ -63,7 +64,7 @@ impl DemoDirectory {
             }
             Err(error) => return Err(Error::unwritable(&directory, error)),
         }
-        // Independent of the umask.
+        // The umask must not change the mode.
         std::fs::set_permissions(&directory, Permissions::from_mode(0o700))
             .map_err(|error| Error::unwritable(&directory, error))?;
         let mut random = [0_u8; 16];
@@ -75,7 +76,7 @@ impl DemoDirectory {
         })
     }
 
-    /// Makes the folders and the canary; first of all the list of them.
+    /// Creates the folders and the canary, after the list of them.
     pub(super) fn fill(&self) -> Result<()> {
         let list = format!("{}\n{CANARY}\n", FOLDERS.join("\n"));
         self.write(LIST, list.as_bytes())?;
@@ -89,7 +90,7 @@ impl DemoDirectory {
         symlink(self.join(CANARY), &link).map_err(|error| Error::unwritable(&link, error))
     }
 
-    /// Writes the configuration: whom to trust, which folders tools may be given, and where calls are recorded.
+    /// Writes the configuration: the trusted publisher, the folders for tools, and the ledger.
     pub(super) fn configure(&self, public_key: &str) -> Result<()> {
         let folder = |name: &str| toml_string(&self.join(name));
         let text = format!(
@@ -116,7 +117,7 @@ impl DemoDirectory {
             .map_err(|error| Error::unwritable(&path, error))
     }
 
-    /// Writes an archive; returns where, as a source to install from.
+    /// Writes an archive. Returns its path as a source to install from.
     pub(super) fn write_bundle(&self, name: &str, archive: &[u8]) -> Result<String> {
         let path = format!("{BUNDLES}/{name}.toolbundle");
         self.write(&path, archive)?;
@@ -139,7 +140,7 @@ impl DemoDirectory {
     }
 }
 
-/// A path as a string of TOML.
+/// Writes a path as a TOML string.
 fn toml_string(path: &Path) -> Result<String> {
     let text = path.to_str().ok_or_else(|| {
         let message = format!("{}: the path is not UTF-8", path.display());
@@ -159,15 +160,16 @@ fn directory(environment: &Environment) -> Result<PathBuf> {
         })
 }
 
-/// The demo's own folders: no other tool may be given any of them.
+/// Returns the demo's own folders. No tool of another bundle may be given any of them.
 pub(crate) fn private_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let directory = directory(environment).ok();
     let folders = FOLDERS.iter().filter(|folder| !TOOLS.contains(folder));
     folders.filter_map(move |folder| Some(directory.as_ref()?.join(folder)))
 }
 
-/// Removes the listed entries beneath the demo's directory, without following links; then the directory, if it is empty.
-/// Returns the directory, and the other entries in it: they stay, and so does the directory. `None` if there is no demo.
+/// Removes the listed entries beneath the demo's directory without following links, and then the
+/// directory if it is empty. Returns the directory, and any other entries in it. If there are other
+/// entries, they and the directory stay. Returns `None` if no demo exists.
 ///
 /// # Errors
 /// `demo-unknown` if the directory has no list, or not a list of this library; `write-failed` if an entry can't
@@ -210,7 +212,7 @@ pub fn remove(environment: &Environment) -> Result<Option<(PathBuf, Vec<String>)
     Ok(Some((directory, kept)))
 }
 
-/// The result for something that exists; `None` if it does not.
+/// Converts "not found" to `None`.
 fn existing<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match found {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -218,7 +220,7 @@ fn existing<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
     }
 }
 
-/// The names in the list: plain entries of the directory.
+/// Returns the names in the list, which must be plain entries of the directory.
 fn listed(dir: &Dir, directory: &Path) -> Result<Vec<String>> {
     let unknown = |what: &str| {
         let message = format!("{}: {what}", directory.join(LIST).display());
@@ -230,7 +232,7 @@ fn listed(dir: &Dir, directory: &Path) -> Result<Vec<String>> {
     options.read(true).follow(FollowSymlinks::No);
     let file = match dir.open_with(LIST, &options) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The demo stopped before it made anything else.
+            // The demo stopped before it created anything else.
             let entries = dir.entries();
             return match entries.map_err(unreadable)?.next() {
                 None => Ok(Vec::new()),

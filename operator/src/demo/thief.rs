@@ -1,5 +1,6 @@
-//! What the hostile tool tries, and what stopped it. An attempt counts as stopped only if that is visible: the canary is
-//! not in the reply, nothing arrived at the port, and the refusal is the one expected for the attempt.
+//! The attempts of the hostile tool, and the barrier that stopped each. An attempt counts as
+//! stopped only if that is visible: the canary is not in the reply, nothing arrived at the port,
+//! and the refusal is the expected one.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,10 +16,10 @@ use crate::{Code, Error, Result};
 
 const TOOL: &str = "demo.thief";
 
-/// A host that the tool does not declare. Names below `.example` lead nowhere (RFC 2606).
+/// A host that the tool does not declare. Names below `.example` resolve to nothing (RFC 2606).
 const FOREIGN: &str = "https://collector.example/";
 
-/// What ends a call that does not end by itself.
+/// The errors that end a call that runs too long.
 const TIME: &[ErrorCode] = &[ErrorCode::TIMEOUT, ErrorCode::FUEL_EXHAUSTED];
 const MEMORY: &[ErrorCode] = &[ErrorCode::MEMORY_EXCEEDED];
 
@@ -26,28 +27,28 @@ const MEMORY: &[ErrorCode] = &[ErrorCode::MEMORY_EXCEEDED];
 #[derive(Debug)]
 pub struct Thief {
     host: Host,
-    /// What it tries, in order.
+    /// The attempts, in order.
     pub attempts: Vec<TheftAttempt>,
     /// The access that this process keeps when it confines itself before [`Thief::run`].
     pub confinement: Confinement,
-    /// No connection may arrive here.
+    /// No connection may arrive at this listener.
     listener: TcpListener,
     canary: String,
 }
 
-/// Something that the tool tries.
+/// One attempt of the tool.
 #[derive(Debug, Clone)]
 pub struct TheftAttempt {
-    /// What it tries, in words.
+    /// A description of the attempt.
     pub title: String,
     input: Value,
     barrier: Barrier,
 }
 
-/// What stops an attempt.
+/// The barrier that stops an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Barrier {
-    /// An error of the guest's own library: the sandbox has no such place.
+    /// An error of the guest's own library, because the sandbox does not contain the resource.
     Nothing,
     /// A refusal of the host that was recorded.
     Violation(ViolationKind),
@@ -58,7 +59,7 @@ enum Barrier {
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub struct TheftOutcome {
-    /// What stopped it; `None` if nothing did. May contain untrusted text.
+    /// The barrier that stopped it; `None` if none did. May contain untrusted text.
     pub stopped_by: Option<String>,
     /// The reply's value or error, if nothing stopped it. Untrusted text.
     pub reply: Option<String>,
@@ -67,10 +68,10 @@ pub struct TheftOutcome {
 }
 
 impl Demo {
-    /// The hostile tool, ready to be run.
+    /// Returns the hostile tool, ready to run.
     ///
     /// # Errors
-    /// If its host can't be built, or no port of this machine can be listened on.
+    /// If its host can't be built, or no port of this machine can be opened.
     pub fn thief(&self) -> Result<Thief> {
         let operator = &self.operator;
         let contents = operator.source.contents(&operator.environment)?;
@@ -100,10 +101,10 @@ impl Demo {
 }
 
 impl Thief {
-    /// Calls the tool, and looks whether it got what it wanted.
+    /// Calls the tool, and checks whether the attempt succeeded.
     ///
     /// # Errors
-    /// If the port can't be looked at.
+    /// If the port can't be checked.
     pub async fn run(&self, attempt: &TheftAttempt) -> Result<TheftOutcome> {
         let reply = self
             .host
@@ -172,7 +173,7 @@ fn attempts(canary: &str, port: &str) -> Vec<TheftAttempt> {
     ]
 }
 
-/// What stopped an attempt, if it was the expected barrier.
+/// Returns a description of the barrier that stopped an attempt, if it was the expected one.
 fn stopped_by(reply: &Reply, barrier: Barrier) -> Option<String> {
     let refused = match &reply.result {
         Ok(output) if output.structured.get("taken").is_none() => {
@@ -189,7 +190,7 @@ fn stopped_by(reply: &Reply, barrier: Barrier) -> Option<String> {
         }
         Barrier::Limit(codes) => {
             let error = reply.result.as_ref().err()?;
-            // A driver can return such a code, too.
+            // A driver can return such a code as well.
             let reached = error.origin == Origin::Host && codes.contains(&error.code);
             reached.then(|| format!("{}: {}", error.code, error.message))
         }

@@ -1,5 +1,5 @@
-//! Checks of the policy: its files, and that everything its grants refer to exists.
-//! Values of secrets are looked up, never shown.
+//! Checks of the policy: its files, and whether everything that its grants refer to exists. Values
+//! of secrets are looked up, but never shown.
 
 use std::path::Path;
 
@@ -65,8 +65,8 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks
 }
 
-/// The rules without effect on the installed bundles. Nothing if no bundle is installed, or if they can't be read: other
-/// checks report that.
+/// Returns the rules without effect on the installed bundles. Returns nothing if no bundle is
+/// installed or if the bundles can't be read, since other checks report that.
 pub fn unused_rules(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -88,7 +88,7 @@ pub fn unused_rules(
     grants.chain(contexts).collect()
 }
 
-/// The rules of a policy without effect on the installed bundles, in words.
+/// Describes the rules of a policy without effect on the installed bundles.
 pub fn unused_rule_warnings(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -98,7 +98,7 @@ pub fn unused_rule_warnings(
     review.map_or_else(Vec::new, |review| review.unused_rules())
 }
 
-/// The tools of a bundle that is not loaded are not known: nothing then.
+/// Returns `None` if a bundle is not loaded, since its tools are then unknown.
 fn review_of_all(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -134,7 +134,7 @@ fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Workspaces that overlap or are in a protected directory: the host's own check.
+/// Checks with the host's own rules that no workspaces overlap or are in a protected directory.
 fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
     let builder = Host::builder().policy(granted.policy.clone());
     let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
@@ -221,7 +221,7 @@ fn state_directory(environment: &Environment) -> Check {
     .named("state")
 }
 
-/// A check must not create it.
+/// Checks the buckets without creating them.
 fn buckets(environment: &Environment) -> Option<Check> {
     let file = host_setup::buckets(environment.state_directory.as_ref()?);
     if !file.exists() {
@@ -253,7 +253,8 @@ fn limits(policy: &Policy) -> Check {
     Check::ok(found)
 }
 
-/// Compares the policy's limit on the memory of all calls with what this machine has. The default fits.
+/// Compares the policy's limit on the memory of all calls with this machine's memory. The default
+/// limit always fits.
 fn memory(policy: &Policy) -> Option<Check> {
     let setting = policy.tables().limits.get(LimitName::MemoryTotal);
     let total = setting.maximum.or(setting.default)?;
@@ -305,8 +306,8 @@ pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     warnings
 }
 
-/// Warnings about publishers that the policy names and no `[[publisher]]` declares, if
-/// there is any `[[publisher]]`: probably typing errors.
+/// Returns warnings about publishers that the policy names and no `[[publisher]]` declares. Without
+/// any `[[publisher]]` it returns none. Such names are probably typing errors.
 fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     let mut warnings = Vec::new();
     let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");

@@ -1,9 +1,11 @@
-//! Whether the components of a bundle serve the tools that their drivers name (AIP-30, `implements`).
+//! Checks whether the components of a bundle serve the tools that their drivers name (AIP-30,
+//! `implements`).
 //!
-//! The driver's world has no list of tools: a component gets the tool's id with each call, and answers an unknown id with
-//! the code `not_found` and a message that names the id, as all libraries for drivers do. So each component is called for
-//! each tool that its DRIVER.md names, and for a tool that no component knows. A tool is missing if both answers are the
-//! same. A component that answers otherwise is not judged.
+//! The driver's world has no list of tools: a component gets the tool's id with each call. All
+//! libraries for drivers answer an unknown id with the code `not_found` and a message that names
+//! the id. So each component is called for each tool that its DRIVER.md names, and for a tool that
+//! no component knows. If both answers are the same, the tool is missing. A component with other
+//! answers is not judged.
 //!
 //! Nothing is granted to these calls: contracts and declarations are replaced by empty ones.
 
@@ -32,11 +34,11 @@ pub struct MissingTool {
     pub tool: String,
     /// The driver's id.
     pub driver: String,
-    /// An error at the entry in DRIVER.md.
+    /// The error, located at the entry in DRIVER.md.
     pub diagnostic: Diagnostic,
 }
 
-/// The questions to the components of one bundle.
+/// The calls to the components of one bundle.
 ///
 /// ```no_run
 /// use toolward_bundle::content::Content;
@@ -65,7 +67,8 @@ pub struct ToolProbe {
 }
 
 impl ToolProbe {
-    /// The questions to a bundle's components; `None` if it has none that are called in the driver's own world.
+    /// Prepares the calls to a bundle's components. Returns `None` if no component is called in the
+    /// driver's own world.
     #[must_use]
     pub fn of(content: &Content) -> Option<Self> {
         let own = |entry: &&DriverEntry| {
@@ -102,16 +105,17 @@ impl ToolProbe {
         })
     }
 
-    /// A host that grants nothing and asks no person, to be built for [`ToolProbe::ask`].
+    /// Returns a builder of a host that grants nothing and asks no person, for [`ToolProbe::ask`].
     pub fn host(&self) -> HostBuilder {
         Host::builder().bundle(self.asked.clone())
     }
 
-    /// Asks, and gives the tools that are missing.
+    /// Calls the components, and returns the missing tools.
     pub async fn ask(&self, host: &Host) -> Vec<MissingTool> {
         let mut missing = Vec::new();
         for entry in &self.drivers {
-            // One call that shows whether the component can be judged, before one for each tool.
+            // The first call shows whether the component can be judged, before it is called for
+            // each tool.
             let unknown = self.answer(host, entry, &self.unknown, &json!({})).await;
             if refusal(&unknown, &self.unknown).is_none() {
                 continue;
@@ -145,8 +149,8 @@ impl ToolProbe {
         }
     }
 
-    /// Whether a component answers a tool like an unknown tool, also with the input of an example: a component that ignores
-    /// the id may find nothing for an empty input.
+    /// Whether a component answers a tool like an unknown tool, for an empty input and for the
+    /// input of an example. A component that ignores the id may find nothing for an empty input.
     async fn is_missing(&self, host: &Host, entry: &DriverEntry, tool: &Implements) -> bool {
         let id = tool.named();
         let empty = json!({});
@@ -172,20 +176,20 @@ impl ToolProbe {
     }
 }
 
-/// The entries that the component is called for in the driver's own world.
+/// Returns the entries for which the component is called in the driver's own world.
 fn served(driver: &Driver) -> impl Iterator<Item = &Implements> {
     let entries = driver.implements.iter();
     entries.filter(|entry| entry.world == World::Toolward)
 }
 
-/// A component's answer for an unknown tool.
+/// Returns a component's answer for an unknown tool.
 fn refusal<'r>(reply: &'r Reply, tool: &str) -> Option<&'r str> {
     let error = reply.result.as_ref().err()?;
     let unknown = error.origin == Origin::Driver && error.code.as_str() == NOT_FOUND;
     (unknown && error.message.contains(tool)).then_some(&error.message)
 }
 
-/// A driver that is the same component, and asks for nothing but what the component needs to start.
+/// Returns a driver with the same component that declares only what the component needs to start.
 fn bare_driver(entry: &DriverEntry, unknown: &str) -> Option<DriverEntry> {
     let driver = &entry.driver;
     let ids: BTreeSet<&str> = served(driver)
@@ -212,7 +216,7 @@ fn bare_driver(entry: &DriverEntry, unknown: &str) -> Option<DriverEntry> {
     Some(asked)
 }
 
-/// A contract that any input fits and that grants nothing.
+/// Returns a contract that accepts any input and grants nothing.
 fn bare_tool(id: &str) -> Option<ToolEntry> {
     let head = json!({
         "name": "Probe",
@@ -230,7 +234,7 @@ fn bare_tool(id: &str) -> Option<ToolEntry> {
     Some(ToolEntry::unwritten(Arc::new(tool)))
 }
 
-/// A document with these fields: JSON is YAML.
+/// Writes a document with these fields. They are written as JSON, which is also YAML.
 fn front_matter(head: &Value) -> String {
     format!("---\n{head}\n---\n")
 }

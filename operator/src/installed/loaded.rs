@@ -1,5 +1,5 @@
-//! Reading installed bundles, each with the others as its action libraries; bundles that a library changed; the tools of
-//! bundles that are not loaded.
+//! Reads installed bundles, each with the others as its action libraries. Also finds bundles that a
+//! library changed, and the tools of bundles that are not loaded.
 
 use std::fs::File;
 
@@ -17,12 +17,12 @@ use crate::{Code, Error, Report, Result};
 pub struct LoadedBundles {
     /// The bundles that verify.
     pub contents: Vec<Content>,
-    /// The tools of bundles that do not verify now, or wait until they are accepted.
+    /// The tools of bundles that do not verify now, or that are not accepted yet.
     pub withheld: Vec<WithheldTool>,
 }
 
 impl LoadedBundles {
-    /// Without bundles that were left out.
+    /// Contains these bundles only, with no tools of other bundles.
     pub(crate) fn all_of(contents: Vec<Content>) -> Self {
         let withheld = Vec::new();
         Self { contents, withheld }
@@ -38,8 +38,8 @@ pub fn reason(failure: &Error) -> WithheldReason {
     }
 }
 
-/// The tools of refused bundles, and the tools that only waiting updates have. Warns if they are not known: the other
-/// tools are served nevertheless.
+/// Returns the tools of refused bundles, and the tools that only waiting updates have. Warns if
+/// they can't be read; other tools are served nevertheless.
 pub(super) fn withheld_tools(
     store: &Store,
     refused: &[(String, WithheldReason)],
@@ -90,8 +90,9 @@ fn tools(
     })
 }
 
-/// Reads installed bundles, each with the others as its action libraries. A bundle is refused if it asks for something
-/// else than what was accepted, because an action that it takes from a library changed.
+/// Reads installed bundles, each with the others as its action libraries. A library's action may
+/// have changed since a bundle was accepted. The bundle is then refused if it asks for other
+/// capabilities than were accepted.
 pub(super) fn read_all(
     loaded: Vec<LoadedBundle<Reading>>,
     context: &TrustContext,
@@ -118,7 +119,7 @@ pub(super) fn read_all(
     read.collect()
 }
 
-/// The action libraries among the installed bundles that verify, but for one bundle.
+/// Returns the action libraries among the installed bundles that verify, except one bundle.
 pub fn libraries(store: &Store, context: &TrustContext, without: Option<&str>) -> Result<Shelf> {
     let verify = |file: &mut File| context.archive_file(file);
     let loaded = store.examine(&verify, &|bundle| bundle)?;
@@ -127,7 +128,7 @@ pub fn libraries(store: &Store, context: &TrustContext, without: Option<&str>) -
     Ok(Shelf::of(others.map(|bundle| &**bundle), &context.store))
 }
 
-/// Brings surfaces of an earlier version up to date, for bundles that verify.
+/// Brings surfaces in an earlier format up to date, for bundles that verify.
 pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
     if !store.has_earlier_surfaces()? {
         return Ok(());
@@ -137,8 +138,8 @@ pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
     Ok(store.renew_surfaces(&verify, &shelf, context.now)?)
 }
 
-/// Holds the installed bundles that the actions of a library changed, so that a person can view and accept the difference,
-/// and reports them. They are not loaded until then, whether or not this was called.
+/// Holds and reports the installed bundles that the actions of a library changed, so that a person
+/// can view and accept the difference. Until then they are not loaded, even if this was not called.
 pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
     let report = &context.environment.report;
     renew_surfaces(store, context)?;

@@ -1,6 +1,7 @@
-//! Asks a person about hosts that a registry names and that are not allowed yet: hosts that downloads are redirected to,
-//! and token servers. Confirmed answers last: a host of downloads for its repository, a token server as a line of
-//! `[[registry]]`. A token server that the operator wrote is never changed.
+//! Asks a person about hosts that a registry names and that are not allowed yet: hosts to which
+//! downloads are redirected, and token servers. Confirmed answers are stored: a download host for
+//! its repository, a token server as a line of `[[registry]]`. A token server that the operator
+//! wrote is never changed.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::registries::kept_hosts::DownloadHosts;
 use crate::registries::{Registries, RegistrySettings, settings};
 use crate::{Error, Result};
 
-/// Most questions about one source. A registry could name another host each time.
+/// Most questions about one source, since a registry could name another host each time.
 pub(crate) const MAX_QUESTIONS: usize = 3;
 
 /// Asks the person at the terminal.
@@ -26,15 +27,15 @@ pub trait AskHost: Debug + Send + Sync {
     /// If the answer is no.
     fn downloads(&self, asked: &DownloadHost) -> Result<bool>;
 
-    /// Shows a change of the configuration that lets a token server have the credentials for a registry, and makes
-    /// it; `false` if no person can be asked.
+    /// Shows a change of the configuration that lets a token server have the credentials for a
+    /// registry, and makes it. Returns `false` if no person can be asked.
     ///
     /// # Errors
     /// If the answer is no, or the change can't be made.
     fn realm(&self, change: RealmChange) -> Result<bool>;
 }
 
-/// A host that a registry redirects downloads to.
+/// A host to which a registry redirects downloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DownloadHost {
     /// The repository, without a version.
@@ -54,16 +55,16 @@ pub struct RealmChange {
     pub edit: TextEdit,
     /// Its text with the line.
     pub after: String,
-    /// What is recorded of the change.
+    /// The recorded change.
     pub change: LastingChange,
 }
 
-/// The person that a fetcher asks, and the confirmed hosts.
+/// The person that a fetcher asks, and the hosts that were confirmed.
 #[derive(Debug)]
 pub(super) struct HostQuestions {
     person: Box<dyn AskHost>,
     kept: DownloadHosts,
-    /// Hosts of downloads that were confirmed and are not kept yet.
+    /// Confirmed download hosts that are not stored yet.
     confirmed: Mutex<Vec<DownloadHost>>,
 }
 
@@ -86,8 +87,9 @@ impl HostQuestions {
 }
 
 impl Fetcher {
-    /// The same, asking about hosts that are not allowed yet. `folder`: the folder of the record of trust, where answers
-    /// about downloads are kept once a bundle is installed.
+    /// Returns the same fetcher, which asks about hosts that are not allowed yet. Answers about
+    /// downloads are stored in `folder`, the folder of the record of trust, once a bundle is
+    /// installed.
     #[must_use]
     pub fn asking(self, person: Box<dyn AskHost>, folder: PathBuf) -> Self {
         let asking = Some(HostQuestions {
@@ -98,8 +100,8 @@ impl Fetcher {
         Self { asking, ..self }
     }
 
-    /// Runs `work` with a client for a source; again with another client, after a person has allowed a host that the
-    /// registry names.
+    /// Runs `work` with a client for a source. If a person then allows a host that the registry
+    /// names, runs it again with another client.
     pub(crate) fn with_client<T>(
         &self,
         source: &Source,
@@ -155,10 +157,10 @@ impl Fetcher {
         }
     }
 
-    /// Keeps the confirmed hosts of downloads.
+    /// Stores the confirmed download hosts.
     ///
     /// # Errors
-    /// If it can't be recorded.
+    /// If they can't be recorded.
     pub(crate) fn keep_confirmed(&self) -> Result<()> {
         let Some(asking) = &self.asking else {
             return Ok(());
@@ -171,7 +173,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Forgets the hosts of downloads of a source, unless one of `used` is in the same repository.
+    /// Forgets the download hosts of a source, unless one of `used` is in the same repository.
     pub(crate) fn forget(&self, source: &str, used: Vec<String>) -> Result<()> {
         match &self.asking {
             Some(asking) => asking.kept.forget(source, used),
@@ -179,7 +181,7 @@ impl Fetcher {
         }
     }
 
-    /// The change of the configuration that names a token server; `None` if no line helps.
+    /// Returns the change of the configuration that names a token server; `None` if no line helps.
     fn realm_change(
         &self,
         reference: &Reference,
@@ -216,7 +218,7 @@ impl Fetcher {
         let registries = self.registries();
         let table = registries.of(reference, self.flags.plain_http);
         let key = match (host.role, table) {
-            // The existing line would need a change.
+            // The operator's own line would have to change.
             (HostRole::TokenServer, Some(table)) if table.realm.is_some() => return error,
             (HostRole::TokenServer, _) => realm_line(host),
             (_, Some(table)) if !table.redirects_to.is_empty() => return error,
@@ -236,7 +238,7 @@ impl Fetcher {
     }
 }
 
-/// The lines to write for a registry: a table, or a line for the existing table.
+/// Returns the lines to write for a registry: a table, or a line for the existing table.
 fn registry_lines(table: Option<&RegistrySettings>, registry: &str, key: &str) -> String {
     match table {
         Some(_) => format!("{key}\n"),
@@ -249,8 +251,8 @@ fn realm_line(host: &UnknownHost) -> String {
     format!("realm = \"{}\"", host.origin)
 }
 
-/// The text of a configuration with the line, and its registries then. `None` if the operator named another token server,
-/// or if no line makes the difference.
+/// Returns the text of a configuration with the line, and the registries in this text. Returns
+/// `None` if the operator named another token server, or if no line would change the result.
 fn with_realm(
     edit: &TextEdit,
     path: &Path,
@@ -285,7 +287,7 @@ fn with_realm(
     (found == wanted).then_some((after, found))
 }
 
-/// The end of the value of `host`, in the table of this number.
+/// Returns the end of the value of `host` in the table with this number.
 fn end_of_host(text: &str, number: usize) -> Option<usize> {
     let document = parse_toml(text).ok()?;
     let tables = Field::new("[[registry]]", document.get("registry")?);
@@ -306,7 +308,7 @@ mod tests {
         UnknownHost::of(HostRole::TokenServer, &url).unwrap()
     }
 
-    /// What becomes of a configuration for `oci://r.example/team/a`.
+    /// Returns the changed text of a configuration for `oci://r.example/team/a`.
     fn changed(text: &str) -> Option<String> {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("toolward.toml");
@@ -345,7 +347,7 @@ mod tests {
             "[[registry]]\nhost = \"r.example\"\nrealm = \"https://login.example\"\n",
             "[[registry]]\nhost = \"r.example\"\n[[registry]]\nhost = \"r.example\"\n\
              repository = \"team/a\"\nrealm = \"https://r.example\"\n",
-            // A line is of no use there.
+            // A line does not help in this form.
             "registry = [{ host = \"r.example\" }]\n",
             "registry = [{ host = \"x.example\" }]\n",
             "[[registry]]\nhost = \"r.example\"\nunknown = 1\n",

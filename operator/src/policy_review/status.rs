@@ -1,5 +1,5 @@
-//! The state of each tool with each driver: the drivers that name a tool, in the order in which a host takes them, and the
-//! obstacles for each; and a tool with its bundle. Nothing is called.
+//! The state of each tool with each driver: the drivers that name a tool, in the order in which a
+//! host uses them, and the obstacles for each. Also a tool with its bundle. Nothing is called.
 
 use std::time::SystemTime;
 
@@ -24,9 +24,10 @@ pub struct ToolCandidates {
     pub tool: String,
     /// The tool's publisher.
     pub publisher: String,
-    /// The driver that serves a call which uses no input that it drops; `None` if none does.
+    /// The driver that serves a call whose input uses nothing that the driver drops; `None` if no
+    /// driver does.
     pub serves: Option<String>,
-    /// Whether the region that the policy asks for is the only obstacle for all.
+    /// Whether the region that the policy requires is the only obstacle for all drivers.
     pub only_region: bool,
     /// The drivers that may serve it, best first.
     pub candidates: Vec<DriverCandidate>,
@@ -51,14 +52,14 @@ pub struct DriverCandidate {
     pub reasons: Vec<String>,
     /// The declared hosts and workspaces that it is used without, because of a rule with `partial`.
     pub without: Vec<String>,
-    /// Whether it takes over calls after a driver before it failed: never a blocked driver, nor the first.
+    /// Whether it takes over a call after an earlier driver failed. Never true for a blocked driver
+    /// or the first one.
     pub takes_over: bool,
-    /// Calls that it does not serve, in words: calls with an input whose transform this
-    /// host lacks.
+    /// Calls that it does not serve, in words. Their input needs a transform that this host lacks.
     pub except: Vec<String>,
 }
 
-/// A driver that names a tool and may not serve it.
+/// A driver that names a tool but may not serve it.
 #[derive(Debug, Clone, Serialize)]
 pub struct RejectedDriver {
     /// The driver's id.
@@ -81,7 +82,7 @@ pub struct RejectionReason {
 }
 
 impl PolicyReview {
-    /// The drivers that name the tool, one entry for each major version of it.
+    /// Returns the drivers that name the tool, one entry for each of its major versions.
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
@@ -146,7 +147,7 @@ impl PolicyReview {
         }
     }
 
-    /// The secrets that a route is granted and that have no value for a local call.
+    /// Returns the secrets that a route is granted but that have no value for a local call.
     pub(super) fn secrets_missing(&self, route: &Route<'_>) -> Vec<String> {
         let needed = route.decision.grant().into_iter();
         let needed = needed.flat_map(Grant::needed_secrets);
@@ -157,7 +158,7 @@ impl PolicyReview {
         missing.map(|one| one.slug.clone()).collect()
     }
 
-    /// The state of each tool with each driver that implements it.
+    /// Returns the state of each tool with each driver that implements it.
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
@@ -171,7 +172,8 @@ impl PolicyReview {
         Ok(rows)
     }
 
-    /// The tools with this id, `id@major` or former name. `installed` is what the store knows of the bundles.
+    /// Returns the tools with this id, `id@major` or former name. `installed` holds the store's
+    /// facts about the bundles.
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
@@ -268,7 +270,8 @@ pub struct ToolRow {
 }
 
 impl ToolRow {
-    /// The row that decides on calls of this tool: the row of the first driver that serves it, else the first row.
+    /// Returns the row that decides on calls to this tool: the row of the first driver that serves
+    /// it, otherwise the first row.
     pub fn of_tool<'r>(rows: &'r [Self], major_id: &str) -> Option<&'r Self> {
         let mut own = rows.iter().filter(|row| row.tool == major_id);
         let serves = |row: &&Self| matches!(row.state, "allowed" | "asks");
@@ -292,8 +295,8 @@ impl ToolRow {
     }
 }
 
-/// A row for a tool without a driver, and one for each driver that implements the tool
-/// but may not serve it.
+/// Returns a row for a tool without a driver, and one for each driver that implements the tool but
+/// may not serve it.
 fn unserved(tool: &ToolRoutes<'_>) -> Vec<ToolRow> {
     let none = ToolRow {
         tool: tool.contract.tool.major_id(),
@@ -361,15 +364,15 @@ pub struct ToolStatus {
     pub state: &'static str,
     /// Why a person is asked, or why it is blocked.
     pub reasons: Vec<String>,
-    /// What the sandbox gets for its declaration; empty if it is blocked.
+    /// The capabilities that the sandbox grants it; empty if it is blocked.
     pub grants: Vec<String>,
     /// The declared hosts and workspaces that it is served without, because of a rule with `partial`.
     pub without: Vec<String>,
-    /// The driver that serves it, or else the first that does not.
+    /// The driver that serves it, otherwise the first driver that does not.
     pub driver: Option<String>,
     /// That driver's publisher.
     pub driver_publisher: Option<String>,
-    /// The id of the bundle that brings it.
+    /// The id of its bundle.
     pub bundle: String,
     /// The bundle's version.
     pub bundle_version: String,
@@ -377,10 +380,11 @@ pub struct ToolStatus {
     pub sequence: u64,
     /// BLAKE3 of the bundle's manifest.
     pub digest: Digest,
-    /// Where the bundle was installed from.
+    /// The source from which the bundle was installed.
     pub source: Option<String>,
     /// When it was installed.
     pub installed: Option<String>,
-    /// When its signatures and files were verified last: at this reading. `None` for a bundle under work.
+    /// When its signatures and files were last verified, which is when this was read. `None` for a
+    /// bundle under work.
     pub verified: Option<String>,
 }

@@ -13,16 +13,17 @@ use crate::{Code, Error, Kind, Result};
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
 pub struct Suggestion {
-    /// Tables to append, empty if nothing is missing; and what the operator has to choose before they give anything.
+    /// Tables to append, empty if nothing is missing; and the choices that the operator must make
+    /// before the tables take effect.
     pub chosen: ChosenLines,
-    /// The decisions that are left to a person, and the drivers of other publishers
-    /// without lines. May contain untrusted text.
+    /// Decisions that a person must make, and drivers of other publishers for which no lines are
+    /// suggested. May contain untrusted text.
     pub remarks: Vec<String>,
 }
 
 impl PolicyReview {
-    /// The fewest lines that let the tools run with drivers of each tool's own
-    /// publisher, or with the named driver. `None` if there is no such tool.
+    /// Returns the fewest lines that let the tools run with drivers of each tool's own publisher,
+    /// or with the named driver. Returns `None` if no such tool exists.
     ///
     /// # Errors
     /// `driver-unknown`, and the errors of [`PolicyReview::routes`].
@@ -42,10 +43,10 @@ impl PolicyReview {
         remarks.extend(self.valueless(&tools, driver));
         let more = Policy::from_toml(&chosen.lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
-            // Assumes that the operator made each choice that the lines leave open.
+            // Assumes that the operator has made each choice that the lines leave open.
             let machine = self.machine.clone().with_all_directories();
             let then = self.routes_under(&after, &machine, tool)?;
-            // Of all that is installed, only hosts that are granted are looked up.
+            // Without a named tool, only hosts that are granted already are looked up.
             let granted = if tool.is_some() { &then } else { &tools };
             remarks.extend(unreachable(granted, driver));
             remarks.extend(asking(&then, driver));
@@ -53,7 +54,7 @@ impl PolicyReview {
         Ok(Some(Suggestion { chosen, remarks }))
     }
 
-    /// The secrets without a value, for which no line is missing.
+    /// Returns the secrets without a value, for which no line is missing.
     fn valueless(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
         let wanted = meant_routes(tools, driver);
         let remarks = wanted.flat_map(|route| {
@@ -68,13 +69,14 @@ impl PolicyReview {
         remarks.collect()
     }
 
-    /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
-    /// which they bind if it is another publisher's. They have the operator's choices; with `preapprove` their calls
-    /// then run without a person. Empty if nothing is missing.
+    /// Returns the fewest lines that let these tools run with drivers of each tool's own publisher,
+    /// or with the named driver. If the named driver is another publisher's, the lines bind it. The
+    /// lines contain the operator's choices. With `preapprove`, calls then run without asking a
+    /// person. The result is empty if nothing is missing.
     ///
     /// # Errors
-    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person regardless
-    /// of lines; the errors of [`PolicyReview::routes`].
+    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if a
+    /// person is asked regardless of the lines; the errors of [`PolicyReview::routes`].
     pub fn grant(
         &self,
         tools: &[String],
@@ -92,7 +94,7 @@ impl PolicyReview {
         let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
         let meant: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
         if let Some(driver) = driver {
-            // For each tool: the driver of another tool gives it nothing.
+            // Checked for each tool separately: a driver that serves another tool does not help it.
             for tool in meant.chunks(1) {
                 known(tool, driver)?;
             }
@@ -127,7 +129,8 @@ impl PolicyReview {
         Ok(Suggestion { chosen, remarks })
     }
 
-    /// Remarks on other tools that run with the lines: they may have lacked only a directory or a service.
+    /// Returns remarks on other tools that run with the lines, since they may have lacked only a
+    /// directory or a service.
     fn also_runs(
         &self,
         before: &[ToolRoutes<'_>],
@@ -183,7 +186,7 @@ fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<()> {
     Err(Error::failed(Code::DriverUnknown, message).hint(hint))
 }
 
-/// The drivers of other publishers that got no lines.
+/// Returns the drivers of other publishers for which no lines are suggested.
 fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
         let (tool, id) = (contract.tool.major_id(), &one.driver.id);
@@ -212,7 +215,7 @@ fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     remarks
 }
 
-/// The capabilities that tools are served without, because of a rule with `partial`.
+/// Returns the capabilities that tools run without, because of a rule with `partial`.
 fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
     let remarks = routes.filter_map(|route| {
@@ -233,7 +236,8 @@ fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     remarks.collect()
 }
 
-/// Whether lines are for this route: of the named driver, or of a driver of the tool's own publisher.
+/// Whether the lines are for this route: a route of the named driver, or of a driver of the tool's
+/// own publisher.
 fn is_meant(route: &Route<'_>, driver: Option<&str>) -> bool {
     match driver {
         None => !route.is_foreign(),
@@ -241,7 +245,7 @@ fn is_meant(route: &Route<'_>, driver: Option<&str>) -> bool {
     }
 }
 
-/// The routes of these tools that lines are for.
+/// Returns the routes of these tools for which lines are meant.
 fn meant_routes<'t>(
     tools: &'t [ToolRoutes<'t>],
     driver: Option<&str>,
@@ -250,7 +254,7 @@ fn meant_routes<'t>(
     routes.filter(move |route| is_meant(route, driver))
 }
 
-/// The calls that a person must approve each time.
+/// Returns the calls that a person must approve each time.
 fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     let wanted = meant_routes(tools, driver);
     let remarks = wanted.filter_map(|route| {
@@ -322,7 +326,7 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
     Ok(())
 }
 
-/// Whether no choice of the operator in added lines can provide it.
+/// Whether no choice of the operator in the added lines can provide it.
 fn is_final(missing: &MissingGrant) -> bool {
     matches!(
         missing.why,

@@ -1,5 +1,5 @@
-//! The hosts that a person allowed for downloads of a repository. They are kept next to the record of trust, where no
-//! guest writes.
+//! The hosts that a person allowed for downloads of a repository. They are stored next to the
+//! record of trust, where no guest can write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,18 +15,19 @@ const FILE: &str = "downloads.json";
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Most hosts of one repository. A registry decides how often it names another.
+/// Most hosts of one repository, since a registry decides how often it names another one.
 const MAX_HOSTS: usize = 16;
 
-/// Origins by repository, each as `oci://HOST/REPOSITORY` in its bare spelling.
+/// Origins by repository. A repository is written as `oci://HOST/REPOSITORY` without a default
+/// port.
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// The hosts that were confirmed, by repository.
+/// The confirmed hosts, by repository.
 #[derive(Debug, Clone)]
 pub(crate) struct DownloadHosts(StateFile);
 
 impl DownloadHosts {
-    /// In the folder of the record of trust.
+    /// Uses the folder of the record of trust.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self(StateFile::new(folder.join(FILE), MAX_FILE_BYTES))
     }
@@ -40,10 +41,10 @@ impl DownloadHosts {
         Ok(all.remove(&key(repository)).unwrap_or_default())
     }
 
-    /// Keeps an origin for a repository, and leaves a line among the lasting changes.
+    /// Stores an origin for a repository, and adds a line to the lasting changes.
     ///
     /// # Errors
-    /// As [`DownloadHosts::of`]; `write-failed`.
+    /// As [`DownloadHosts::of`]; `write-failed` if the file can't be written.
     pub(crate) fn keep(
         &self,
         repository: &Reference,
@@ -107,7 +108,7 @@ impl DownloadHosts {
         let mut all = hosts.iter();
         match all.find(|(repository, origins)| !is_valid(repository, origins)) {
             None => Ok(hosts),
-            // An edit by hand may have added a host that no person would be asked about.
+            // An edit by hand may have added a host about which no person would be asked.
             Some((repository, _)) => {
                 let message = format!("{repository:?} is not as `install` keeps it");
                 Err(Error::unreadable(path, message).hint(format!(

@@ -63,7 +63,7 @@ fn a_registry_is_one_with_its_default_port_and_without() {
         }
         assert!(of(&registries, "r.example:4430", false).is_none());
     }
-    // On this machine it depends on the scheme which port that is.
+    // On this machine the default port depends on the scheme.
     let table = "[[registry]]\nhost = \"127.0.0.1:443\"\n";
     let secure = read(table).unwrap();
     let plain = read(&format!("{table}plain_http = true\n")).unwrap();
@@ -99,7 +99,8 @@ fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
         let applied = settings.apply(&mut options, &Environment::default(), asked);
         applied.map_err(|failure| failure.code)
     };
-    // A login from elsewhere goes before that of the table, whose password is read where there is none.
+    // A login from elsewhere takes precedence over the table's login. The table's password is read
+    // only if there is no other login.
     let missing = Err(Code::RegistryPasswordMissing.code().to_owned());
     for one in ["r.example", "r.example:443"] {
         for asked in ["r.example", "r.example:443"] {

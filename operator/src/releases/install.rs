@@ -1,4 +1,4 @@
-//! Installs releases, fetched or held, after checking signatures and age.
+//! Installs releases, fetched or held, after checking their signatures and age.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::trust::TrustContext;
 use crate::trust::changes::{self, TrustRows};
 use crate::{Code, Error, Kind, Report, Result};
 
-/// Installs bundles. Fetching blocks, see [`network`](crate::network).
+/// Installs bundles. Fetching blocks; see [`network`](crate::network).
 ///
 /// ```no_run
 /// use toolward_operator::installed::StoreLocation;
@@ -51,11 +51,11 @@ pub struct Installer<'a> {
     /// The channel whose index lists the current release; by default the channel that the
     /// operator set for the publisher, or the only channel.
     pub channel: Option<&'a str>,
-    /// The accepted surface; a release with another one is held.
+    /// The surface that was accepted. A release with another surface is held.
     pub accept: Option<Digest>,
-    /// The reason to allow a rollback, if one is allowed.
+    /// The reason for allowing a rollback; `None` if none is allowed.
     pub allow_rollback: Option<&'a str>,
-    /// Asks whether a bundle may come from another place than before; if `None`, it may not.
+    /// Asks whether a bundle may come from another place than before. If `None`, it may not.
     pub move_source: Option<ConfirmMove<'a>>,
     /// Fetches bundles and documents.
     pub network: Fetcher,
@@ -63,10 +63,11 @@ pub struct Installer<'a> {
     pub store: Store,
     /// Whom to trust.
     pub context: TrustContext,
-    /// Compiles the drivers of installed releases into its cache, never of held
-    /// releases.
+    /// Compiles the drivers of installed releases into its cache. Drivers of held releases are not
+    /// compiled.
     pub compiler: Option<Broker>,
-    /// Records in the ledger what was installed, held, accepted and rolled back, in addition to the store's own log.
+    /// Records installed, held, accepted and rolled back releases in the ledger, in addition to the
+    /// store's own log.
     pub rows: Option<TrustRows<'a>>,
 }
 
@@ -119,7 +120,7 @@ impl Installer<'_> {
             };
             self.record(action, installed);
             if previous.is_some() {
-                // Does not wait for readers of the old file.
+                // Does not wait for readers of the replaced file.
                 let _ = self.store.gc();
             }
             self.compile_ahead(bundle);
@@ -130,8 +131,8 @@ impl Installer<'_> {
         Ok(outcome)
     }
 
-    /// Keeps the confirmed hosts of downloads, and forgets the hosts of a source that was left. If that fails, the bundle
-    /// stays installed.
+    /// Stores the confirmed download hosts, and forgets the hosts of a source that is no longer
+    /// used. If that fails, the bundle stays installed.
     fn settle_hosts(&self, left: Option<&str>) {
         let settled = || -> Result<()> {
             self.network.keep_confirmed()?;
@@ -147,7 +148,7 @@ impl Installer<'_> {
         }
     }
 
-    /// The highest sequence of this bundle that was installed, or 0.
+    /// Returns the highest sequence of this bundle that was installed, or 0.
     fn highest(&self, bundle: &Bundle) -> Result<u64> {
         let (id, publisher) = (&bundle.manifest.id, bundle.publisher.name());
         let marks = self.store.marks()?.into_iter();
@@ -161,21 +162,21 @@ impl Installer<'_> {
         }
     }
 
-    /// Installs the current release from the source of an installed bundle: the one
-    /// that the channel lists, else the newest.
+    /// Installs the current release from the source of an installed bundle: the release that the
+    /// channel lists, otherwise the newest.
     ///
     /// # Errors
-    /// `release-missing` if there is none; otherwise as [`Installer::install`].
+    /// `release-missing` if no release is found; otherwise as [`Installer::install`].
     pub fn update(&self, installed: &InstalledBundle) -> Result<InstallOutcome> {
         let place = self.newest(installed, ReleasePlace::parse(&installed.source)?)?;
         self.install(&place, Some(&installed.id))
     }
 
-    /// Installs a held release with an accepted surface, if it is still trusted and
+    /// Installs a held release whose surface was accepted, if the release is still trusted and
     /// current.
     ///
     /// # Errors
-    /// If it is not, or another surface is held by now.
+    /// If it is not trusted or current, or if another surface is held by now.
     pub fn accept(&self, held: &HeldUpdate, surface: &Digest) -> Result<InstalledBundle> {
         let source = Source::parse(&held.source)?;
         let current = self.current(&source, &held.publisher)?;
@@ -207,23 +208,23 @@ impl Installer<'_> {
         Ok(installed)
     }
 
-    /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms the new place. `None`
-    /// if it is the same place. Otherwise an attacker who makes an operator install from another place would also decide
-    /// about all updates.
+    /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms
+    /// the new place. Returns `None` if the place is the same. Without this check, an attacker who
+    /// makes an operator install from another place once would also control all updates.
     fn check_place(&self, bundle: &Bundle, place: &ReleasePlace) -> Result<Option<SourceMove>> {
         let id = &bundle.manifest.id;
         let Some(installed) = self.store.installed(id)? else {
             return Ok(None);
         };
         let before = Source::parse(&installed.source);
-        // With absolute paths, as recorded.
+        // With absolute paths, as in records.
         let after = Source::parse(&place.recorded)?;
         if let Ok(before) = &before
             && is_same_place(before, &after)
         {
             return Ok(None);
         }
-        // As sources are shown, without secrets of a query.
+        // In the form that is shown, without secrets of a query.
         let moved = SourceMove {
             id: id.clone(),
             from: before.map_or(installed.release.source, |before| before.to_string()),
@@ -242,7 +243,7 @@ impl Installer<'_> {
         }
     }
 
-    /// Records that a bundle's source has moved, for the next `doctor` and `serve`.
+    /// Records for the next `doctor` and `serve` that a bundle's source has moved.
     fn keep_move(&self, moved: &SourceMove) -> Result<()> {
         let SourceMove { id, from, to } = moved;
         let what = format!("let {id} come from {to} instead of {from}");
@@ -264,11 +265,11 @@ pub struct SourceMove {
     pub to: String,
 }
 
-/// Asks whether a source may move; an error if it may not.
+/// Asks whether a source may move. Returns an error if it may not.
 pub type ConfirmMove<'a> = &'a (dyn Fn(&SourceMove) -> Result<()> + Sync);
 
-/// Whether two sources are the same place: one repository with any tag, one folder of a web server with the same
-/// query, or one folder of this machine.
+/// Whether two sources are the same place: one repository with any tag, one folder of a web server
+/// with the same query, or one folder of this machine.
 fn is_same_place(one: &Source, other: &Source) -> bool {
     match (one, other) {
         (Source::Path(one), Source::Path(other)) => {

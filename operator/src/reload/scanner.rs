@@ -1,4 +1,5 @@
-//! Detects changes of files without reading them, and reads the configuration of a running server again.
+//! Detects changes of files without reading them, and reads the configuration of a running server
+//! again.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub(super) struct Scanner {
     /// Opened before the process was confined.
     store: Option<Store>,
     trust: Option<Publishers>,
-    /// Whether the warning about skipped files was given.
+    /// Whether the warning about skipped files has been given.
     warned: Cell<bool>,
 }
 
@@ -40,8 +41,8 @@ pub(super) struct FileScan {
     cut: Option<PathBuf>,
 }
 
-/// Identifies a version of a file: length, times and inode. A replacement with the same
-/// length and modification time still differs.
+/// Identifies a version of a file by length, times and inode. Even a replacement with the same
+/// length and modification time differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileVersion {
     length: u64,
@@ -71,7 +72,7 @@ impl Scanner {
         self.store.as_ref()
     }
 
-    /// Scans, given the previous result.
+    /// Scans again. `before` is the previous result.
     pub(super) fn look(&self, before: &FileScan, environment: &Environment) -> FileScan {
         let mut seen = FileScan::default();
         if let Some(trust) = &self.trust {
@@ -101,8 +102,8 @@ impl Scanner {
     /// The paths that a confined process needs to scan and read again.
     pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement> {
         if let Some(trust) = &self.trust {
-            // A path that does not exist yet can't be opened once the process is
-            // confined.
+            // Creates the folder now, since a confined process can't open a path that did not exist
+            // when it was confined.
             if trust.folder().is_dir() || trust.make().is_ok() {
                 confinement = confinement.read(trust.folder());
             }
@@ -137,7 +138,7 @@ impl FileScan {
         }
     }
 
-    /// Whether everything was scanned.
+    /// Scans a folder. Returns whether everything was scanned.
     fn look_below(&mut self, folder: &Path, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -178,7 +179,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// The text read at the start.
+    /// Keeps the text that was read at the start.
     pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self> {
         let file = operator.source.trust.file(&operator.environment)?;
         let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();
@@ -220,7 +221,8 @@ impl Configuration {
     }
 }
 
-/// A confined server reaches only the file that existed when it started, and many editors replace a file.
+/// Adds a hint to the error: many editors replace a file, but a confined server reaches only the
+/// file that existed when it started.
 fn may_be_replaced(mut failure: Error) -> Error {
     if failure.code == Code::FileUnreadable.code() {
         failure.hints.clear();

@@ -1,5 +1,5 @@
-//! Serves new hosts, and withdraws everything when the lease ends: a lease expires unless verification renews it, even while
-//! verification is blocked.
+//! Serves new hosts, and withdraws everything when the lease ends. The lease expires unless
+//! verification renews it, even while verification is blocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,10 +22,10 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long bundles are served after their latest verification.
 pub(super) const LEASE: Duration = Duration::from_secs(360);
 
-/// Makes the [`Environment`] of one round, which gives each warning once.
+/// Makes the [`Environment`] of one round. A round gives each warning once.
 pub type Rounds = Box<dyn Fn() -> Environment + Send + Sync>;
 
-/// The state shared by the watching thread and the task that ends the lease.
+/// The state that the watching thread and the task that ends the lease share.
 pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
@@ -50,13 +50,14 @@ impl<T: ReloadTarget> Serving<T> {
         self.control.stop.run_until_cancelled(watch).await;
     }
 
-    /// Compiles the drivers of a host, and no longer the drivers of an earlier host.
+    /// Compiles the drivers of a host, and stops compiling the drivers of the previous host.
     pub(super) fn prepare_next(&self, preparing: &mut JoinHandle<()>, host: Host) {
         preparing.abort();
         *preparing = self.runtime.spawn(prepare(host));
     }
 
-    /// Serves this, unless the lease has ended. Gives its host, and how many tools it has.
+    /// Serves a new service, unless the lease has ended. Returns its host and a text with its
+    /// number of tools.
     pub(super) fn show(&self, made: T::Made) -> Option<(Host, String)> {
         let host = self.target.host(&made);
         let tools = match self.target.tool_count(&made) {
@@ -70,17 +71,18 @@ impl<T: ReloadTarget> Serving<T> {
     /// Refuses all calls, and lists nothing.
     pub(super) fn withdraw_all(&self, why: &str) {
         self.shared_state.withdraw_all(why);
-        // If no new host can be built, the current one stays and refuses all calls.
+        // If no new host can be built, the current one stays but refuses all calls.
         match self.target.empty().or_else(|_error| self.target.bare()) {
             Ok(made) => self.target.replace(made),
             Err(error) => tracing::warn!(error.message, "what is refused is listed still"),
         }
     }
 
-    /// Waits for the next scan or a reload; `false` if stopped, or if the runtime of `expiring` has shut down.
+    /// Waits for the next scan or a reload. Returns `false` if the watch is stopped, or if the
+    /// runtime of `expiring` has shut down.
     ///
     /// # Panics
-    /// If `expiring` has.
+    /// If the task `expiring` panicked.
     pub(super) fn pause(&self, timer: &Runtime, expiring: &mut JoinHandle<()>) -> bool {
         let control = &self.control;
         timer.block_on(async {
@@ -107,7 +109,7 @@ pub(super) struct ServingLease {
 #[derive(Debug)]
 struct LeaseState {
     verified: Instant,
-    /// Whether everything was withdrawn since then.
+    /// Whether everything was withdrawn since the latest verification.
     over: bool,
 }
 
@@ -123,8 +125,8 @@ impl ServingLease {
         }
     }
 
-    /// Renews the lease from the start of verification. Returns whether everything had
-    /// been withdrawn, or `None` if the start is too long ago.
+    /// Renews the lease from the start of verification. Returns whether everything had been
+    /// withdrawn, or `None` if that start is too long ago.
     pub(super) fn renew(&self, verified: Instant) -> Option<bool> {
         let mut state = self.lock();
         if verified.elapsed() >= self.duration {
@@ -139,7 +141,7 @@ impl ServingLease {
         self.lock().over
     }
 
-    /// Runs `work` under the lock of the lease, unless it has ended.
+    /// Runs `work` under the lock of the lease, unless the lease has ended. Returns whether it ran.
     pub(super) fn unless_over(&self, work: impl FnOnce()) -> bool {
         let state = self.lock();
         if !state.over {
@@ -148,8 +150,8 @@ impl ServingLease {
         !state.over
     }
 
-    /// Calls `withdraw` once each time the lease ends, checked at this interval. Does
-    /// not wait for verification.
+    /// Calls `withdraw` once each time the lease ends. Checks at this interval, and does not wait
+    /// for verification.
     pub(super) async fn watch(&self, interval: Duration, withdraw: impl Fn()) {
         loop {
             tokio::time::sleep(interval).await;
@@ -169,7 +171,7 @@ impl ServingLease {
 /// Controls a [`BundleWatch`](super::BundleWatch). Clones control the same watch.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
-    /// Cancel it to stop. The watch cancels it itself if it can't continue.
+    /// Cancelled to stop the watch. The watch cancels it as well if it can't continue.
     pub stop: CancellationToken,
     /// Requests a reload of the configuration.
     pub reload: Arc<ReloadRequest>,
@@ -189,7 +191,7 @@ impl ReloadRequest {
         self.notify.notify_one();
     }
 
-    /// Whether there was a request since the last call.
+    /// Whether a request was made since the last call.
     pub(super) fn take(&self) -> bool {
         self.asked.swap(false, Ordering::AcqRel)
     }
@@ -240,24 +242,24 @@ impl ReloadRequest {
 /// }
 /// ```
 pub trait ReloadTarget: Send + Sync + 'static {
-    /// The service built from bundles.
+    /// The service that is built from bundles.
     type Made;
 
-    /// Builds it from these bundles, under what the operator grants.
+    /// Builds the service from these bundles, with the operator's grants.
     ///
     /// # Errors
-    /// If it can't be built. The previous service stays, without withdrawn tools.
+    /// If it can't be built. The previous service stays, without the withdrawn tools.
     fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Self::Made>;
 
-    /// Builds it without bundles. The tools that were served before may be given as
+    /// Builds the service without bundles. The tools that were served before may be passed as
     /// [withheld](toolward_host::HostBuilder::withheld).
     ///
     /// # Errors
     /// If even that can't be built. Calls are refused nevertheless.
     fn empty(&self) -> Result<Self::Made>;
 
-    /// Builds it without bundles from the current host, whose calls were withdrawn: the
-    /// last resort if no other host can be built.
+    /// Builds the service without bundles from the current host, whose calls were withdrawn. This
+    /// is the last resort if no other host can be built.
     ///
     /// # Errors
     /// If even that can't be built.
@@ -273,7 +275,7 @@ pub trait ReloadTarget: Send + Sync + 'static {
         self.host(made).tools().count()
     }
 
-    /// Serves it in place of the previous one.
+    /// Serves it instead of the previous service.
     fn replace(&self, made: Self::Made);
 
     /// Called after a change is served.
@@ -282,8 +284,8 @@ pub trait ReloadTarget: Send + Sync + 'static {
     }
 }
 
-/// Withdraws everything and stops the server if `work` fails or panics: without a watch nothing
-/// may be served.
+/// Runs `work`. If it fails or panics, withdraws everything and stops the server, since nothing may
+/// be served without a watch.
 pub(super) fn guarded(
     shared_state: &SharedState,
     stop: &CancellationToken,
@@ -308,7 +310,7 @@ pub(super) fn guarded(
 pub struct WatchThread(pub(super) mpsc::Receiver<Result<()>>);
 
 impl WatchThread {
-    /// Waits for the thread to end, up to a timeout: it may be waiting for another
+    /// Waits for the thread to end, for at most `longest`, since it may be waiting for another
     /// process's lock.
     ///
     /// # Errors
@@ -349,7 +351,7 @@ mod tests {
         assert_eq!(taken_back(&lease), 1);
         assert!(lease.is_over());
         assert!(!lease.unless_over(|| panic!("it is over")));
-        // The next renewal reports it, once.
+        // The next renewal reports this once.
         assert_eq!(lease.renew(Instant::now()), Some(true));
         assert!(lease.unless_over(|| ()));
         assert_eq!(lease.renew(Instant::now()), Some(false));

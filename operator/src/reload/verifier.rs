@@ -23,20 +23,21 @@ use super::scanner::Scanner;
 /// The inputs of verification.
 pub(super) struct BundleVerifier {
     operator: Arc<Operator>,
-    /// The named bundles, as first read.
+    /// The named bundles, as they were first read.
     named: Vec<Verified<Bundle>>,
     actions: NamedActions,
     /// The tools of the named bundles, by the bundle's id.
     tools: Vec<(String, WithheldTool)>,
-    /// The ids that a directory under work next to the named bundles may not take, also after they are withdrawn.
+    /// The ids that a directory under work may not use while bundles are named. They stay reserved
+    /// after the named bundles are withdrawn.
     reserved: ReservedIds,
 }
 
-/// The bundles that verify now, and when the first of them expires, if that is known.
+/// The bundles that verify now, and the time at which the first of them expires, if known.
 pub(super) type VerifiedBundles = (LoadedBundles, Option<SystemTime>);
 
 impl BundleVerifier {
-    /// `contents`: of the named bundles, if any are named.
+    /// `contents` are the contents of the named bundles, if any are named.
     pub(super) fn new(
         operator: Arc<Operator>,
         named: Vec<Verified<Bundle>>,
@@ -80,9 +81,10 @@ impl BundleVerifier {
                 let context = self.context(environment)?;
                 let (mut loaded, publishers) = self.named(&context);
                 let source = &self.operator.source;
-                // A directory under work keeps no named bundle from being withdrawn.
+                // An error of a directory under work must not keep a named bundle from being
+                // withdrawn.
                 let own = source.dev(directory, environment);
-                // A publisher may have been given more prefixes.
+                // A publisher may have been granted more prefixes.
                 let added = ReservedIds::of(&[], &publishers);
                 let free = |own: &Content| self.reserved.check(own).and_then(|()| added.check(own));
                 match own.and_then(|own| free(&own).map(|()| own)) {
@@ -103,10 +105,10 @@ impl BundleVerifier {
         Ok((loaded, ends))
     }
 
-    /// The hint for this failure.
+    /// Returns the hint for this failure.
     pub(super) fn hint(&self, failure: &Error) -> &'static str {
         let dev = matches!(self.operator.source.kind(), SourceKind::Dev(_));
-        // Another process holds a lock: waiting is enough.
+        // Another process holds a lock, so waiting is enough.
         let busy = [toolward_store::Error::Busy.code(), Code::TrustBusy.code()];
         if dev || busy.contains(&failure.code.as_str()) {
             ""
@@ -115,13 +117,14 @@ impl BundleVerifier {
         }
     }
 
-    /// Without a trusted publisher nothing is served.
+    /// Returns the current trust. If no publisher is trusted it is empty, and nothing is served.
     fn context(&self, environment: &Environment) -> Result<TrustContext> {
         let trust = &self.operator.source.trust;
         trust.context_or_empty(environment)
     }
 
-    /// The named bundles that verify, and their publishers. A refused bundle is left out with a warning.
+    /// Returns the named bundles that verify, and their publishers. A refused bundle is left out
+    /// with a warning.
     fn named(&self, context: &TrustContext) -> (LoadedBundles, Vec<Arc<Publisher>>) {
         let mut verified = Vec::new();
         let mut withheld = Vec::new();
@@ -159,8 +162,9 @@ fn refused(id: &str, failure: &Error, environment: &Environment) {
     environment.report.warning_of(&what, failure);
 }
 
-/// The surfaces that named bundles with actions of other bundles had when they were named, by the bundles' digests. No
-/// person accepts a change while a server runs, so that a bundle is refused whose actions now demand something else.
+/// The surfaces that named bundles with actions of other bundles had when they were named, by the
+/// bundles' digests. While a server runs, no person can accept a change. So a bundle is refused if
+/// its actions now demand something else.
 #[derive(Debug, Default)]
 struct NamedActions(BTreeMap<Digest, Digest>);
 
@@ -191,7 +195,8 @@ impl NamedActions {
     }
 }
 
-/// The surface of a bundle that takes actions from others, which may change without it.
+/// Returns the surface of a bundle that takes actions from other bundles, which can change without
+/// it.
 fn surface_with_actions(content: &Content) -> Option<Digest> {
     let takes = content.takes_actions();
     takes.then(|| BundleSurface::of(content).digest())
@@ -201,11 +206,13 @@ fn surface_with_actions(content: &Content) -> Option<Digest> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServedBundle {
     pub(super) digest: Digest,
-    /// Only of a bundle that takes actions from others: they may change while its digest stays.
+    /// The surface, only for a bundle that takes actions from other bundles: they can change while
+    /// its digest stays the same.
     surface: Option<Digest>,
     /// The publisher that is trusted to have signed it.
     publisher: String,
-    /// Which of its tools may be listed by their own names, which depends on the publisher's prefixes.
+    /// For each tool, whether it may be listed under its own name. That depends on the publisher's
+    /// prefixes.
     names_itself: Vec<bool>,
 }
 
@@ -219,7 +226,7 @@ impl ServedBundle {
         }
     }
 
-    /// Whether calls of one may continue when the other is served.
+    /// Whether calls to one bundle may continue when the other one is served.
     pub(super) fn is_same_bundle(&self, other: &Self) -> bool {
         self.digest == other.digest
             && self.surface == other.surface
@@ -242,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// Whom both bundles are of, and trust in them.
+    /// A publisher of both bundles, and trust in it.
     struct World {
         key: SigningKey,
         trust: TrustStore,
@@ -308,7 +315,7 @@ mod tests {
             let refused = named.check(world.beside(&tool, line)).unwrap_err();
             assert_eq!(refused.code.as_str(), "actions-changed", "{refused}");
         }
-        // Of one that was not named nothing is known.
+        // Nothing is known about a bundle that was not named.
         let unknown = NamedActions::default();
         assert!(unknown.check(world.beside(&tool, "")).is_err());
     }

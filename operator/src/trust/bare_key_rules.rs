@@ -1,5 +1,5 @@
-//! Rules for bare keys: where the file of a key may be, and whose prefixes a key may have. A file in or next to a bundle may
-//! come from the sender of the bundle.
+//! Rules for bare keys: where a key's file may be, and whose prefixes a key may have. A key's file
+//! in or next to a bundle may come from the sender of the bundle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ pub(crate) const BUNDLE_TOML: &str = "bundle.toml";
 /// The suffix of a bundle's archive.
 const ARCHIVE_SUFFIX: &str = ".toolbundle";
 
-/// Most files in the folder of a key. With more, the key is refused.
+/// Most files in the folder of a key. If the folder has more, the key is refused.
 const MAX_BESIDE: usize = 10_000;
 
-/// Refuses a key in the directory of a bundle or next to a bundle, also behind links.
+/// Refuses a key in the directory of a bundle, or next to a bundle. Links are resolved.
 ///
 /// # Errors
 /// `key-misplaced`; `file-unreadable` if a folder can't be read.
@@ -28,7 +28,7 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
     let unreadable = |error| Error::unreadable(key, error);
     let named = std::path::absolute(key).map_err(unreadable)?;
     let real = key.canonicalize().map_err(unreadable)?;
-    // A path with `..` can lead through other folders than it names.
+    // The folders of a path with `..` may differ from those that it names.
     let folder = named.parent().unwrap_or(Path::new("/"));
     let folder = folder.canonicalize().map_err(unreadable)?;
     let target = real.parent().unwrap_or(Path::new("/")).to_owned();
@@ -43,7 +43,7 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The error for a key from a registry or a web server, which bundles come from, too.
+/// The error for a key from a registry or a web server, since bundles come from there, too.
 pub(super) fn fetched(source: &str) -> Error {
     let source = visible_line(source, 1000);
     Error::new(
@@ -71,7 +71,7 @@ fn misplaced(key: &Path, place: &str, bundle: &Path) -> Error {
     )
 }
 
-/// A bundle among the files of a folder.
+/// Returns a bundle among the files of a folder, if it has one.
 fn bundle_in(folder: &Path) -> Result<Option<PathBuf>> {
     let unreadable = |error| Error::unreadable(folder, error);
     let entries = std::fs::read_dir(folder).map_err(unreadable)?;
@@ -96,7 +96,8 @@ fn is_bundle(folder: &Path) -> bool {
     has(ENVELOPE_FILE) || has(BUNDLE_TOML)
 }
 
-/// The publishers whose prefixes overlap with these, each with the prefix that does.
+/// Returns the publishers whose prefixes overlap with these prefixes, each with the prefix that
+/// overlaps.
 pub(super) fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, String)> {
     let overlaps = prefixes.iter().flat_map(|prefix| {
         let publishers = store.overlapping(prefix);
@@ -105,8 +106,8 @@ pub(super) fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, 
     overlaps.collect()
 }
 
-/// Refuses prefixes for the document of `own` that overlap with prefixes of a bare key: the operator has not stated that
-/// the key may keep them.
+/// Refuses prefixes for the document of `own` that overlap with the prefixes of another publisher's
+/// bare key, because the operator has not stated that the bare key may keep its prefixes.
 ///
 /// # Errors
 /// `prefix-taken`
@@ -127,7 +128,7 @@ pub(super) fn hold_none_of(store: &TrustStore, own: &str, prefixes: &[Prefix]) -
     )))
 }
 
-/// Makes sure that the operator named exactly the publishers whose ids are affected.
+/// Checks that the operator named exactly the publishers whose ids are affected.
 pub(super) fn are_given_up(
     overlaps: &[(String, String)],
     possible: &[(String, String)],
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with a key in it, in `keys`.
+    /// Makes a folder with a key in its folder `keys`.
     fn place() -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("keys")).unwrap();
@@ -223,7 +224,8 @@ mod tests {
         fs::create_dir(&clean).unwrap();
         fs::write(bundle.join("manifest.dsse.json"), "").unwrap();
         fs::write(bundle.join("inside/acme.pub.pem"), "a key").unwrap();
-        // A link to a key in a bundle, one in a bundle, a folder that is a link, and a way through `..`.
+        // A link to a key in a bundle, a link in a bundle, a link to a folder in a bundle, and a
+        // path with `..`.
         symlink(bundle.join("inside/acme.pub.pem"), clean.join("a.pub.pem")).unwrap();
         refused(&clean.join("a.pub.pem"));
         fs::remove_file(clean.join("a.pub.pem")).unwrap();

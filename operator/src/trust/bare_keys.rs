@@ -1,5 +1,6 @@
-//! Trust in bare public keys: for some prefixes, until a maximum age, and only after a person has typed the key's
-//! fingerprint. Unlike a publisher's document, a bare key can't be rotated, and no list revokes it.
+//! Trust in bare public keys: for some prefixes, up to a maximum age, and only after a person has
+//! typed the key's fingerprint. Unlike a publisher's document, a bare key can't be rotated, and no
+//! list revokes it.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -27,17 +28,17 @@ const SUFFIXES: &[&str] = &[".pub.pem", ".pem", ".pub"];
 pub struct KeyRequest<'r> {
     /// The file with the key.
     pub file: &'r Path,
-    /// The publisher's name, as in its manifests; by default the name that the key has already, or the name of the file
-    /// without its suffix.
+    /// The publisher's name, as in its manifests. By default it is the name under which the key is
+    /// trusted already, or the name of the file without its suffix.
     pub name: Option<&'r str>,
-    /// More prefixes of the ids that it may publish.
+    /// More prefixes of ids that the key may publish.
     pub prefixes: &'r [String],
-    /// The maximum age of its bundles; by default the age that it has, or
-    /// [`BareKey::DEFAULT_MAX_AGE_DAYS`].
+    /// The maximum age of its bundles. By default the age stays unchanged, or is
+    /// [`BareKey::DEFAULT_MAX_AGE_DAYS`] for a new key.
     pub max_age_days: Option<u64>,
-    /// The channel that must list its releases; by default the channel that it has.
+    /// The channel that must list its releases. By default the channel stays unchanged.
     pub channel: Option<&'r str>,
-    /// The publishers whose ids, or ids around or inside theirs, it may have.
+    /// The publishers with whose ids the key's prefixes may overlap.
     pub takes_from: &'r [String],
 }
 
@@ -48,9 +49,9 @@ pub struct KeyCandidate {
     pub before: Option<BareKey>,
     /// The new record.
     pub after: BareKey,
-    /// The publishers whose prefixes overlap with a new one, and these prefixes.
+    /// The publishers whose prefixes overlap with a new prefix, each with the new prefix.
     pub overlaps: Vec<(String, String)>,
-    /// The version of the publisher's last document, if it was trusted by a document before.
+    /// The version of the publisher's last document, if it was once trusted by a document.
     pub document: Option<u64>,
 }
 
@@ -60,8 +61,8 @@ impl KeyCandidate {
         self.before.as_ref() == Some(&self.after)
     }
 
-    /// Whether this is the key's fingerprint: 64 hexadecimal digits in either case, possibly with spaces, dashes or colons
-    /// between them.
+    /// Whether a text is the key's fingerprint: 64 hexadecimal digits in either case, with optional
+    /// spaces, dashes or colons between them.
     pub fn is_fingerprint(&self, typed: &str) -> bool {
         let digits = typed.chars().filter(|c| !" -:\t".contains(*c));
         let digits: String = digits.map(|c| c.to_ascii_lowercase()).collect();
@@ -83,18 +84,18 @@ impl TrustChanges<'_> {
         let text = String::from_utf8(bytes).map_err(|error| Error::unreadable(path, error))?;
         let key = PublicKey::from_pem(&text)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
-        // Open before a person is asked: changes must be recorded.
+        // Opened before a person is asked, since changes must be recorded.
         let store = self.store.open(self.environment)?;
         let trusted = self.trust.publishers(self.environment)?.all()?;
         self.planned(self.trust, &key, request, (&trusted, &store))
     }
 
-    /// Trusts a bare key as it was confirmed. `announce` is called after all checks and before anything is recorded: if
-    /// it fails, nothing changes.
+    /// Trusts a bare key as a person confirmed it. `announce` is called after all checks and before
+    /// anything is recorded. If it fails, nothing changes.
     ///
     /// # Errors
-    /// As [`TrustChanges::key_candidate`]; `file-changed` if the change would be another one than was confirmed; the errors of
-    /// `announce`.
+    /// As [`TrustChanges::key_candidate`]; `file-changed` if the change would differ from the
+    /// confirmed one; the errors of `announce`.
     pub fn add_key(
         &self,
         candidate: &KeyCandidate,
@@ -139,7 +140,7 @@ impl TrustChanges<'_> {
         Ok(after.clone())
     }
 
-    /// The change that would be recorded, without conflicts.
+    /// Returns the change that would be recorded, after checking for conflicts.
     fn planned(
         &self,
         trust: &Trust,
@@ -174,7 +175,7 @@ impl TrustChanges<'_> {
                     .to_string(),
             },
         };
-        // `acme.` means the ids below `acme`, as `acme` does.
+        // `acme.` means the same as `acme`: the ids below `acme`.
         let prefixes = request.prefixes.iter();
         let prefixes = prefixes.map(|prefix| prefix.strip_suffix('.').unwrap_or(prefix).to_owned());
         let requested: Vec<String> = prefixes.collect();
@@ -195,7 +196,7 @@ impl TrustChanges<'_> {
             grant,
         };
         after.max_age()?;
-        // The rules of all bare keys are the trust store's.
+        // The trust store checks the rules that concern all bare keys.
         let mut others = all.clone();
         others.remove(&after.name);
         after.add_to(&mut others.clone())?;
@@ -213,7 +214,7 @@ impl TrustChanges<'_> {
     }
 }
 
-/// The name of a publisher whose key is in this file.
+/// Returns the publisher's name for a key in this file.
 fn named_by(path: &Path) -> Result<String> {
     let file = path.file_name().and_then(|name| name.to_str());
     let name = file.map(|file| {
@@ -266,7 +267,7 @@ fn is_free(
     }
 }
 
-/// The next step for a publisher that is trusted already.
+/// Returns the next step for a publisher that is trusted already.
 fn next_step(name: &str, trusted: &TrustedPublishers) -> String {
     if trusted.get(name).is_some() {
         format!(
@@ -282,7 +283,7 @@ fn next_step(name: &str, trusted: &TrustedPublishers) -> String {
     }
 }
 
-/// Refuses a key that the operator denies, or that a present or earlier owner revoked.
+/// Refuses a key that the operator denies, or that a current or earlier owner revoked.
 fn is_not_revoked(
     name: &str,
     key: &PublicKey,

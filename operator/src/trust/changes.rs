@@ -1,5 +1,6 @@
-//! Changes of trust: new publishers and removals. The store records each change; decisions about bundles are rows of the
-//! ledger of calls, too. The store's own log is authoritative: a ledger that fails is a warning.
+//! Changes of trust: new publishers and removals. The store records each change. Decisions about
+//! bundles are also rows of the ledger of calls. The store's own log is authoritative, so a failure
+//! of the ledger is only a warning.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -25,7 +26,7 @@ use crate::network::{Fetcher, Network, recorded};
 use crate::recorder::{RecordedConfinement, RecorderCommand, StartedRecorder};
 use crate::{Code, Environment, Error, Result};
 
-/// TrustChanges the trusted publishers. Fetching blocks, see [`network`](crate::network).
+/// Changes the trusted publishers. Fetching blocks; see [`network`](crate::network).
 ///
 /// ```no_run
 /// use toolward_operator::installed::StoreLocation;
@@ -81,7 +82,7 @@ impl TrustChanges<'_> {
         actions: &[String],
     ) -> Result<PublisherCandidate> {
         let publishers = self.trust.publishers(self.environment)?;
-        // Open before fetching: changes must be recorded.
+        // Opened before fetching, since changes must be recorded.
         self.store.open(self.environment)?;
         let grant = PublisherGrant {
             prefixes: prefixes.to_vec(),
@@ -104,16 +105,18 @@ impl TrustChanges<'_> {
         })
     }
 
-    /// Fetches documents. A removal never needs it.
+    /// Returns a fetcher for documents. A removal never needs it.
     pub(super) fn fetcher(&self) -> Result<Fetcher> {
         self.network.clone().fetcher(self.trust, self.environment)
     }
 
-    /// Trusts a publisher with this freshness rule, after its fingerprint was compared. `announce` is called after all
-    /// checks and before the publisher is recorded: if it fails, the publisher is not trusted.
+    /// Trusts a publisher with this freshness rule, after a person has compared its fingerprint.
+    /// `announce` is called after all checks and before the publisher is recorded. If it fails, the
+    /// publisher is not trusted.
     ///
     /// # Errors
-    /// As [`TrustChanges::candidate`], since other changes may have been made in the meantime; the errors of `announce`.
+    /// As [`TrustChanges::candidate`], since other changes may have happened in the meantime; the
+    /// errors of `announce`.
     pub fn add(
         &self,
         candidate: &PublisherCandidate,
@@ -140,7 +143,7 @@ impl TrustChanges<'_> {
         Ok(known)
     }
 
-    /// The record of the publisher, verified and without conflicts.
+    /// Returns the record of the publisher, verified and checked for conflicts.
     fn verify_first(
         &self,
         bytes: &[u8],
@@ -182,8 +185,8 @@ impl TrustChanges<'_> {
         Ok((context, known))
     }
 
-    /// Removes a publisher. Its revocations stay in effect unless `forget` is set; gives the number of keys and bundles that
-    /// stay revoked.
+    /// Removes a publisher. Its revocations stay in effect unless `forget` is set. Returns the
+    /// number of keys and bundles that stay revoked.
     ///
     /// # Errors
     /// `publisher-unknown`, or if its folder can't be changed.
@@ -217,7 +220,7 @@ impl TrustChanges<'_> {
         Ok(revoked)
     }
 
-    /// Records a removal. The publisher stays removed if that fails.
+    /// Records a removal. If that fails, the publisher stays removed.
     fn record_removal(&self, name: &str, action: &str, reason: &str) {
         let now = SystemTime::now();
         let store = self.store.open(self.environment);
@@ -254,7 +257,7 @@ pub(super) fn record(
     Ok(store.record(&decision, now)?)
 }
 
-/// Records a refusal, which holds even if it can't be recorded.
+/// Records a refusal. The refusal holds even if it can't be recorded.
 pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemTime) -> Error {
     let verdict = TrustVerdict::Refused;
     let decision = NewDecision {
@@ -266,10 +269,10 @@ pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemT
     Error::refused(refusal.clone())
 }
 
-/// Records decisions about bundles in the ledger, if `[ledger]` is on. Each time a recorder is started, which ends
-/// when the rows are on the disk.
+/// Records decisions about bundles in the ledger, if `[ledger]` is on. For each decision a recorder
+/// is started, which ends when the rows are on the disk.
 pub struct TrustRows<'a> {
-    /// Starts a recorder.
+    /// The command that starts a recorder.
     pub command: RecorderCommand,
     /// The configuration that has `[ledger]`.
     pub trust: &'a Trust,
@@ -282,7 +285,7 @@ fn row(of: &StoredRelease, action: TrustAction) -> Result<TrustRecord, RecordErr
         action,
         bundle: Some(Hex(*of.digest.as_bytes())),
         id: Id::parse(&of.id)?,
-        // As calls name it: a key has a colon, which no id has.
+        // The form that calls use: a key has a colon, which no id may contain.
         publisher: Id::parse(&of.publisher.replace(':', "_")).ok(),
         sequence: Some(Number::from(of.sequence)),
         version: Version::parse(&of.version.to_string()).ok(),
@@ -318,13 +321,13 @@ impl TrustRows<'_> {
     }
 }
 
-/// The updates that wait: bundle, release and surface.
+/// Returns the waiting updates: bundle, release and surface.
 pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)>> {
     let pending = store.pending()?.into_iter();
     Ok(pending.map(|(held, _)| key(&held)).collect())
 }
 
-/// Records the updates that wait now and did not when `before` was read.
+/// Records the updates that wait now but did not wait when `before` was read.
 pub(crate) fn record_held(
     rows: Option<&TrustRows<'_>>,
     store: &Store,

@@ -1,5 +1,5 @@
-//! The trust of one operation: publishers, settings and revocations, all as of one time; and bundles that are opened with
-//! it, one, or several on all processors.
+//! The trust of one operation: publishers, settings and revocations, all at one time. Also opens
+//! bundles with it: a single one, or several on all processors.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -85,13 +85,13 @@ impl TrustContext {
         contents.collect()
     }
 
-    /// Verifies a bundle again that was verified earlier.
+    /// Verifies again a bundle that was verified earlier.
     pub fn again(&self, bundle: &Verified<Bundle>) -> Result<Verified<Bundle>, Refusal> {
         verify::again(bundle, &self.store, &self.options(None))
     }
 
-    /// When the first of these bundles stops verifying, if known: it or its publisher's
-    /// document expires, or it exceeds the maximum age.
+    /// Returns the time when the first of these bundles stops verifying, if known: when it or its
+    /// publisher's document expires, or when it exceeds the maximum age.
     pub fn ends<'c>(&self, contents: impl IntoIterator<Item = &'c Content>) -> Option<SystemTime> {
         let moments = contents.into_iter().flat_map(|content| {
             let ContentOrigin::Signed { publisher, .. } = &content.origin else {
@@ -110,10 +110,10 @@ impl TrustContext {
         moments.flatten().filter(|moment| *moment > self.now).min()
     }
 
-    /// When a bundle made at this time exceeds the maximum age.
+    /// Returns the time when a bundle made at `created` exceeds the maximum age.
     fn too_old(&self, created: Timestamp, max_age: Option<Duration>) -> Option<SystemTime> {
         let created = Duration::from_secs(u64::try_from(created.unix()).ok()?);
-        // Plus one second: the maximum age itself is still allowed.
+        // One second later, since exactly the maximum age is still allowed.
         let longest = freshness::shorter(self.settings.max_age, max_age)?;
         let longest = longest.checked_add(Duration::from_secs(1))?;
         SystemTime::UNIX_EPOCH
@@ -132,12 +132,12 @@ impl TrustContext {
     }
 }
 
-/// Bundles that were opened together; what each contains, with the others as its action libraries; the trust that they
-/// were verified with.
+/// Bundles that were opened together; the contents of each, with the others as its action
+/// libraries; the trust with which they were verified.
 pub(crate) type OpenedBundles = (Vec<Verified<Bundle>>, Vec<Content>, TrustContext);
 
 impl Trust {
-    /// Opens and verifies a bundle, a directory or an archive.
+    /// Opens and verifies a bundle, which may be a directory or an archive.
     pub fn open(&self, path: &Path, environment: &Environment) -> Result<Verified<Bundle>> {
         there(path)?;
         let context = self.context_for(path, environment)?;
@@ -146,11 +146,11 @@ impl Trust {
         open(path, &context, &report)
     }
 
-    /// Opens, verifies and reads bundles, directories or archives, on all processors.
+    /// Opens, verifies and reads bundles, each a directory or an archive, on all processors.
     ///
     /// # Errors
-    /// If a path leads nowhere or no publisher is trusted. Otherwise the error of the first bundle that is refused, in
-    /// the order of the paths.
+    /// If a path does not exist, or no publisher is trusted. Otherwise the error of the first
+    /// refused bundle, in the order of the paths.
     pub(crate) fn open_all(
         &self,
         paths: &[PathBuf],
@@ -179,8 +179,8 @@ impl Trust {
         Ok((bundles, contents, context))
     }
 
-    /// [`Trust::context`], for a file that is going to be opened. If no publisher is trusted and the file is not a
-    /// bundle, the error states that instead.
+    /// Returns [`Trust::context`] for opening this file. If no publisher is trusted and the file is
+    /// not a bundle, the error states that it is not a bundle.
     fn context_for(&self, path: &Path, environment: &Environment) -> Result<TrustContext> {
         self.context(environment).map_err(|error| {
             let untrusted = error.code == Code::NobodyTrusted.code();
@@ -192,7 +192,8 @@ impl Trust {
     }
 }
 
-/// Adds the path of the bundle to its error, and to the files of the error's diagnostics, if several bundles were named.
+/// If several bundles were named, adds the path of the bundle to its error and to the files of the
+/// error's diagnostics.
 fn naming_bundle(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
     if let [_] = paths {
         return error;

@@ -1,4 +1,4 @@
-//! The publishers of `toolward trust`: trusted by their documents, or by bare keys.
+//! The publishers of `toolward trust`, trusted by their documents or by bare keys.
 
 mod folder;
 mod transaction;
@@ -25,7 +25,7 @@ pub use transaction::{RemovedPublisher, Transaction};
 pub struct PublisherGrant {
     /// Prefixes of the ids that it may publish.
     pub prefixes: Vec<String>,
-    /// Prefixes of the action ids that it may publish besides.
+    /// Prefixes of the action ids that it may also publish.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<String>,
     /// The source of its document, as given by the operator.
@@ -33,13 +33,13 @@ pub struct PublisherGrant {
     /// The keys that signed the stored list of revocations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revocation_signers: Vec<String>,
-    /// How a remote release of it is shown to be current.
+    /// The rule that shows that a remote release is current.
     #[serde(default, skip_serializing_if = "FreshnessRule::is_empty")]
     pub freshness: FreshnessRule,
 }
 
-/// How a remote release of a publisher is shown to be current: by a maximum age, or by
-/// the channel that lists it. `[trust]` applies as well.
+/// The rule that shows that a publisher's remote release is current: a maximum age, or a channel
+/// that lists it. `[trust]` applies as well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FreshnessRule {
@@ -52,7 +52,7 @@ pub struct FreshnessRule {
 }
 
 impl FreshnessRule {
-    /// Whether there is no rule.
+    /// Whether the rule sets neither.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -74,7 +74,7 @@ impl std::fmt::Display for FreshnessRule {
     }
 }
 
-/// One known publisher, by its document.
+/// A publisher that is known by its document.
 #[derive(Debug, Clone)]
 pub struct KnownPublisher {
     /// Its current document.
@@ -91,7 +91,7 @@ impl KnownPublisher {
         parse_prefixes(&self.grant.prefixes)
     }
 
-    /// The prefixes of the action ids that it may publish besides.
+    /// The prefixes of the action ids that it may also publish.
     pub fn actions(&self) -> Result<Vec<Prefix>> {
         parse_prefixes(&self.grant.actions)
     }
@@ -140,7 +140,7 @@ impl TrustedPublishers {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// All but one publisher.
+    /// Returns the publishers without the one of this name.
     pub fn without(mut self, name: &str) -> Self {
         self.known.retain(|known| known.document.name != name);
         self.keys.retain(|key| key.name != name);
@@ -158,7 +158,7 @@ impl TrustedPublishers {
         known.chain(keys).collect()
     }
 
-    /// Adds all publishers to the store of the configuration. Names and keys must be
+    /// Adds all publishers to the store of the configuration. Fails if a name or a key is not
     /// unique.
     pub fn add_to(&self, store: &mut TrustStore) -> Result<()> {
         let twice = |failure: Error, name: &str| {
@@ -194,7 +194,7 @@ impl TrustedPublishers {
                 revocations.add_list(list);
             }
         }
-        // A key that another publisher revoked stays revoked under the name of a bare key.
+        // A key that another publisher revoked is also revoked under the name of a bare key.
         for key in &self.keys {
             for owner in self.owners(&key.key.key_id()) {
                 revocations.share(owner, &key.name);
@@ -202,8 +202,8 @@ impl TrustedPublishers {
         }
     }
 
-    /// The publishers that have or had this key, or that revoked it while no other has
-    /// it. Their revocations apply even if the key is given by itself.
+    /// Returns the publishers that have this key. If none has it, returns the publishers that had
+    /// or revoked it. Their revocations apply even if the key is named without a publisher.
     pub fn owners(&self, key: &KeyId) -> Vec<&str> {
         let has =
             |known: &&KnownPublisher| known.document.keys.iter().any(|own| own.key_id() == *key);
@@ -246,7 +246,7 @@ pub struct KeyGrant {
 /// A publisher that is trusted by a bare key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BareKey {
-    /// Its name, as its manifests have it.
+    /// Its name, as in its manifests.
     pub name: String,
     /// Its key.
     pub key: PublicKey,
@@ -255,7 +255,7 @@ pub struct BareKey {
 }
 
 impl BareKey {
-    /// What a publisher's document has and a bare key lacks.
+    /// The features of a publisher's document that a bare key lacks.
     pub const LACKS: &[&str] = &["rotation", "revocation"];
 
     /// The default maximum age of the bundles of a bare key, in days.
@@ -274,7 +274,7 @@ impl BareKey {
         })
     }
 
-    /// The maximum age and the channel, for people.
+    /// Describes the maximum age and the channel for people.
     pub fn freshness(&self) -> String {
         let age = FreshnessRule {
             max_age_days: Some(self.grant.max_age_days),

@@ -23,18 +23,19 @@ use crate::{Code, Error, Result, Silent};
 pub struct PublisherUpdate<'u> {
     /// The next documents, in order.
     pub sources: &'u [String],
-    /// A list of what the publisher revokes.
+    /// The publisher's list of revocations.
     pub revocations: Option<&'u str>,
-    /// The prefixes of the action ids that its libraries may have as well, in place of the present prefixes.
+    /// The new prefixes of the action ids that its libraries may have as well. They replace the
+    /// present prefixes.
     pub actions: Option<&'u [String]>,
     /// More prefixes of ids that it may publish.
     pub prefixes: &'u [String],
 }
 
 impl TrustChanges<'_> {
-    /// Applies the next documents of a publisher, its list of revocations, another
-    /// freshness rule, or other actions. Without any of them, fetches the next document
-    /// from the source of the first.
+    /// Applies the next documents of a publisher, its list of revocations, another freshness rule,
+    /// or other actions. Without any of these, fetches the next document from the source of the
+    /// first document.
     ///
     /// # Errors
     /// `publisher-unknown`, or if a document can't be fetched or is refused.
@@ -66,7 +67,7 @@ impl TrustChanges<'_> {
         let freshness = rule(&settings.settings)?;
         let (actions, prefixes) = (update.actions, update.prefixes);
         let revocations = update.revocations;
-        // Before anything else changes: an invalid prefix would make all trust unreadable.
+        // Checked before anything changes, since an invalid prefix would make all trust unreadable.
         parse_prefixes(actions.unwrap_or_default())?;
         parse_prefixes(prefixes)?;
         let more = revocations.is_some()
@@ -78,7 +79,7 @@ impl TrustChanges<'_> {
             ([], false) => &own[..],
             (sources, _) => sources,
         };
-        // Fetch first, without holding the lock.
+        // Fetches first, without holding the lock.
         let network = self.fetcher()?;
         let chain = sources.iter();
         let chain = chain.map(|source| network.document(source, DocumentArtifact::Publisher));
@@ -88,7 +89,7 @@ impl TrustChanges<'_> {
             .transpose()?;
 
         let transaction = publishers.exclusive()?;
-        // Before anything is written.
+        // Checked before anything is written.
         if let Some(actions) = actions {
             let store = trust.store_of(&transaction.all()?, self.environment)?;
             hold_none_of(&store, name, &parse_prefixes(actions)?)?;
@@ -134,7 +135,7 @@ impl TrustChanges<'_> {
         Ok(known)
     }
 
-    /// Refuses prefixes that a publisher can't have in addition to its own.
+    /// Refuses prefixes that the publisher can't have in addition to its present ones.
     fn can_have(&self, name: &str, prefixes: &[String], transaction: &Transaction) -> Result<()> {
         let trusted = transaction.all()?;
         let own = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
@@ -147,7 +148,8 @@ impl TrustChanges<'_> {
         Ok(())
     }
 
-    /// Records which releases in the store the publisher's list revokes now and did not revoke `before`.
+    /// Records which releases in the store the publisher's list revokes now, but did not revoke
+    /// `before`.
     fn record_revoked(
         &self,
         store: &Store,
@@ -170,8 +172,8 @@ impl TrustChanges<'_> {
         Ok(())
     }
 
-    /// Holds the installed bundles that now take other actions, and reports which bundles of the publisher are no longer
-    /// loaded.
+    /// Holds the installed bundles that now use other actions, and reports which bundles of the
+    /// publisher are no longer loaded.
     fn settle_actions(&self, name: &str, store: &Store) -> Result<()> {
         let context = self.trust.context(self.environment)?;
         installed::hold_changed(store, &context)?;
@@ -187,7 +189,7 @@ impl TrustChanges<'_> {
         Ok(())
     }
 
-    /// Rotates to the newest of these documents.
+    /// Rotates to the newest of these documents, after verifying each.
     fn rotated(
         &self,
         name: &str,
@@ -221,7 +223,7 @@ impl TrustChanges<'_> {
             resets: &next.resets,
         });
         let following: Vec<NextDocument<'_>> = following.collect();
-        // Do this first: sequences that a thief used up are reset only once, even after
+        // Done first, so that sequences that a thief used up are reset only once, even after
         // retries.
         store.follow(name, &following, now)?;
         transaction.write(&known)?;
@@ -254,7 +256,7 @@ impl TrustChanges<'_> {
         for warning in &list.warnings {
             self.environment.report.warning(warning);
         }
-        // Recorded by keys: versions that a thief used up don't count for new keys.
+        // Recorded by the current keys, so versions that a thief used up don't count for new keys.
         let kind = rollback::VersionedDocument::Revocations;
         let under = publisher.fingerprint().digest().to_string();
         store.see_document(kind, &under, list.version, list.digest, now)?;

@@ -22,7 +22,7 @@ fn key(number: u8) -> SigningKey {
     SigningKey::from_bytes(&[number; 32])
 }
 
-/// An operator with directories of their own, who trusts nobody yet.
+/// An operator with separate directories, who trusts no publisher yet.
 struct World {
     home: tempfile::TempDir,
     environment: Environment,
@@ -54,7 +54,7 @@ impl World {
         self.home.path().join(name)
     }
 
-    /// The file of a public key, in a folder of its own.
+    /// Writes a public key to a file in a separate folder.
     fn file(&self, name: &str, key: &SigningKey) -> PathBuf {
         let path = self.path(&format!("keys/{name}.pub.pem"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -155,7 +155,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>, code: &str) -> Error {
 fn a_bare_key_is_trusted_for_its_prefixes_and_ninety_days() {
     let world = World::new();
     let file = world.file("acme", &key(1));
-    // A dot at the end says no more than the prefix.
+    // A dot at the end of a prefix makes no difference.
     let prefixes = words(&["acme.", "acme-tools"]);
     let added = world.add(&request(&file, &prefixes)).unwrap();
     assert_eq!(added.name, "acme");
@@ -169,7 +169,7 @@ fn a_bare_key_is_trusted_for_its_prefixes_and_ninety_days() {
     for id in ["acmeevil.x", "acme-evil", "acme-toolsx", "other", "ACME.x"] {
         assert!(!store.may_publish("acme", id), "{id}");
     }
-    // What was decided is in the record of trust.
+    // The decision is in the record of trust.
     let store = world.store.open(&world.environment).unwrap();
     let filter = toolward_store::audit_log::DecisionFilter::default();
     let decisions = store.decisions(&filter).unwrap();
@@ -198,7 +198,7 @@ fn a_bare_key_gets_a_second_prefix_and_another_age_later() {
     let added = world.add(&wanted).unwrap();
     assert_eq!(added.grant.prefixes, ["acme", "acme-tools"]);
     assert_eq!(added.grant.max_age_days, 30);
-    // The age stays where none is given.
+    // Without a new age, the age stays unchanged.
     let third = words(&["acme-more"]);
     let added = world.add(&request(&file, &third)).unwrap();
     assert_eq!(
@@ -336,7 +336,7 @@ fn a_key_is_trusted_under_one_name_and_a_name_for_one_key() {
         ..request(&file, &more)
     };
     refused(world.plan(&wanted), "publisher-known");
-    // Wherever its file lies by then, it keeps its name.
+    // The key keeps its name, even in a file with another name.
     let moved = world.file("other", &key(1));
     assert_eq!(
         world.plan(&request(&moved, &more)).unwrap().after.name,
@@ -348,7 +348,7 @@ fn a_key_is_trusted_under_one_name_and_a_name_for_one_key() {
         failure.hints[0].contains("trust remove acme"),
         "{failure:?}"
     );
-    // Nor does a document of that name or with that key take its place.
+    // A document with that name or with that key does not replace it.
     for (name, of) in [("acme", 2), ("other", 1)] {
         let mut envelope = document(name, &[&key(of)]).to_envelope().unwrap();
         envelope.sign(&key(of));
@@ -372,11 +372,11 @@ fn a_key_that_its_publisher_revoked_is_not_trusted_by_itself() {
     let prefixes = words(&["acme"]);
     world.add_document(&revoking, &key(2), &["beta"]);
     refused(world.plan(&request(&file, &prefixes)), "key-revoked");
-    // Nor after that publisher was removed.
+    // The same after that publisher was removed.
     world.changes().remove("beta", false).unwrap();
     refused(world.plan(&request(&file, &prefixes)), "key-revoked");
     world.changes().remove("beta", true).unwrap();
-    // One that was trusted before counts for nothing once it is revoked.
+    // A key that was trusted before does not count once it is revoked.
     world.add(&request(&file, &prefixes)).unwrap();
     let id = key(1).public().key_id();
     assert!(world.context().revocations.key("acme", &id).is_none());

@@ -1,6 +1,7 @@
-//! The folder of the publishers next to the configuration. Each publisher has a folder in it, with its document, the
-//! operator's settings and its revocations, or with a bare key and the settings. The revocations of removed publishers stay
-//! in effect, so that removing and adding a publisher does not undo them.
+//! The folder of the publishers next to the configuration. Each publisher has a folder in it with
+//! the operator's settings, and with either its document and revocations or a bare key. The
+//! revocations of removed publishers stay in effect, so that removing and adding a publisher does
+//! not undo them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,10 +30,10 @@ const MAX_GRANT_BYTES: usize = 64 * 1024;
 /// Maximum size of a key file, in bytes.
 pub(in crate::trust) const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The file of a tombstone starts and ends with these, around the publisher's name.
+/// The name of a tombstone's file: this prefix, the publisher's name, and a suffix.
 const TOMBSTONE_PREFIX: &str = ".revoked-";
 const TOMBSTONE_SUFFIX: &str = ".toml";
-/// Maximum size of a tombstone, in bytes: some dozens of the longest lists.
+/// Maximum size of a tombstone, in bytes. It has room for dozens of the longest lists.
 const MAX_TOMBSTONE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The folder of all known publishers.
@@ -43,7 +44,7 @@ pub struct Publishers(PathBuf);
 pub const WHAT: &str = "the folder of trusted publishers";
 
 impl Publishers {
-    /// The publishers of a configuration file, in the folder `trust` next to it.
+    /// Returns the publishers for a configuration file. They are in the folder `trust` next to it.
     pub fn beside(configuration: &Path) -> Self {
         let folder = configuration.parent().unwrap_or_else(|| Path::new("."));
         let folder = folder.join("trust");
@@ -55,7 +56,7 @@ impl Publishers {
         &self.0
     }
 
-    /// Reads all publishers. Fails if one can't be read: it may contain revocations.
+    /// Reads all publishers. Fails if one of them can't be read, since it may contain revocations.
     pub fn all(&self) -> Result<TrustedPublishers> {
         let Some(folder) = TrustFolder::open(&self.0)? else {
             return Ok(TrustedPublishers::default());
@@ -64,8 +65,8 @@ impl Publishers {
         self.read_all()
     }
 
-    /// Creates the folder if it is missing, for a confined process that can only scan
-    /// paths that existed at its start.
+    /// Creates the folder if it is missing. A confined process can only scan paths that existed
+    /// when it started.
     pub fn make(&self) -> Result<()> {
         TrustFolder::make(&self.0).map(drop)
     }
@@ -81,11 +82,11 @@ impl Publishers {
 
     /// Whether the folder has an entry for a publisher of this name.
     pub fn has(&self, name: &str) -> bool {
-        // Any other name could be a path to elsewhere.
+        // Any other name could be a path outside the folder.
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
-    /// The names of the publishers, at most this many. No document is read or verified:
+    /// Returns the names of at most `max` publishers. No document is read or verified, so use them
     /// for completion only.
     pub(crate) fn names(&self, max: usize) -> Result<Vec<String>> {
         if TrustFolder::open(&self.0)?.is_none() {
@@ -146,7 +147,7 @@ fn has(folder: &Path, file: &str) -> bool {
     folder.join(file).symlink_metadata().is_ok()
 }
 
-/// Whether a folder has a bare key, and no file of a publisher with a document.
+/// Whether a folder has a bare key, and no file that belongs to a document.
 pub(super) fn has_only_key(folder: &Path) -> bool {
     has(folder, KEY_FILE) && !has(folder, DOCUMENT_FILE) && !has(folder, REVOCATIONS_FILE)
 }
@@ -210,7 +211,7 @@ pub(super) fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<Sig
     list.map(Some).map_err(|refusal| refused_at(&path, refusal))
 }
 
-/// Refuses files that were moved from one publisher's folder to another's.
+/// Refuses files that were moved here from another publisher's folder.
 fn is_of(folder: &Path, name: &str, found: &str) -> Result<()> {
     if name == found {
         return Ok(());
@@ -252,7 +253,7 @@ impl RecordFiles for BareKey {
         &self.name
     }
 
-    /// The key is written last, because it makes the folder that of a bare key.
+    /// The key is written last, since it marks the folder as one of a bare key.
     fn write(&self, folder: &Path) -> Result<()> {
         write_grant(folder, &self.grant)?;
         let pem = self.key.to_pem()?;
@@ -297,12 +298,12 @@ pub struct Tombstone {
 }
 
 impl Tombstone {
-    /// An empty record of the publisher `name`.
+    /// Returns an empty record of the publisher `name`.
     pub(super) fn new(name: &str) -> Result<Self> {
         Ok(Self::of(name, StoredTombstone::default())?)
     }
 
-    /// The publisher's name, if this is the name of a tombstone file.
+    /// Returns the publisher's name, if `file` is the name of a tombstone file.
     pub(super) fn named_by(file: &str) -> Option<&str> {
         file.strip_prefix(TOMBSTONE_PREFIX)?
             .strip_suffix(TOMBSTONE_SUFFIX)
@@ -360,7 +361,7 @@ impl Tombstone {
         })
     }
 
-    /// Adds the keys and revocations that it had when it was removed.
+    /// Adds the keys and revocations that the publisher had when it was removed.
     pub(super) fn keep(
         &mut self,
         keys: impl IntoIterator<Item = KeyId>,
@@ -372,8 +373,8 @@ impl Tombstone {
         self.list.bundles.extend_from_slice(bundles);
     }
 
-    /// Writes the file unless there are no revocations. Returns the number of revoked
-    /// keys and bundles.
+    /// Writes the file, unless the publisher revoked nothing. Returns the number of revoked keys
+    /// and bundles.
     pub(super) fn write(&self, folder: &Path) -> Result<usize> {
         let list = &self.list;
         if list.keys.is_empty() && list.bundles.is_empty() {

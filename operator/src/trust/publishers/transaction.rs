@@ -1,4 +1,5 @@
-//! Changes of the publishers' records, by one process at a time, based on the current state.
+//! Changes of the publishers' records. One process at a time makes them, based on the current
+//! state.
 
 use std::path::Path;
 
@@ -10,15 +11,16 @@ use super::folder::{self, Publishers, RecordFiles, Tombstone};
 use crate::file::TrustFolder;
 use crate::{Error, Result};
 
-/// The folder of publishers, exclusively locked. Don't block on the network or a person
-/// while holding it.
+/// The folder of publishers, locked exclusively. Don't wait for the network or a person while
+/// holding it.
 #[derive(Debug)]
 pub struct Transaction {
     publishers: Publishers,
     folder: TrustFolder,
 }
 
-/// The number of a removed publisher's keys and bundles that stay revoked, and why its revocations could not be kept.
+/// The number of a removed publisher's keys and bundles that stay revoked, and the errors of
+/// revocations that could not be stored.
 pub type RemovedPublisher = (usize, Vec<Error>);
 
 impl Publishers {
@@ -43,7 +45,7 @@ impl Transaction {
     pub fn add(&self, record: &impl RecordFiles) -> Result<()> {
         let (place, name) = (self.publishers.folder(), record.name());
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
-        // A killed process may have left it.
+        // Left behind by a process that was killed.
         clear(&new)?;
         let made = TrustFolder::make(&new)?;
         record.write(&new)?;
@@ -59,8 +61,8 @@ impl Transaction {
         TrustFolder::make(&folder)?.sync()
     }
 
-    /// Removes a publisher, regardless of its folder's content, and keeps its
-    /// revocations. `None` if there is no publisher of this name.
+    /// Removes a publisher, regardless of its folder's content, and stores its revocations. Returns
+    /// `None` if no publisher has this name.
     pub fn remove(&self, name: &str) -> Result<Option<RemovedPublisher>> {
         if !self.publishers.has(name) {
             return Ok(None);
@@ -77,7 +79,7 @@ impl Transaction {
         Ok(Some(gone))
     }
 
-    /// Keeps a publisher's revocations that can be read.
+    /// Stores the revocations of a publisher that can be read.
     fn keep(&self, name: &str) -> Result<RemovedPublisher> {
         let place = self.publishers.folder();
         let folder = place.join(name);
@@ -88,7 +90,7 @@ impl Transaction {
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
-            // Don't replace it with fewer revocations.
+            // A file with fewer revocations must not replace it.
             Err(failure) => return Ok((0, vec![failure])),
         };
         match folder::read_document(&folder) {

@@ -1,4 +1,4 @@
-//! What happens to trust in a bare key while a person is asked, and later.
+//! Changes of trust in a bare key while a person is asked, and later.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn what_changed_while_the_person_was_asked_is_not_written_over() {
     let wanted = request(&file, &prefixes);
     let asked = world.plan(&wanted).unwrap();
     let never = || -> Result<(), Error> { panic!("announced") };
-    // Another terminal trusted the key for more.
+    // Another process has trusted the key for more prefixes.
     let other = words(&["other"]);
     world.add(&request(&file, &other)).unwrap();
     let result = world.changes().add_key(&asked, &wanted, never);
@@ -19,7 +19,7 @@ fn what_changed_while_the_person_was_asked_is_not_written_over() {
         world.trusted().key("acme").unwrap().grant.prefixes,
         ["other"]
     );
-    // Another publisher got the prefix, by a document or by the configuration.
+    // Another publisher has the prefix now, by a document or by the configuration.
     world.changes().remove("acme", false).unwrap();
     world.add_document(&document("beta", &[&key(2)]), &key(2), &["acme.crm"]);
     let result = world.changes().add_key(&asked, &wanted, never);
@@ -78,7 +78,7 @@ fn a_bare_key_is_removed_and_has_nothing_to_update() {
     assert_eq!(world.changes().remove("acme", false).unwrap(), 0);
     assert!(world.trusted().is_empty());
     refused(world.changes().remove("acme", false), "publisher-unknown");
-    // It may come again, by its document.
+    // The publisher may be trusted again by its document.
     world.add_document(&document("acme", &[&key(1)]), &key(1), &["acme"]);
 }
 
@@ -104,20 +104,20 @@ fn a_folder_that_was_changed_by_hand_trusts_nobody() {
     }
     fs::write(folder.join("grant.toml"), &grant).unwrap();
     read().unwrap();
-    // A document beside the key, or a list: neither replaces the other silently.
+    // A document or a list next to the key: neither silently replaces the key.
     for name in ["publisher.json", "revocations.json"] {
         fs::write(folder.join(name), "{}").unwrap();
         refused(read(), "trust-invalid");
         fs::remove_file(folder.join(name)).unwrap();
     }
-    // The key as a link, or one that others may write.
+    // A key file that others may write, and a link to a key.
     let key = folder.join("key.pem");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o666)).unwrap();
     refused(read(), "trust-unusable");
     fs::remove_file(&key).unwrap();
     symlink(&file, &key).unwrap();
     refused(read(), "trust-unusable");
-    // Even so it can be taken out.
+    // The key can still be removed.
     world.changes().remove("acme", false).unwrap();
     assert!(world.trusted().is_empty());
 }
@@ -139,7 +139,7 @@ fn a_removed_publisher_s_revocations_hold_for_a_bare_key_of_its_name() {
     world.add(&request(&file, &prefixes)).unwrap();
     let context = world.context();
     assert!(context.revocations.bundle("acme", &digest).is_some());
-    // Taking the key out forgets nothing.
+    // Removing the key forgets nothing.
     world.changes().remove("acme", false).unwrap();
     assert!(folder.join(".revoked-acme.toml").exists());
 }

@@ -55,11 +55,11 @@ fn a_prefix_of_another_publisher_is_refused_unless_exactly_that_one_is_named() {
         let candidate = world.plan(&wanted).unwrap();
         assert_eq!(candidate.overlaps, [(holder.to_owned(), prefix.to_owned())]);
     }
-    // Beside it, nobody is to be named.
+    // For prefixes next to theirs, no publisher must be named.
     for prefix in ["betax", "beta-x", "shared.y", "storagex", "gammaevil"] {
         world.plan(&request(&file, &words(&[prefix]))).unwrap();
     }
-    // Of two that are affected both have to be named.
+    // If two publishers are affected, both must be named.
     let prefixes = words(&["beta.crm", "gamma.x"]);
     for (named, taken) in [
         (&["beta"][..], false),
@@ -89,7 +89,7 @@ fn a_longer_prefix_that_was_taken_decides_and_the_rest_stays() {
     let store = world.context().store;
     assert!(store.may_publish("acme", "beta.crm.x") && !store.may_publish("beta", "beta.crm.x"));
     assert!(store.may_publish("beta", "beta.x") && !store.may_publish("acme", "beta.x"));
-    // The same again asks for nothing, with the flag and without.
+    // The same request again needs no flag, and may have one.
     assert!(world.plan(&wanted).unwrap().is_unchanged());
     assert!(
         world
@@ -136,7 +136,7 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
         },
     );
     refused(known, "prefix-taken");
-    // Nothing of it was done.
+    // Nothing was changed.
     let trusted = world.trusted();
     let rule = &trusted.get("beside").unwrap().grant.freshness;
     assert_eq!(rule.max_age_days, None);
@@ -150,7 +150,7 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
         ..request(&file, &prefixes)
     };
     world.add(&wanted).unwrap();
-    // The publisher beside whom the key may publish changes its actions as before.
+    // A publisher with whose ids the key overlaps can still change its actions.
     let actions = words(&["free"]);
     let update = PublisherUpdate {
         actions: Some(&actions),
