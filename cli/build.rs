@@ -1,10 +1,10 @@
-//! Has the linker of a release build put the functions side by side that calls and starts run: those in `functions.txt`,
-//! which `bench/functions.py` writes.
+//! Makes the linker of a release build place the functions that calls and starts run next to each
+//! other. `bench/functions.py` writes their list, `functions.txt`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The only target whose compiler comes with lld and links with it, unless somebody names another linker.
+/// The only target whose compiler includes lld and links with it by default.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn main() {
@@ -15,7 +15,8 @@ fn main() {
     }
 }
 
-/// Whether somebody does, in cargo's configuration, the compiler's flags, or by a library that starts another (mold).
+/// Whether another linker is named in cargo's configuration or in the compiler's flags, or started
+/// by a preloaded library (mold).
 fn names_a_linker() -> bool {
     std::env::var_os("RUSTC_LINKER").is_some()
         || variable("CARGO_ENCODED_RUSTFLAGS").contains("link")
@@ -31,23 +32,26 @@ fn order() {
     let Some(lld) = lld.to_str() else {
         return;
     };
-    // A comma would begin another argument of the linker, and the end of a line another word for cargo.
+    // A comma would start another argument of the linker, and a line end would start another
+    // instruction for cargo.
     if [list, lld].iter().any(|path| path.contains([',', '\n'])) {
         return;
     }
     for argument in [
-        // Else a compiler that links with the system's linker would stop at the others.
+        // Without this, a compiler that links with the system's linker would reject the other
+        // flags.
         &format!("-B{lld}"),
         "-fuse-ld=lld",
         &format!("-Wl,--symbol-ordering-file={list}"),
-        // Names that this build does not have are ignored.
+        // Names that are missing in this build are ignored.
         "-Wl,--no-warn-symbol-ordering",
     ] {
         println!("cargo::rustc-link-arg-bin=toolward={argument}");
     }
 }
 
-/// The folder with the compiler's own lld. Rustup's compilers have it; those of most distributions don't.
+/// The folder with the compiler's own lld. Compilers of rustup have it; most compilers of
+/// distributions don't.
 fn lld() -> Option<PathBuf> {
     if [variable("HOST"), variable("TARGET")] != [TARGET, TARGET] {
         return None;
@@ -61,7 +65,7 @@ fn lld() -> Option<PathBuf> {
     folder.join("ld.lld").exists().then_some(folder)
 }
 
-/// What cargo says; empty where it says nothing.
+/// The value of a variable of cargo; empty if it is not set.
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! How long a client waits for the answer to `initialize` from a server that it has
-//! just started, with ten installed bundles whose drivers are in the cache; and for
-//! the same command when it only says its version. Then how much longer `toolward call` takes when it records the
-//! call, measured in pairs.
+//! Measures how long a client waits for the answer to `initialize` from a server that it has just
+//! started, with ten installed bundles whose drivers are in the cache; and how long the same
+//! command takes to print its version. Then measures, in pairs, how much longer `toolward call`
+//! takes if it records the call.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -15,7 +15,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 const TOOLWARD: &str = env!("CARGO_BIN_EXE_toolward");
 
-/// What the publishers of the examples, and of the test that does least, may publish.
+/// The prefixes of the examples, and of the smallest test bundle, for trust in their publisher.
 const OF_EXAMPLES: &str = "csv csv-summary files files-search http http-fetch json json-query kv kv-counter markdown markdown-html notes notes-append text text-digest text-stats";
 const EXAMPLES: [&str; 9] = [
     "csv-summary",
@@ -36,7 +36,7 @@ const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","par
 /// Longer than the drivers of ten bundles take to compile.
 const COMPILING: Duration = Duration::from_secs(15);
 
-/// Calls of each kind, in turns.
+/// Calls of each kind, made in turns.
 const CALLS: usize = 100;
 
 fn root() -> PathBuf {
@@ -109,7 +109,7 @@ impl Machine {
         }
         let listed = machine.run("list --json");
         assert_eq!(listed.lines().count(), 10, "{listed}");
-        // What the first server compiles, later ones find in the cache.
+        // The first server compiles the drivers, and later servers find them in the cache.
         let mut server = machine.command("serve").stdin(Stdio::piped()).spawn();
         std::thread::sleep(COMPILING);
         let server = server.as_mut().expect("it starts");
@@ -135,13 +135,14 @@ impl Machine {
         stdout.read_line(&mut answer).expect("an answer");
         let took = start.elapsed();
         assert!(answer.contains("serverInfo"), "{answer}");
-        // How it ends is not measured, nor waited for.
+        // The end of the server is neither measured nor waited for.
         server.kill().expect("it runs");
         server.wait().expect("it ends");
         took
     }
 
-    /// Calls a tool by the command: how long until its result begins, and until it ends.
+    /// Calls a tool with the command. Returns the times until its result starts and until the
+    /// command ends.
     fn called(&self, more: &str) -> (Duration, Duration) {
         let start = Instant::now();
         let mut command = self
@@ -159,10 +160,10 @@ impl Machine {
     }
 }
 
-/// Prints what the record of one call costs a command that makes one: until the result begins to stand on its output,
-/// and until it ends, when the ledger is closed.
+/// Prints the cost of recording one call for a command that makes one: until its result starts on
+/// standard output, and until the command ends, after the ledger is closed.
 fn recorded(machine: &Machine) {
-    // Beside the trust folder, which belongs to the folder of a configuration.
+    // In the folder of the configuration, since the trust folder belongs to that folder.
     let off = machine.path(".config/toolward/off.toml");
     std::fs::write(&off, "[ledger]\noff = true\n").expect("written");
     let without = format!(" --config {off}");
@@ -176,7 +177,7 @@ fn recorded(machine: &Machine) {
     println!("call, until its end: {}", ends.medians());
 }
 
-/// Times of the same work with and without a record, measured one after the other.
+/// Times of the same work with and without recording, measured one after the other.
 #[derive(Default)]
 struct Pairs([Vec<f64>; 3]);
 

@@ -1,6 +1,7 @@
-//! Asks the person at the terminal whether a call may run, the questions of its driver, and whether a file may change.
-//! Without a terminal there is no question, and no flag or variable stands for an answer: an agent could give it. An
-//! operator's standing yes is `preapproved` in the policy.
+//! Asks the person at the terminal whether a call may run, asks the questions of its driver, and
+//! asks whether a file may change. Without a terminal nothing is asked. No flag or variable can
+//! replace an answer, since an agent could set it. An operator approves in advance with
+//! `preapproved` in the policy.
 
 mod form;
 mod keys;
@@ -20,16 +21,16 @@ use crate::prelude::*;
 /// How long a person has to fill in a form.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The terminal of the command: asked on standard error, answered on standard
-/// input. Standard output is the result's.
+/// The terminal of the command. Questions are written to standard error and answered on standard
+/// input. Standard output is for the result only.
 pub(crate) struct Terminal {
     bar: Arc<Bar>,
-    /// One question at a time.
+    /// Lets only one question be asked at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Terminal {
-    /// A terminal that `bar` shares.
+    /// A terminal shared with `bar`.
     pub(crate) fn new(bar: &Arc<Bar>) -> Self {
         Self {
             bar: Arc::clone(bar),
@@ -37,7 +38,7 @@ impl Terminal {
         }
     }
 
-    /// The questions that are answered here: forms, where there is a terminal.
+    /// The questions that can be answered here: forms, if there is a terminal.
     pub(crate) fn answerable() -> Answerable {
         Answerable {
             form: has_terminal(),
@@ -56,7 +57,8 @@ impl Terminal {
         answers
     }
 
-    /// A terminal that can't be read, or without a person who answers, gives no answer.
+    /// Shows one question and reads its answer. Returns `None` if the terminal can't be read or the
+    /// person does not answer.
     async fn fill_in(&self, asked: &Asked, ask: &Ask) -> Option<Answer> {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
@@ -80,12 +82,12 @@ impl Terminal {
     async fn put(&self, request: &ApprovalRequest) -> std::io::Result<bool> {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
-        // Given back when the call ends while the question is still open.
+        // Restored when the call ends while the question is still open.
         let keys = TerminalKeys::take()?;
         let width = keys::width();
         write(&question::shown(request, width))?;
         request.mark_asked();
-        // What was typed before the question was shown does not answer it.
+        // Keys that were typed before the question was shown do not answer it.
         keys.forget()?;
         let reading = tokio::task::spawn_blocking(keys::answer);
         let answer = reading.await.map_err(std::io::Error::other)??;
@@ -105,14 +107,14 @@ impl Approver for Terminal {
             match self.put(request).await {
                 Ok(true) => Verdict::Approved,
                 Ok(false) => Verdict::Denied(None),
-                // A terminal that can't be read is as good as none.
+                // A terminal that can't be read counts as no terminal.
                 Err(_) => Verdict::Unavailable,
             }
         })
     }
 }
 
-/// Shows a text and a question, and waits for the answer. What was typed before is dropped.
+/// Shows a text and a question, and waits for the answer. Keys that were typed before are dropped.
 fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} [y/N] "))?;
@@ -120,8 +122,9 @@ fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     keys::answer()
 }
 
-/// That a person says yes after this text. Anything but an explicit yes is the failure that `unconfirmed` makes, of why
-/// there is none: `no_terminal`, or `no_yes`. A terminal that can't be read gives no yes.
+/// Requires an explicit yes of a person after this text. Otherwise it returns the failure that
+/// `unconfirmed` makes from a reason: `no_terminal` without a terminal, and `no_yes` for any other
+/// answer or a terminal that can't be read.
 pub(crate) fn require(
     text: impl FnOnce() -> String,
     question: &str,
@@ -137,8 +140,8 @@ pub(crate) fn require(
     }
 }
 
-/// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
-/// there is no question.
+/// Returns whether a person says yes to a question, after a text that may be empty. Without a
+/// terminal, or if the output is for a program, nothing is asked and the result is `false`.
 pub(crate) fn agrees(text: &str, question: &str, context: &Context) -> bool {
     if !has_terminal() || context.json() {
         return false;
@@ -153,7 +156,8 @@ pub(crate) fn agrees(text: &str, question: &str, context: &Context) -> bool {
     matches!(asked, Ok(true))
 }
 
-/// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
+/// Shows a text and a question, and waits for a line. Keys that were typed before are dropped.
+/// Returns `None` if the person gives no line.
 pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
     let keys = TerminalKeys::take()?;
     write(&format!("{text}\n\n{question} "))?;
@@ -167,10 +171,10 @@ fn write(text: &str) -> std::io::Result<()> {
     error.flush()
 }
 
-/// Longest difference that is shown, in characters. What is longer can't be confirmed.
+/// Longest difference that is shown, in characters. A longer one can't be confirmed.
 const MAX_DIFFERENCE_CHARS: usize = 256 * 1024;
 
-/// Shows what differs, asks, and writes the file.
+/// Shows the difference, asks, and writes the file.
 pub(crate) fn lasting_change(
     edit: TextEdit,
     after: &str,
@@ -189,7 +193,7 @@ pub(crate) fn lasting_change(
     context.result(&value, format_args!("wrote {shown}"))
 }
 
-/// The same without a result. `why` is shown above the difference.
+/// Does the same, but writes no result. `why` is shown above the difference.
 pub(crate) fn confirm_change(
     why: &str,
     edit: TextEdit,

@@ -1,5 +1,5 @@
-//! The command's own codes, and the list of all tables with codes that it prints. `check --explain` and the book's
-//! page on the errors of the command are made of this.
+//! The command's own codes, and the list of all tables with codes that the command can print.
+//! `check --explain` and the book's page on the errors of the command are made from them.
 
 use toolward_contract::driver::{ExtractError, RenderErrorKind};
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
@@ -59,7 +59,8 @@ codes! {
 /// The page of the book on the errors of the command.
 pub(crate) const COMMAND_ERRORS: &str = "command-errors.md";
 
-/// Tables, each with the page of the book that lists its codes. A row without a meaning has that of another table.
+/// Tables, each with the page of the book that lists its codes. A row without a meaning has the
+/// meaning of the same code in another table.
 pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
     ("reference/diagnostics.md", toolward_contract::TABLES),
     (

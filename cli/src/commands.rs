@@ -1,4 +1,4 @@
-//! The command line: all commands, a module each with its flags and the library calls that they make.
+//! The command line: all commands. Each is a module with its flags and its library calls.
 
 pub(crate) mod build;
 pub(crate) mod call;
@@ -203,7 +203,8 @@ enum Serve {
 }
 
 impl Cli {
-    /// The command line of this process. Help and errors are written here, and end it.
+    /// Parses the command line of this process. For help and errors it writes them and ends the
+    /// process.
     pub(crate) fn of_process() -> Self {
         if std::env::args_os()
             .nth(1)
@@ -223,7 +224,7 @@ impl Cli {
         let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
         match cli.map_err(|error| usage::hinted(error, &words, &command)) {
             Ok(cli) => cli,
-            // Help goes to standard output and is for people, with any flags.
+            // Help goes to standard output and is written for people, whatever the other flags are.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
                 let look = Look {
                     json: true,

@@ -1,4 +1,5 @@
-//! What the command takes from its environment, read once. No library does.
+//! The values that the command takes from its environment, read once. Libraries read no environment
+//! variables.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -13,28 +14,28 @@ use toolward_operator::{directory_of_variable, unix_seconds};
 use crate::codes::Code;
 use crate::failure::{Failure, Result};
 
-/// The environment, as far as the command cares.
+/// The part of the environment that the command uses.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// Where the operator's files are.
     pub(crate) operator: toolward_operator::Environment,
     /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
     pub(crate) guest_cargo: Option<OsString>,
-    /// The user's home, which the tools of a build are told of, and mostly kept from.
+    /// The user's home directory. The tools of a build get its path, but mostly no access to it.
     pub(crate) home: Option<PathBuf>,
-    /// What Rust's tools are set up with.
+    /// The settings of Rust's tools.
     pub(crate) rust: RustSettings,
     /// `SOURCE_DATE_EPOCH`, unparsed.
     source_date_epoch: Option<String>,
-    /// What is shown of what libraries report, and the variable that says so:
-    /// `TOOLWARD_LOG`, or else `RUST_LOG`.
+    /// Which reports of libraries are shown, and the variable that sets it: `TOOLWARD_LOG`, or else
+    /// `RUST_LOG`.
     pub(crate) log: Option<(&'static str, String)>,
-    /// `LISTEN_FDS`, if `LISTEN_PID` says that it is meant for this process.
+    /// `LISTEN_FDS`, if `LISTEN_PID` names this process.
     pub(crate) listen_fds: Option<String>,
     pub(crate) colours: Colours,
 }
 
-/// Which streams take colours: those that are a terminal, unless `NO_COLOR` is set.
+/// Which streams get colours: terminals, unless `NO_COLOR` is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Colours {
     pub(crate) stdout: bool,
@@ -42,7 +43,7 @@ pub(crate) struct Colours {
 }
 
 impl Colours {
-    /// The streams that take colours by this flag.
+    /// Returns the streams that get colours with this flag.
     pub(crate) fn wanted(self, choice: ColorChoice) -> Self {
         let all = |on| Self {
             stdout: on,
@@ -69,7 +70,7 @@ impl Environment {
         Self {
             operator: toolward_operator::Environment::of_process(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
-            // Where the variable is not set, the system's list of users says it.
+            // If the variable is not set, the system's list of users is used.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             rust: RustSettings {
                 cargo_home: directory_of_variable("CARGO_HOME"),
@@ -104,7 +105,7 @@ impl Environment {
         number.transpose()
     }
 
-    /// When what is made now says that it was made, in seconds since 1970.
+    /// Returns the time of creation for things that are made now, in seconds since 1970.
     pub(crate) fn created(&self) -> Result<i64> {
         let now = || unix_seconds(SystemTime::now());
         Ok(self.source_date_epoch()?.unwrap_or_else(now))
@@ -119,7 +120,7 @@ impl Deref for Environment {
     }
 }
 
-/// Where Cargo is told to build, made absolute as Cargo does.
+/// Returns the directory in which Cargo builds, made absolute as Cargo does.
 fn target_directory() -> Option<PathBuf> {
     ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"]
         .into_iter()
@@ -139,12 +140,12 @@ fn registry_tokens() -> Vec<OsString> {
     names.filter(is_token).collect()
 }
 
-/// Whether a person can be asked: on standard error, and answer on standard input.
+/// Whether a person can be asked: on standard error, with the answer on standard input.
 pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// The file or directory that a variable names, where it is not empty.
+/// Returns the file or directory that a variable names, if it is not empty.
 pub(crate) fn path(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable)?;
     (!value.is_empty()).then(|| value.into())
@@ -157,7 +158,7 @@ pub(crate) fn paths(variable: &str) -> Vec<PathBuf> {
     paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
-/// Where programs are looked for: `PATH`.
+/// Returns the directories that are searched for programs: `PATH`.
 pub(crate) fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).collect()

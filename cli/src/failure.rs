@@ -10,7 +10,7 @@ use toolward_support::report::Coded;
 
 pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind};
 
-/// What a command, or a part of one, comes to.
+/// The result of a command, or of a part of one.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// The exit codes, as `--help` documents them. The worst of several comes last.
@@ -46,11 +46,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A bundle that is not what its manifest says is refused, as by `verify`.
+/// The failure for a packed bundle. A bundle that differs from its manifest is refused, as by
+/// `verify`.
 pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
     let error = error.into();
     match error.refusal() {
-        // Nothing was looked at that could be refused.
+        // Nothing was read that could be refused.
         Some(refusal) if refusal.kind() == ErrorKind::Io => {
             Failure::refused(refusal.clone()).of_kind(Kind::Usage)
         }
@@ -59,12 +60,13 @@ pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
     }
 }
 
-/// What an author gave is wrong: it has failed, and nothing was to be verified.
+/// The failure for an author's invalid input. It counts as failed, since nothing was to be
+/// verified.
 pub(crate) fn invalid(refusal: Refusal) -> Failure {
     Failure::refused(refusal).of_kind(Kind::Failed)
 }
 
-/// A file of an author's is wrong.
+/// The failure for an author's invalid file.
 pub(crate) fn invalid_file(path: &Path, refusal: Refusal) -> Failure {
     invalid(refusal).in_file(path)
 }

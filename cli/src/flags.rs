@@ -1,4 +1,4 @@
-//! Flags that several commands have, and what the library makes of them.
+//! Flags that several commands share, and the library values that are made from them.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -266,7 +266,7 @@ pub(crate) struct ConfineFlags {
 }
 
 impl ConfineFlags {
-    /// What [`ConfineFlags::apply`] will come to, for the record.
+    /// Returns the confinement that [`ConfineFlags::apply`] will reach, for the record.
     pub(crate) fn recorded(&self, trust: &Trust, context: &Context) -> Result<RecordedConfinement> {
         if self.no_confine {
             return Ok(RecordedConfinement::Off);
@@ -275,7 +275,7 @@ impl ConfineFlags {
         Ok(RecordedConfinement::Of(outlook_with(calls).state))
     }
 
-    /// [`processes::confine`], unless the flag turns it off.
+    /// Calls [`processes::confine`], unless the flag turns it off.
     pub(crate) fn apply(
         &self,
         confinement: Confinement,

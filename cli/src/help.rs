@@ -1,4 +1,4 @@
-//! The parts of `--help` besides the flags: commands in groups, and an example of each.
+//! The parts of `--help` besides the flags: the groups of commands, and an example of each command.
 
 use clap::Command;
 
@@ -55,7 +55,7 @@ const EXAMPLES: &[&str] = &[
     "toolward completions bash",
 ];
 
-/// The command line with groups and examples in its help.
+/// Adds groups and examples to the help of the command line.
 pub(crate) fn complete(mut command: Command) -> Command {
     let groups = groups(&command);
     for example in EXAMPLES {
@@ -78,7 +78,8 @@ fn with_example(command: Command, words: &[&str], example: &str) -> Command {
     }
 }
 
-/// The commands with what they do, below the names of their groups. One that no group names comes last.
+/// Lists the commands with their descriptions, below the names of their groups. Commands without a
+/// group come last.
 fn groups(command: &Command) -> String {
     let shown: Vec<&Command> = command
         .get_subcommands()
@@ -168,7 +169,7 @@ mod tests {
                 "{name}: {short}"
             );
             assert!(long.contains("--color"), "{name}: {long}");
-            // The one for `help` is not ours.
+            // The command `help` is not ours.
             let below = command.get_subcommands_mut();
             commands.extend(below.filter(|one| one.get_name() != "help"));
         }

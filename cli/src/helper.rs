@@ -1,6 +1,6 @@
-//! Helper processes: this program, started again for one task. They compile drivers, record calls and run programs. A
-//! server waits for two of them, so their command line is parsed without the description of all commands, and nothing of
-//! a person's environment is looked up.
+//! Helper processes: this program, started again for one task. They compile drivers, record calls
+//! and run programs. A server waits for two of them, so their command line is parsed without the
+//! description of all commands, and the user's environment is not read.
 
 use std::io;
 use std::process::Stdio;
@@ -50,13 +50,13 @@ pub(crate) enum Helper {
 }
 
 impl Helper {
-    /// What this process was started for, if it is a helper.
+    /// Returns the task of this process, if it is a helper.
     pub(crate) fn of_process() -> Option<Self> {
         let word = std::env::args_os().nth(1)?;
         Self::has_subcommand(word.to_str()?).then(Self::parse)
     }
 
-    /// Does it, and reports a failure on standard error.
+    /// Runs the task, and reports a failure on standard error.
     pub(crate) fn run(self) -> Exit {
         let of = |code| move |error: io::Error| Failure::failed(code, error);
         let done = match self {
@@ -87,7 +87,7 @@ pub(crate) fn own_program() -> Result<PathBuf> {
     })
 }
 
-/// What starts the broker that compiles drivers, and its workers.
+/// Returns the command that starts the broker that compiles drivers, and its workers.
 pub(crate) fn compiler() -> Result<BrokerCommand> {
     Ok(BrokerCommand {
         program: own_program()?,
@@ -107,7 +107,7 @@ pub(crate) fn warn_if_not_kept(broker: &Broker, context: &Context) {
     }
 }
 
-/// What starts the recorder.
+/// Returns the command that starts the recorder.
 pub(crate) fn recorder() -> Result<RecorderCommand> {
     Ok(RecorderCommand {
         program: own_program()?,
@@ -124,11 +124,12 @@ pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<T
     })
 }
 
-/// Where the recorder's log goes, and its form.
+/// Where the recorder writes its log, and in which format.
 pub(crate) struct RecorderLog {
     pub(crate) stderr: Stdio,
     pub(crate) format: Option<LogFormat>,
-    /// Whether a checkpoint's line has only the words: nothing keeps the log where a writer of the ledger can't reach it.
+    /// Whether the line of a checkpoint has only the words. Used if the log is stored only where a
+    /// writer of the ledger can also write.
     pub(crate) brief: bool,
 }
 
@@ -147,7 +148,7 @@ pub(crate) fn start_recorder(
     StartedRecorder::start(&command, &settings, context, log.stderr)
 }
 
-/// Has a host's calls recorded, if there is a recorder.
+/// Makes a host record its calls, if a recorder is running.
 pub(crate) fn recorded(
     builder: HostBuilder,
     recorder: Option<&CallRecorder>,
@@ -159,7 +160,7 @@ pub(crate) fn recorded(
     }
 }
 
-/// Reports what may not be recorded, once calls have ended.
+/// Reports what may not be recorded, after calls have ended.
 pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context) {
     if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
         context
@@ -171,9 +172,9 @@ pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context)
 fn record(format: Option<LogFormat>, brief: bool) -> Result {
     logging::start_of_recorder(format, brief);
     let confined = || {
-        // It ends with its connection, which has the last rows.
+        // The recorder ends with its connection, which carries the last rows.
         let _ = toolward_support::helper::survive_termination();
-        // Without the thread, lines are written at once.
+        // Without the thread, lines are written directly.
         let _ = stderr::detach();
     };
     run_recorder(confined)
@@ -202,7 +203,7 @@ impl Programs {
         }
     }
 
-    /// What `doctor` finds.
+    /// Returns the checks of `doctor` for programs.
     pub(crate) fn checks(
         trust: &Trust,
         files: &PolicyFiles,
@@ -248,7 +249,7 @@ impl Programs {
     ) -> Result<Vec<Check>> {
         use toolward_operator::doctor::CheckState;
 
-        // The check of the policy reports one that can't be read.
+        // If the policy can't be read, its own check reports that.
         let granted = Granted::read(trust, files, context).ok();
         let has_programs = granted.is_some_and(|one| !one.policy.tables().execs.is_empty());
         let check = || Check::new(CheckState::Warning, Self::WITHOUT_EFFECT).named("exec");

@@ -1,5 +1,5 @@
-//! What libraries report while tools are served: on standard error, like the
-//! command's notes, and never on standard output.
+//! Shows the reports of libraries while tools are served. They go to standard error, like the
+//! command's notes, and never to standard output.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ pub(crate) enum LogFormat {
 }
 
 impl LogFormat {
-    /// The flag that makes another process of this program write its lines alike.
+    /// The flag that makes another process of this program use the same format.
     pub(crate) fn flag(self) -> OsString {
         match self {
             Self::Text => "--log-format=text".into(),
@@ -40,9 +40,9 @@ impl LogFormat {
     }
 }
 
-/// Has events shown from now on: warnings and errors, but what a client can cause
-/// at will; or the level of `TOOLWARD_LOG`,
-/// or else `RUST_LOG`. Where a format is asked for, the line of each call is shown, too.
+/// Shows events from now on: warnings and errors, except events that a client can cause at will; or
+/// the level of `TOOLWARD_LOG`, or else `RUST_LOG`. If a format is requested, the line of each call
+/// is also shown.
 pub(crate) fn start(context: &crate::output::Context, format: Option<LogFormat>) {
     let mut shown = filter(context);
     let named = context.log.as_ref();
@@ -52,8 +52,8 @@ pub(crate) fn start(context: &crate::output::Context, format: Option<LogFormat>)
     show(shown, format, true);
 }
 
-/// Has the recorder's events shown: warnings, errors, and each checkpoint, which a reader of the log then has.
-/// `brief`: a checkpoint's line has only the words.
+/// Shows the recorder's events: warnings, errors, and each checkpoint, so that a reader of the log
+/// has all checkpoints. If `brief` is set, the line of a checkpoint has only the words.
 pub(crate) fn start_of_recorder(format: Option<LogFormat>, brief: bool) {
     let shown = Targets::new()
         .with_default(LevelFilter::WARN)
@@ -72,12 +72,12 @@ fn show(shown: Targets, format: Option<LogFormat>, brief: bool) {
             .boxed(),
     };
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(shown));
-    // Only the first subscriber of a process counts, and there is one.
+    // Only the first subscriber of a process counts, and this is the only one.
     let _ = subscriber.try_init();
 }
 
-/// Writes the fields of an event in text. A checkpoint is for a journal, whole: if it is `brief`, or on a terminal, which
-/// keeps nothing, its line has only the words.
+/// Writes the fields of an event as text. A whole checkpoint is for a journal. If it is `brief`, or
+/// on a terminal, which stores nothing, its line has only the words.
 fn fields_of(
     brief: bool,
 ) -> impl Fn(&mut format::Writer<'_>, &Field, &dyn Debug) -> std::fmt::Result + Clone {
@@ -89,7 +89,7 @@ fn fields_of(
 }
 
 fn filter(context: &crate::output::Context) -> Targets {
-    // It reports each error that a client is answered, and each client that is gone.
+    // rmcp reports each error that it answers a client with, and each client that disconnects.
     let usual = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("rmcp", LevelFilter::OFF);
@@ -97,8 +97,8 @@ fn filter(context: &crate::output::Context) -> Targets {
         return usual;
     };
     match wanted.parse::<Targets>() {
-        // It is set for other programs, too, and what the library reports from
-        // `debug` on holds arguments and results of calls.
+        // `RUST_LOG` is set for other programs, too. From `debug` on, the reports of rmcp contain
+        // arguments and results of calls.
         Ok(filter) if *name == "RUST_LOG" && !wanted.contains("rmcp") => {
             filter.with_target("rmcp", LevelFilter::OFF)
         }
@@ -113,8 +113,7 @@ fn filter(context: &crate::output::Context) -> Targets {
     }
 }
 
-/// Takes one event at a time, whole. There is text of others in it: of guests, of
-/// clients, of servers.
+/// Formats each event as one line. An event contains text of guests, clients and servers.
 struct Line;
 
 impl Write for Line {
@@ -160,10 +159,10 @@ fn line(event: &Event<'_>) -> String {
     visible_json(&Value::Object(fields.map).to_string())
 }
 
-/// The fields of an event. No field replaces another.
+/// The fields of an event. A field never replaces another one.
 struct Fields {
     map: Map<String, Value>,
-    /// How many more characters of texts are shown.
+    /// How many more characters of text are shown.
     left: usize,
 }
 

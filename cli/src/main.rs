@@ -1,5 +1,5 @@
-//! The `toolward` command: arguments in, library calls, words out. Whatever
-//! could be asked of a library is done in one.
+//! The `toolward` command: parses arguments, calls libraries, and prints results. Everything that a
+//! library can do is in a library.
 //!
 //! Exit codes: 0 fine; 1 the tool or a check failed; 2 wrong usage; 3
 //! verification refused; 4 denied by policy. A reader that closes the pipe
@@ -32,7 +32,7 @@ use crate::helper::Helper;
 use crate::output::{Context, Look};
 
 fn main() -> ExitCode {
-    // Where the system refuses, such a write ends the process, as in any program.
+    // If the system refuses, a write beyond the limit ends the process, as in any other program.
     let _ = toolward_support::helper::survive_file_limit();
     let exit = match Helper::of_process() {
         Some(helper) => helper.run(),
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// What a person or a client asks for.
+/// Runs the command of a person or a client.
 fn command() -> Exit {
     #[cfg(feature = "adapters")]
     if let Err(error) = toolward_adapters::amplifier::WORLD.register() {

@@ -1,5 +1,5 @@
-//! Where words go: results to standard output, everything else to standard
-//! error. Other people's text passes the sanitiser on its way.
+//! Where output goes: results to standard output, everything else to standard error. Other people's
+//! text is sanitised first.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -24,10 +24,10 @@ use crate::wrap::wrapped_behind;
 /// Longest untrusted message that is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 4000;
 
-/// Longest text that is for a file, in characters: it is of use only whole.
+/// Longest text that is meant for a file, in characters. A part of it would be useless.
 const MAX_FILE_CHARS: usize = 256 * 1024;
 
-/// How output looks, as flags and the environment say.
+/// The form of the output, by flags and the environment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Look {
     /// JSON instead of text for people.
@@ -43,7 +43,7 @@ impl Look {
     }
 }
 
-/// What a command works with: its environment, and where its words go.
+/// The environment of a command, and its output streams.
 #[derive(Debug)]
 pub(crate) struct Context {
     environment: Environment,
@@ -69,7 +69,7 @@ impl Context {
         self.look.json
     }
 
-    /// Whether people are told what is going on.
+    /// Whether notes and progress are shown to people.
     pub(crate) fn tells(&self) -> bool {
         self.look.tells()
     }
@@ -99,36 +99,36 @@ impl Context {
         self.line(text::visible_json(&lines))
     }
 
-    /// Says something on standard error, for people only.
+    /// Writes a note to standard error, for people only.
     pub(crate) fn note(&self, text: impl Display) {
         self.report.note(&text.to_string());
     }
 
-    /// Says on standard error what people need for what comes next, with `--quiet`, too: a
-    /// token to connect with, the facts of a question.
+    /// Writes to standard error what people need for the next step, even with `--quiet`: a token to
+    /// connect with, or the facts of a question.
     pub(crate) fn say(&self, text: impl Display) {
         if !self.json() {
             stderr::write(format!("{text}\n"));
         }
     }
 
-    /// Warns on standard error, whoever reads standard output; once of each
-    /// thing.
+    /// Writes a warning to standard error, whatever reads standard output. Each warning is written
+    /// once.
     pub(crate) fn warning(&self, message: impl Display) {
         self.report.warning(&message.to_string());
     }
 
-    /// A word for standard output in the colour of how bad a thing is.
+    /// Returns a word for standard output in the colour of a severity.
     pub(crate) fn label(&self, text: &str, severity: Severity) -> String {
         paint(text, severity, self.look.colours.stdout)
     }
 
-    /// Writes a diagnostic, for people the way compilers do.
+    /// Writes a diagnostic; for people in the form that compilers use.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) -> Result {
         self.result(diagnostic, shown(diagnostic, self.look.colours.stdout))
     }
 
-    /// Says why the command failed, and gives its exit code.
+    /// Reports why the command failed, and returns its exit code.
     pub(crate) fn failure(&self, failure: &Failure) -> Exit {
         if self.json() {
             let _ = self.value(&failure.to_json());
@@ -143,7 +143,7 @@ impl Context {
         let severities = failure.diagnostics.iter().map(|one| one.severity);
         let errors = severities.filter(|one| *one == Severity::Error).count();
         if errors > 0 {
-            // The message, and mostly the hint, are those of the first diagnostic.
+            // The message, and usually the hint, repeat the first diagnostic.
             let above = match errors {
                 1 => "error".to_owned(),
                 _ => format!("{errors} errors"),
@@ -182,11 +182,11 @@ impl Context {
     }
 }
 
-/// What people are shown on standard error.
+/// Writes notes to people on standard error.
 #[derive(Debug)]
 pub(crate) struct Notes {
     look: Look,
-    /// What was warned of already: a key may be met several times.
+    /// The warnings that were written already, since a key may be met several times.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -248,7 +248,7 @@ fn paint(label: &str, severity: Severity, colour: bool) -> String {
     format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
 }
 
-/// The work goes on when the reader of the output is gone.
+/// Writes to standard output. If its reader is gone, the work continues.
 fn write_out(text: &str) -> Result {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -263,23 +263,24 @@ pub(crate) fn unwritable(why: impl Display) -> Failure {
     Failure::failed(Code::OutputUnwritable, why)
 }
 
-/// Text of several lines, the later ones marked: none can pass for a line of
-/// the command's own.
+/// Formats a text of several lines. Later lines are marked, so that none can pass for a line of
+/// this command.
 fn block(text: &str) -> String {
     text::visible(text, MAX_MESSAGE_CHARS).replace('\n', "\n  | ")
 }
 
-/// [`block`], broken between words behind this label if standard error is a terminal.
+/// Formats a [`block`] after this label. If standard error is a terminal, lines are broken between
+/// words.
 fn wrapped_block(label: &str, text: &str) -> String {
     wrapped_behind(label, &text::visible(text, MAX_MESSAGE_CHARS), "\n  | ")
 }
 
-/// Writes bytes of the command's own making to standard output.
+/// Writes bytes that this command made to standard output.
 pub(crate) fn raw(bytes: &[u8]) -> Result {
     write_out(&String::from_utf8_lossy(bytes))
 }
 
-/// Names on a line of so many characters at most.
+/// Lists names on a line of at most this many characters.
 pub(crate) fn listed(items: &[String], max: usize) -> String {
     match items {
         [] => "nothing".to_owned(),
@@ -287,7 +288,7 @@ pub(crate) fn listed(items: &[String], max: usize) -> String {
     }
 }
 
-/// A tool's state as people read it: in capitals if the tool does not run.
+/// Returns a tool's state for people, in capitals if the tool does not run.
 pub(crate) fn state_word(state: &'static str) -> &'static str {
     match state {
         "blocked" => "BLOCKED",
@@ -304,7 +305,7 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// TextLines for people: a heading, then rows of a name and a text, below each other.
+/// Lines for people: a heading, then rows of a name and a text in two columns.
 #[derive(Debug, Default)]
 pub(crate) struct TextLines {
     text: String,
@@ -318,7 +319,7 @@ impl TextLines {
         Self { text, width: 10 }
     }
 
-    /// With room for longer names.
+    /// Leaves room for longer names.
     pub(crate) fn wide(self) -> Self {
         Self { width: 12, ..self }
     }
@@ -340,7 +341,7 @@ impl Display for TextLines {
     }
 }
 
-/// A path as a shell reads it back.
+/// Quotes a path for a shell.
 #[cfg(feature = "adapters")]
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();

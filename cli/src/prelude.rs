@@ -1,4 +1,4 @@
-//! What most commands use.
+//! The imports that most commands use.
 
 pub(crate) use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! Progress on long work: a bar on standard error, only where a person looks
-//! at it.
+//! Progress of long work: a bar on standard error, only if standard error is a terminal.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use toolward_operator::Progress;
 
-/// How long work takes before a bar is worth showing.
+/// How long work takes before a bar is shown.
 pub(crate) const SHOW_DELAY: Duration = Duration::from_millis(400);
 
 pub(crate) struct Bar {
@@ -19,15 +18,15 @@ pub(crate) struct Bar {
     turn: Mutex<Turn>,
 }
 
-/// Whose the terminal is.
+/// The current user of the terminal.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// Nothing is shown.
     #[default]
     Nobody,
-    /// The bar's; it turns.
+    /// The bar, which turns.
     Bar,
-    /// Somebody else's, and whether the bar has it afterwards.
+    /// Another part of the program. `spin` states whether the bar returns afterwards.
     Held { spin: bool },
 }
 
@@ -50,7 +49,7 @@ impl Bar {
         }
     }
 
-    /// Shows that something is going on, without knowing how much.
+    /// Shows that work is going on, without its amount.
     pub(crate) fn spin(&self) {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *turn {
@@ -64,8 +63,7 @@ impl Bar {
         }
     }
 
-    /// Takes the bar away for as long as the value lives: the terminal is
-    /// somebody else's.
+    /// Removes the bar as long as the returned value lives, while another part uses the terminal.
     pub(crate) fn hold(&self) -> Hold<'_> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let spin = match *turn {
@@ -82,7 +80,7 @@ impl Bar {
         Hold(self)
     }
 
-    /// Takes the bar away for good.
+    /// Removes the bar permanently.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -96,7 +94,7 @@ impl Bar {
         self.bar.enable_steady_tick(Duration::from_millis(120));
     }
 
-    /// Replaces the words beside the bar.
+    /// Replaces the words next to the bar.
     pub(crate) fn say(&self, message: String) {
         self.bar.set_message(message);
     }

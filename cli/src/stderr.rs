@@ -1,8 +1,8 @@
-//! Standard error. A process that serves writes there from a thread of its own, so
-//! that nothing waits for a reader that does not read.
+//! Standard error. A process that serves writes to it from a separate thread, so that nothing waits
+//! for a reader that does not read.
 //!
-//! `tracing-appender` does not replace it: it bounds lines instead of bytes, does not
-//! report what it drops, and prints at the end if the reader has not read by then.
+//! `tracing-appender` can't replace this: it limits lines instead of bytes, does not report what it
+//! drops, and prints at the end even if the reader has not read by then.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,12 +13,12 @@ use toolward_operator::RUNTIME_THREAD;
 
 use crate::failure::{Failure, Result};
 
-/// How much may wait to be read, in bytes.
+/// How many bytes may wait for the reader.
 const MAX_BACKLOG_BYTES: usize = 256 * 1024;
-/// How long the last words of a process wait to be read.
+/// How long the end of the process waits for the reader.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Set once a thread writes what is in it.
+/// Set once a thread writes the queue.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// Writes lines.
@@ -29,9 +29,9 @@ pub(crate) fn write(text: String) {
     }
 }
 
-/// From now on writing does not block. Call it when the process is
-/// confined: a thread that is there before would go free. If the thread
-/// can't be started, lines are still written at once, and so is why.
+/// Makes writing non-blocking from now on. Call it after the process is confined, since a thread
+/// that exists before that would not be confined. If the thread can't be started, that is reported
+/// and lines are still written directly.
 pub(crate) fn detach() -> Result {
     let queue = Arc::<Queue>::default();
     std::thread::Builder::new()
@@ -42,7 +42,7 @@ pub(crate) fn detach() -> Result {
         })
         .map_err(Failure::runtime)?;
     let _ = QUEUE.set(queue);
-    // What is said of a panic must not keep the thread that panicked either.
+    // Reporting a panic must not block the thread that panicked either.
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
@@ -58,7 +58,7 @@ pub(crate) fn detach() -> Result {
         if trace.status() == std::backtrace::BacktraceStatus::Captured {
             write(format!("{trace}\n"));
         }
-        // The process ends with it, and nobody else waits for what it said.
+        // The process ends with this thread, and no other thread waits for the report.
         if name == "main" {
             finish();
         }
@@ -66,7 +66,7 @@ pub(crate) fn detach() -> Result {
     Ok(())
 }
 
-/// Waits for what was written to be read, and not for long.
+/// Waits, for a limited time, until the reader has read everything.
 pub(crate) fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.finish(FLUSH_TIMEOUT);
@@ -78,7 +78,7 @@ fn at_once(out: &mut impl Write, text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What waits to be written.
+/// The texts that wait to be written.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -89,9 +89,9 @@ struct Queue {
 struct Waiting {
     texts: VecDeque<String>,
     bytes: usize,
-    /// How many texts found no room.
+    /// How many texts were dropped for lack of room.
     dropped: u64,
-    /// Whether one is being written.
+    /// Whether a text is being written.
     writing: bool,
 }
 
@@ -109,7 +109,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes what comes, for ever.
+    /// Writes each text that arrives, forever.
     fn run(&self, out: &mut impl Write) {
         loop {
             let text = self.next();
@@ -119,7 +119,7 @@ impl Queue {
         }
     }
 
-    /// The next text. After those that found room comes how many did not.
+    /// Returns the next text. After the queued texts it reports how many were dropped.
     fn next(&self) -> String {
         let mut waiting = self.lock();
         loop {
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that reads nothing until it is let.
+    /// A reader that reads nothing until it is released.
     struct Stuck(Receiver<()>, Sender<String>);
 
     impl Write for Stuck {
@@ -188,7 +188,7 @@ mod tests {
         });
         let line = |number: usize| format!("{number:>1023}\n");
         let room = MAX_BACKLOG_BYTES / 1024;
-        // One is on its way before the others come, and takes no room from them.
+        // One line is being written before the others arrive, and takes no room from them.
         queue.add(line(0));
         while !queue.lock().writing {
             std::thread::yield_now();

@@ -1,4 +1,5 @@
-//! Command lines that are not understood: as JSON if it was asked for, and with the command that was meant.
+//! Errors of command lines that can't be parsed: as JSON if requested, and with the command that
+//! was probably meant.
 
 use std::ffi::OsString;
 
@@ -8,13 +9,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::codes::Code;
 use crate::failure::Failure;
 
-/// Whether a command line that may not be understood asks for JSON.
+/// Whether a command line that may not parse asks for JSON.
 pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
     let own = arguments.iter().take_while(|word| *word != "--");
     own.into_iter().any(|word| word == "--json")
 }
 
-/// Where colours were asked for on a command line that may not be understood.
+/// Returns the colour choice of a command line that may not parse.
 pub(crate) fn colour(arguments: &[OsString]) -> clap::ColorChoice {
     let mut words = arguments.iter().take_while(|word| *word != "--");
     let mut found = None;
@@ -33,7 +34,7 @@ pub(crate) fn colour(arguments: &[OsString]) -> clap::ColorChoice {
     }
 }
 
-/// Words of other tools, and former names, each with what to type here.
+/// Words of other tools, and former names, each with the words to type here.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["run", "exec", "invoke"], "call TOOL"),
     (&["info", "view"], "show TOOL"),
@@ -70,8 +71,8 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["version"], "--version"),
 ];
 
-/// The error with the command that was meant, if its word is one of another tool. What clap suggests besides is kept if
-/// the help shows it.
+/// Adds the command that was meant to the error, if its word is a word of another tool. Other
+/// suggestions of clap are kept if the help shows them.
 pub(crate) fn hinted(
     mut error: clap::Error,
     words: &[OsString],
@@ -115,7 +116,7 @@ pub(crate) fn hinted(
     error
 }
 
-/// The text of an error, in our words.
+/// Returns the text of an error in this command's words.
 fn rendered(error: &clap::Error, colours: bool) -> String {
     let text = error.render();
     let text = match colours {
@@ -130,7 +131,7 @@ fn rendered(error: &clap::Error, colours: bool) -> String {
     }
 }
 
-/// The error as people see it: what the parser calls a tip is a hint, as everywhere else.
+/// Formats the error for people. The parser's tip becomes a hint, as everywhere else.
 pub(crate) fn for_people(error: &clap::Error, colours: bool) -> String {
     let text = rendered(error, colours);
     let lines = text.split_inclusive('\n').map(|line| {
@@ -143,7 +144,7 @@ pub(crate) fn for_people(error: &clap::Error, colours: bool) -> String {
     lines.collect()
 }
 
-/// The error as a failure: what is wrong, and as hints what the parser advises.
+/// Converts the error to a failure: the problem, with the parser's advice as hints.
 pub(crate) fn failure(error: &clap::Error) -> Failure {
     let text = rendered(error, false);
     let mut lines = text.lines();
@@ -173,7 +174,7 @@ mod tests {
         line.split(' ').map(OsString::from).collect()
     }
 
-    /// The hints for a line whose command is unknown.
+    /// Returns the hints for a line with an unknown command.
     fn hints(line: &str) -> Vec<String> {
         let (mut command, words) = (Cli::command(), words(line));
         let error = command.try_get_matches_from_mut(&words).unwrap_err();

@@ -1,11 +1,11 @@
-//! Lines of prose that fit a terminal. Commands, digests and data are not wrapped: they are
-//! copied whole.
+//! Wraps lines of prose to the width of a terminal. Commands, digests and data are not wrapped,
+//! since people copy them whole.
 
-/// Narrowest line that is filled, in columns: a narrower terminal wraps by itself.
+/// Narrowest line that is filled, in columns. A narrower terminal wraps by itself.
 const MIN_WIDTH: usize = 20;
 
-/// Text for standard output, its lines ended by `end`, which indents the next one. On a terminal
-/// they are broken between words so that they fit; elsewhere they stay as they are.
+/// Wraps text for standard output. Lines are separated by `end`, which indents the next line. On a
+/// terminal they are broken between words to fit; elsewhere they stay unchanged.
 pub(crate) fn wrapped(text: &str, end: &str) -> String {
     match width(end) {
         Some(width) => fill(text, width).join(end),
@@ -13,8 +13,8 @@ pub(crate) fn wrapped(text: &str, end: &str) -> String {
     }
 }
 
-/// The same for one line with commands between backticks, which stay whole: one that is wider than the terminal is
-/// broken by that alone, so that it is copied as it is.
+/// Wraps one line with commands between backticks. A command stays whole even if it is wider than
+/// the terminal, so that people can copy it.
 pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
     match width(end) {
         Some(width) => fill_around_code(text, width).join(end),
@@ -22,8 +22,8 @@ pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
     }
 }
 
-/// Text for standard error, whose first line stands behind `label`; each later line is indented by `end`. On a terminal
-/// the lines are broken between words, elsewhere they stay.
+/// Wraps text for standard error. The first line follows `label`, and each later line is indented
+/// by `end`. On a terminal the lines are broken between words; elsewhere they stay unchanged.
 pub(crate) fn wrapped_behind(label: &str, text: &str, end: &str) -> String {
     match width_of(std::io::stderr(), end) {
         Some(width) => fill_behind(label, text, width).join(end),
@@ -31,7 +31,7 @@ pub(crate) fn wrapped_behind(label: &str, text: &str, end: &str) -> String {
     }
 }
 
-/// How many columns a line has on standard output's terminal, if it is one.
+/// Returns the columns of a line if standard output is a terminal.
 fn width(end: &str) -> Option<usize> {
     width_of(std::io::stdout(), end)
 }
@@ -43,7 +43,7 @@ fn width_of(stream: impl std::os::fd::AsFd, end: &str) -> Option<usize> {
     (width >= MIN_WIDTH).then_some(width)
 }
 
-/// Breaks a line between words, and neither within a word nor between backticks.
+/// Breaks a line between words, but never within a word or between backticks.
 fn fill_around_code(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut word = String::new();
@@ -72,11 +72,11 @@ fn fill_around_code(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same for lines of which the first stands behind a label of ASCII.
+/// Breaks lines of which the first follows a label of ASCII.
 fn fill_behind(label: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
-        // Something that is not broken takes the label's place.
+        // A word of the same length takes the label's place, since words are not broken.
         let place = if number == 0 { label.len() } else { 0 };
         let filled = fill_around_code(&format!("{}{line}", "x".repeat(place)), width);
         for (part, line) in filled.into_iter().enumerate() {
@@ -87,8 +87,8 @@ fn fill_behind(label: &str, text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks a text into lines of at most `width` columns: between words, or within a word that is wider than a line. Each
-/// break takes the place of one space; all other spaces stay.
+/// Breaks a text into lines of at most `width` columns: between words, or within a word that is
+/// wider than a line. Each break replaces one space; all other spaces stay.
 fn fill(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -138,8 +138,9 @@ pub(crate) fn pieces(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// The most columns that a character can take. All beyond ASCII count as two. A line that is too long would continue in
-/// the terminal's first column, where it could pass for a line of this command.
+/// The most columns that a character can take. All characters beyond ASCII count as two. A line
+/// that is too long would continue in the terminal's first column, and could pass for a line of
+/// this command.
 fn columns(character: char) -> usize {
     match character {
         '\t' => 8,

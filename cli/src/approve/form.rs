@@ -1,5 +1,5 @@
-//! A form on the terminal: field by field, in plain lines. The words of who asks
-//! stand behind a bar, as the arguments of a call do.
+//! A form on the terminal: field by field, in plain lines. The tool's words follow a bar, like the
+//! arguments of a call.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,10 +13,11 @@ use crate::wrap::pieces;
 
 const MAX_NAME_CHARS: usize = 200;
 const MAX_MESSAGE_CHARS: usize = 4000;
-/// How often a field is asked for again whose answer can't be read.
+/// How often a field is asked for again if its answer can't be read.
 const MAX_TRIES: usize = 3;
 
-/// Who asks what, and the words of the tool behind a bar; `None` if it is not a form.
+/// Returns the text above the form: the asking tool, and its words behind a bar. Returns `None` if
+/// the question is not a form.
 pub(super) fn shown(asked: &Asked, ask: &Ask, width: usize) -> Option<String> {
     let Ask::Form { message, .. } = ask else {
         return None;
@@ -49,8 +50,8 @@ fn barred(text: &str, width: usize) -> String {
     })
 }
 
-/// Asks for each field. `say` shows a text, `line` reads a line, without its end, or
-/// `None` where the person gives no answer. Gives `None` then, too.
+/// Asks for each field. `say` shows a text. `line` reads a line without its end, or returns `None`
+/// if the person gives no answer. In that case the result is `None`, too.
 pub(super) fn filled(
     schema: &Value,
     width: usize,
@@ -85,7 +86,7 @@ pub(super) fn filled(
     Ok(Some(Value::Object(answer)))
 }
 
-/// A field for the person: its words behind the bar, then what is expected.
+/// A field for the person: its description behind the bar, then the expected values.
 fn described(name: &str, field: &Value, required: bool, width: usize) -> String {
     let text = |key: &str| field[key].as_str().map(|text| visible_line(text, 1000));
     let mut words = visible_line(name, MAX_NAME_CHARS);
@@ -145,7 +146,7 @@ fn choices(field: &Value) -> Vec<(&str, Option<&str>)> {
         .collect()
 }
 
-/// The value of what was typed; `None` where the field is left out.
+/// Returns the value of the typed text; `None` if the field is left out.
 fn read(field: &Value, required: bool, typed: &str) -> Result<Option<Value>, &'static str> {
     let choices = choices(field);
     let kind = field["type"].as_str().unwrap_or_default();

@@ -1,6 +1,5 @@
-//! The answer to a question, key by key: Enter and Ctrl-C alone are no. Not a
-//! line of the terminal's own, in which Ctrl-C would end the command instead of
-//! answering.
+//! Reads the answer to a question key by key. Enter alone and Ctrl-C mean no. The terminal's own
+//! line editing is not used, since Ctrl-C would then end the command instead of answering.
 
 use std::io;
 
@@ -11,7 +10,7 @@ use rustix::termios::{
     tcgetwinsize, tcsetattr,
 };
 
-/// Columns of a terminal that does not say.
+/// Columns of a terminal that does not report its width.
 const DEFAULT_COLUMNS: usize = 80;
 
 /// Longest line of a form.
@@ -25,8 +24,8 @@ const END_OF_TRANSMISSION: u8 = 4;
 const BACKSPACE: u8 = 8;
 const DELETE: u8 = 127;
 
-/// The terminal of standard input, which gives every key at once and shows none,
-/// for as long as the value lives.
+/// The terminal of standard input. While this value lives, the terminal delivers each key at once
+/// and shows none.
 pub(super) struct TerminalKeys {
     before: Termios,
 }
@@ -44,8 +43,8 @@ impl TerminalKeys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that were typed and not read yet, and reports that there were some: a person may have answered
-    /// as soon as the question came.
+    /// Drops the keys that were typed and not read yet, and reports them: a person may have
+    /// answered as soon as the question appeared.
     pub(super) fn forget(&self) -> io::Result<()> {
         let typed = rustix::io::ioctl_fionread(io::stdin())?;
         tcflush(io::stdin(), QueueSelector::IFlush)?;
@@ -75,7 +74,7 @@ pub(super) fn answer() -> io::Result<bool> {
     read_answer(key, super::write)
 }
 
-/// Waits for a line, showing what is typed; `None`: the person gives none.
+/// Waits for a line, showing what is typed. Returns `None` if the person gives no line.
 pub(super) fn line() -> io::Result<Option<String>> {
     read_line(key, super::write, None)
 }
@@ -89,14 +88,15 @@ fn key() -> io::Result<Option<u8>> {
     }
 }
 
-/// A line of text. Of characters that would not be seen, it has `unseen` instead, if that is given.
+/// Reads a line of text. Characters that would be invisible are left out, or replaced by `unseen`
+/// if it is given.
 fn read_line(
     mut key: impl FnMut() -> io::Result<Option<u8>>,
     mut echo: impl FnMut(&str) -> io::Result<()>,
     unseen: Option<char>,
 ) -> io::Result<Option<String>> {
     let mut typed = String::new();
-    // The bytes of a character that is not whole yet.
+    // The bytes of a character that is not complete yet.
     let mut part: Vec<u8> = Vec::new();
     let line = loop {
         match key()? {
@@ -131,8 +131,8 @@ fn read_line(
     Ok(line)
 }
 
-/// Whether the keys say yes: `y` or `yes`, then Enter. A character that would not be seen is kept as a question mark, so
-/// that the answer is not a yes.
+/// Whether the keys mean yes: `y` or `yes`, then Enter. An invisible character is replaced by a
+/// question mark, so that the answer is not a yes.
 fn read_answer(
     key: impl FnMut() -> io::Result<Option<u8>>,
     echo: impl FnMut(&str) -> io::Result<()>,

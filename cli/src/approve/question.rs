@@ -1,6 +1,5 @@
-//! What a person is asked, as text for a terminal. Other people's words stand
-//! indented behind a bar on every line of the screen, so that none of them can
-//! pass for the question or for a fact.
+//! The text of an approval question on a terminal. Other people's words are indented behind a bar
+//! on every line, so that none of them can pass for the question or for a fact.
 
 use std::fmt::Write as _;
 
@@ -17,15 +16,15 @@ const MAX_ARGUMENT_LINES: usize = 60;
 const MAX_TEXT_CHARS: usize = 400;
 /// Characters of the URL of a request.
 const MAX_URL_CHARS: usize = 2000;
-/// Characters of a name, and of other words that stand on a line.
+/// Characters of a name, and of other words within a line.
 const MAX_NAME_CHARS: usize = 200;
-/// Capabilities, tools that a yes does not cover, and reasons that are shown of
-/// each.
+/// The most items that are shown of each kind: capabilities, tools that a yes does not cover, and
+/// reasons.
 const MAX_ITEMS: usize = 20;
 /// Columns that a line keeps, however narrow the terminal.
 const MIN_COLUMNS: usize = 30;
 
-/// What stands before every line of arguments.
+/// The prefix of every line of arguments.
 pub(super) const ARGUMENT_PREFIX: &str = "  | ";
 
 pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
@@ -49,7 +48,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         false => format!("{publisher}, ANOTHER publisher"),
     };
     fact("driver", &format!("{driver} by {by}"));
-    // Nothing that a yes covers is left out: the host keeps it short.
+    // Everything that a yes covers is shown, since the host keeps it short.
     if !request.fallbacks.is_empty() {
         fact("", &reach(&request.driver_hosts, &request.driver_regions));
     }
@@ -79,7 +78,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     if let Some(cost) = &request.cost {
         fact("cost", &name(cost));
     }
-    // Nothing that a yes covers is left out: the host keeps it short.
+    // Everything that a yes covers is shown, since the host keeps it short.
     for chained in &request.chain {
         let tool = visible_line(&chained.tool, usize::MAX);
         let by = match chained.publisher == request.publisher {
@@ -132,7 +131,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     out
 }
 
-/// Why a person is asked, without what the effects have shown already.
+/// Why a person is asked, except for reasons that the effects have shown already.
 fn reasons(request: &ApprovalRequest) -> Vec<String> {
     let changes = AskReason::Mutates.to_string();
     let reasons = request.reasons.iter();
@@ -140,7 +139,7 @@ fn reasons(request: &ApprovalRequest) -> Vec<String> {
     reasons.filter(|reason| !said(reason)).cloned().collect()
 }
 
-/// Where a driver declares that it sends requests.
+/// Where a driver declares that it sends requests to.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "  reaches no host".to_owned(),
@@ -163,7 +162,7 @@ fn risk(level: u8) -> &'static str {
     }
 }
 
-/// The first of a list, and how many more there are.
+/// Returns the first items of a list, and how many more there are.
 fn limited(items: &[String]) -> Vec<String> {
     let mut shown: Vec<String> = items
         .iter()
@@ -177,7 +176,7 @@ fn limited(items: &[String]) -> Vec<String> {
     shown
 }
 
-/// The beginning of a text, and how many characters follow.
+/// Returns the start of a text, and how many characters follow.
 fn cut(text: &str, chars: usize) -> (&str, usize) {
     match text.char_indices().nth(chars) {
         None => (text, 0),
@@ -188,7 +187,7 @@ fn cut(text: &str, chars: usize) -> (&str, usize) {
     }
 }
 
-/// Arguments or a body as JSON, every line behind a bar, with how much was cut.
+/// Writes arguments or a body as JSON, every line behind a bar, and states how much was cut.
 fn arguments(input: &Value, width: usize) -> String {
     let mut cut = Cut::default();
     let short = cut.value(input);
@@ -218,7 +217,7 @@ fn arguments(input: &Value, width: usize) -> String {
     out
 }
 
-/// Shortens texts, and counts.
+/// Shortens texts, and counts the removed characters.
 #[derive(Default)]
 struct Cut {
     texts: usize,
@@ -230,7 +229,7 @@ impl Cut {
         match value {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            // Names stay whole: two of them must not become one.
+            // Names are not shortened, since two of them must not become equal.
             Value::Object(map) => map
                 .iter()
                 .map(|(key, value)| (key.clone(), self.value(value)))

@@ -1,5 +1,6 @@
-//! `build`: the components of a bundle, with the tools of their languages, once their directory may be built; and which
-//! tools the components serve, for `build` and `test`.
+//! `build`: builds the components of a bundle with the tools of their languages, after a person has
+//! agreed to build the directory. Also finds out which tools the components serve, for `build` and
+//! `test`.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -19,7 +20,7 @@ use crate::environment::search_path;
 use crate::prelude::*;
 use crate::{approve, helper};
 
-/// How many of the tools' lines the error of a failed build has.
+/// How many lines of the tools' output the error of a failed build contains.
 const MAX_LOG_LINES: usize = 10_000;
 
 #[derive(Debug, Args)]
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     no_confine: bool,
 }
 
-/// Where the tools of other languages come from.
+/// Returns the tools of other languages.
 pub(crate) fn tools(named: Option<&PathBuf>, context: &Context) -> BuildTools {
     let own = || Some(context.data_directory.as_ref()?.join("toolchain"));
     let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));
@@ -118,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     report(&built, directory, confined, context)
 }
 
-/// Fails where a component does not serve a tool that its driver implements.
+/// Fails if a component does not serve a tool that its driver implements.
 fn served(directory: &Path, context: &Context) -> Result {
     let missing = match missing_tools(directory, context) {
         Ok(missing) => missing,
@@ -140,7 +141,7 @@ fn served(directory: &Path, context: &Context) -> Result {
     Err(Failure::with_code(Kind::Failed, code, message).with_diagnostics(found))
 }
 
-/// Says what was built.
+/// Reports what was built.
 fn report(built: &[Built], directory: &Path, confined: bool, context: &Context) -> Result {
     let (mut values, mut lines) = (Vec::new(), Vec::new());
     for one in built {
@@ -151,7 +152,7 @@ fn report(built: &[Built], directory: &Path, confined: bool, context: &Context) 
             "compilers": one.compilers,
         });
         if let (BuildKind::Rust, Some(value)) = (entry.kind, value.as_object_mut()) {
-            // The key of the time when Cargo was the only tool.
+            // This key dates from the time when Cargo was the only tool.
             value.insert("crate".to_owned(), json!(entry.source));
         }
         values.push(value);
@@ -174,11 +175,12 @@ fn report(built: &[Built], directory: &Path, confined: bool, context: &Context) 
     context.result(&value, lines.join("\n"))
 }
 
-/// Asks for the consent to build a directory, unless it was given before or a flag (`allowed`) gives it, and remembers
-/// it: a build starts programs on its sources, which may come from others.
+/// Asks for the consent to build a directory and remembers it, unless it was given before or a flag
+/// (`allowed`) gives it. A build starts programs on the directory's sources, which may come from
+/// other people.
 fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Result {
     let programs = plan.programs();
-    // Whoever let it run with all rights has also let it run with few.
+    // Consent to build with all rights includes consent to build confined.
     let is_known =
         |confined| consent_mark(plan, confined, context).is_some_and(|mark| mark.is_file());
     if programs.is_empty() || is_known(false) || is_known(confined) {
@@ -193,7 +195,7 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
     };
-    // Output for a program has no notes, so that a person would be asked about nothing.
+    // Output for a program has no notes, so a person would not know what the question is about.
     if !allowed && !approve::agrees(&format!("{starts}. {reach}"), "Build it?", context) {
         let message = format!("{starts}: not confirmed");
         let failure = Failure::denied(Code::BuildUnconfirmed, message);
@@ -203,21 +205,21 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
     Ok(())
 }
 
-/// Remembers that these programs may build this directory, only confined or in any case.
-/// Where it can't, the next build asks again.
+/// Remembers that these programs may build this directory, either only confined or in any case. If
+/// this can't be written, the next build asks again.
 pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
     let Some(mark) = consent_mark(plan, confined, context) else {
         return;
     };
     let Some(folder) = mark.parent() else { return };
     if Folder::make(folder, Protection::Private).is_ok() {
-        // It exists already where another process was as quick.
+        // It exists already if another process was faster.
         let _ = toolward_support::files::write_new(&mark, &[], 0o600);
     }
 }
 
-/// The file whose presence means that the directory may be built: this directory, not
-/// another that takes its place, and by these programs.
+/// The file whose presence means that the directory may be built. It is for this directory, not for
+/// another one at the same path, and for these programs.
 fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBuf> {
     let directory = &plan.directory;
     let found: Metadata = directory.metadata().ok()?;
@@ -233,7 +235,7 @@ fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBu
     Some(state.join("builds").join(Digest::of(&key).to_string()))
 }
 
-/// The questions to these components, if there are any, and a host without grants that passes them on.
+/// Returns the probe of these components, if they can be probed, and a host without grants for it.
 pub(super) fn probe(
     content: &Content,
     cache: &CompileCache,
@@ -246,8 +248,8 @@ pub(super) fn probe(
     probe.transpose()
 }
 
-/// Asks the components of a directory under work, in this process, which is confined from then on. A bundle whose
-/// documents have errors is not asked: `check` lists them.
+/// Probes the components of a directory under work in this process, which is confined from then on.
+/// A bundle whose documents have errors is not probed, since `check` lists the errors.
 fn missing_tools(directory: &Path, context: &Context) -> Result<Vec<MissingTool>> {
     let Ok(content) = Content::from_dev(directory) else {
         return Ok(Vec::new());

@@ -109,7 +109,7 @@ impl Arguments {
             return Err(request::not_a_flag(&self.tool, stray));
         }
         let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
-        // It starts up while bundles are read.
+        // It starts while bundles are read.
         let log = RecorderLog {
             stderr: std::process::Stdio::null(),
             format: None,
@@ -151,7 +151,7 @@ impl Arguments {
         let begin =
             |started: StartedRecorder| started.begin(&contents, Some(&granted), confinement);
         let recorder = started.map(begin).transpose()?;
-        // What is refused above leaves its row behind, and no cache.
+        // A call that is refused above leaves its row, but no cache.
         let broker = self.cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
         let programs = Programs::start(&granted, context)?;
@@ -194,9 +194,9 @@ impl Arguments {
                 }
             }
         });
-        // A check that runs past its deadline is not waited for.
+        // A check that continues past its deadline is not waited for.
         runtime.shutdown_background();
-        // The host has it, too, for its questions.
+        // The host shares the bar, for its questions.
         bar.clear();
         helper::warn_if_not_kept(&broker, context);
         helper::close_recorder(recorder.as_ref(), context);
@@ -224,7 +224,7 @@ impl Arguments {
         show(&reply, tool, self, &granted, context)
     }
 
-    /// Warns of an expensive call, if no person is asked about it.
+    /// Warns of an expensive call if no person is asked about it.
     fn warn_of_cost(&self, host: &Host, context: &Context) {
         let Some(tool) = host.tool(&self.tool) else {
             return;
@@ -266,7 +266,8 @@ fn show(
     })
 }
 
-/// The granted hosts whose addresses are not granted, if the driver was refused one.
+/// Returns the granted hosts whose addresses are not granted, if the driver was refused one of the
+/// hosts.
 fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let mut violations = reply.metadata.violations.iter();
     let is_refused = violations.any(|one| one.kind == ViolationKind::Network);
@@ -278,7 +279,7 @@ fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     }
 }
 
-/// Calls, and answers the questions of the driver.
+/// Calls a tool, and answers the questions of its driver.
 async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
     if !Terminal::answerable().form {
         return host.call(request).await;
@@ -296,7 +297,8 @@ async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
     reply
 }
 
-/// What happened so far. Of more events than a reader's ring holds, the oldest are missing.
+/// Returns the events so far. If there were more than a reader's ring holds, the oldest are
+/// missing.
 #[cfg(feature = "adapters")]
 fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     let mut heard = Vec::new();
@@ -308,7 +310,7 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     heard
 }
 
-/// Shows what the driver reports on the bar, and records it.
+/// Shows the driver's reports on the bar, and records them.
 struct Watch {
     bar: Arc<Bar>,
     #[cfg(feature = "adapters")]

@@ -1,5 +1,5 @@
-//! `check`: diagnostics over a file, a bundle, or a directory of bundles; with `--explain` what a code means, from the
-//! tables that the book's pages are made of.
+//! `check`: diagnostics of a file, a bundle, or a directory of bundles. With `--explain` it prints
+//! the meaning of a code, from the tables from which the book's pages are made.
 
 use toolward_author::against::Earlier;
 use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with};
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
     Ok(if failed { Exit::Failed } else { Exit::Fine })
 }
 
-/// Other hosts' formats.
+/// The formats of other hosts.
 #[cfg(feature = "adapters")]
 const FORMATS: &[&dyn ImportFormat] = toolward_adapters::import::FORMATS;
 #[cfg(not(feature = "adapters"))]
@@ -67,7 +67,7 @@ fn options(earlier: Option<&Earlier>) -> CheckOptions<'_> {
 fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let earlier = Earlier::read(old).map_err(packed)?;
     let report = check_with(path, &options(Some(&earlier)));
-    // Without a readable bundle.toml there is no id, and an error has the reason.
+    // Without a readable bundle.toml there is no id, and an error states the reason.
     if report.compared == 0 && report.errors() == 0 {
         let (path, old, id) = (path.display(), old.display(), &earlier.id);
         let message = format!("{path} has no bundle with the id of {old}, {id}");
@@ -77,7 +77,7 @@ fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     Ok(report)
 }
 
-/// The row that has the meaning of a code.
+/// The row with the meaning of a code.
 fn row(code: &str) -> Option<&'static Row> {
     rows().find(|row| row.code == code && !row.meaning.is_empty())
 }

@@ -1,5 +1,6 @@
-//! `completions`: a script that completes this command's arguments. Those for bash, zsh and fish also complete ids and
-//! names, which they ask `internal-names` for. Packages have manual pages, too: `internal-man-pages`.
+//! `completions`: a script that completes this command's arguments. The scripts for bash, zsh and
+//! fish also complete ids and names, which they get from `internal-names`. `internal-man-pages`
+//! writes manual pages for packages.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use clap_complete::Shell;
 
 use crate::prelude::*;
 
-/// The commands whose first argument is an id or a name that only the installation knows.
+/// The commands whose first argument is an id or a name that depends on the installation.
 const COMPLETED: [(&str, Completed); 9] = [
     ("call", Completed::Tools),
     ("show", Completed::Tools),
@@ -35,7 +36,7 @@ enum Completed {
 }
 
 impl Completed {
-    /// What the generated script for zsh has for names, until it is replaced.
+    /// The word in the generated script for zsh that is replaced by the completion of names.
     fn mark(self) -> &'static str {
         match self {
             Self::Tools => "toolward-internal-tools",
@@ -45,7 +46,7 @@ impl Completed {
         }
     }
 
-    /// What `internal-names` takes.
+    /// The argument of `internal-names`.
     fn word(self) -> &'static str {
         self.mark().trim_start_matches("toolward-internal-")
     }
@@ -66,7 +67,7 @@ impl Arguments {
 
 fn script(shell: Shell, command: &Command) -> String {
     let mut command = shown(command);
-    // Into memory first: the generator panics when its output is gone.
+    // Written to memory first, since the generator panics when its output is closed.
     let mut script = Vec::new();
     if shell == Shell::Zsh {
         command = zsh_marked(command);
@@ -81,7 +82,7 @@ fn script(shell: Shell, command: &Command) -> String {
     }
 }
 
-/// The command line without hidden commands, which the generators would offer.
+/// Returns the command line without hidden commands, which the generators would offer otherwise.
 fn shown(command: &Command) -> Command {
     let commands = command.get_subcommands();
     Command::new("toolward")
@@ -106,7 +107,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Writes one name a line. Errors are not reported: the person who completes a word sees the names that could be read.
+    /// Writes one name on each line. Errors are not reported: a person who completes a word sees
+    /// the names that could be read.
     pub(crate) fn run(&self, context: &Context) -> Result {
         let installed = |which| self.store.names(which, context);
         let names = match self.kind {
@@ -137,8 +139,8 @@ impl ManPages {
     }
 }
 
-/// For bash: a function in front of the generated one. It compares a name as text and never expands it, and runs the
-/// `toolward` of PATH, not the word before the cursor.
+/// For bash: a function that wraps the generated one. It compares a name as text and never expands
+/// it, and runs the `toolward` of PATH instead of the word before the cursor.
 fn bash_names(command: &Command) -> String {
     let cases: String = COMPLETED
         .iter()
@@ -170,7 +172,7 @@ fn switches(command: &Command) -> BTreeSet<String> {
 /// If the line names a store or a configuration, the names are read there.
 const BASH: &str = include_str!("completions/names.bash");
 
-/// For fish: a line for each command whose argument is a name, behind the generated ones.
+/// For fish: one line for each command whose argument is a name, after the generated lines.
 fn fish_names() -> String {
     let lines = COMPLETED.iter().map(|(words, kind)| {
         let (command, below) = words.split_once(' ').unwrap_or((words, ""));
@@ -187,8 +189,8 @@ fn fish_names() -> String {
     lines.collect()
 }
 
-/// For zsh: the generated script, with a function in place of a file's name if an argument is a name. The commands get
-/// their names marked, in the form of the only value that an argument has.
+/// For zsh: marks arguments that are names, each with a mark as its only possible value. In the
+/// generated script a function takes the place of each mark.
 fn zsh_marked(command: Command) -> Command {
     COMPLETED.iter().fold(command, |command, (words, kind)| {
         let words: Vec<&str> = words.split(' ').collect();
@@ -202,7 +204,7 @@ fn zsh_marked_at(command: Command, words: &[&str], mark: &'static str) -> Comman
     }
     let all = command.get_positionals();
     let all: Vec<_> = all.map(|argument| argument.get_id().clone()).collect();
-    // A changed argument moves behind the others: all are changed, which keeps their order.
+    // A changed argument moves to the end. All of them are changed, which keeps their order.
     let changed = all.into_iter().enumerate();
     changed.fold(command, |command, (number, id)| {
         command.mut_arg(id, |argument| match number {
@@ -218,7 +220,7 @@ fn zsh_names(script: &str) -> String {
         let names = format!(":_toolward_names {}", kind.word());
         script.replace(&format!(":({})", kind.mark()), &names)
     });
-    // In front of the first call of the function, if the script is a file of `fpath`.
+    // Before the first call of the function, for a script that is a file of `fpath`.
     match named.rsplit_once(ZSH_LAST) {
         Some((before, last)) => format!("{before}{ZSH}\n{ZSH_LAST}{last}"),
         None => named,

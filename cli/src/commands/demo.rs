@@ -1,4 +1,4 @@
-//! `demo`: a hostile tool being stopped, and tools for an agent to try.
+//! `demo`: stops a hostile tool, and gives an agent tools to try.
 
 use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
 
@@ -6,7 +6,7 @@ use super::mcp::McpClient;
 use crate::helper;
 use crate::prelude::*;
 
-/// What clients call the server of the demo.
+/// The name that clients give the server of the demo.
 const SERVER: &str = "toolward-demo";
 
 #[derive(Debug, Args)]

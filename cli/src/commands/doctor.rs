@@ -1,5 +1,5 @@
-//! `doctor`: whether this machine and installation are fit for the work; with `--language` what drivers can be built with
-//! here, and what is missing.
+//! `doctor`: checks whether this machine and this installation work. With `--language` it lists the
+//! languages in which drivers can be built here, and what is missing for the others.
 
 use std::ffi::OsString;
 
@@ -51,7 +51,8 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-/// The kinds that one word names. To clap a list of lists would be one of occurrences.
+/// The kinds that one word names. A type alias, since clap takes a list of lists for a list of
+/// occurrences.
 type Kinds = Vec<BuildKind>;
 
 fn words() -> Vec<&'static str> {
@@ -76,7 +77,7 @@ fn languages(word: &str) -> std::result::Result<Kinds, String> {
     }
 }
 
-/// A language, and the tools that were found for it or what is missing.
+/// A language, and the tools that were found for it, or the error if they are missing.
 type LanguageTools = (BuildKind, std::result::Result<String, BuildError>);
 
 impl Arguments {
@@ -143,7 +144,7 @@ impl Arguments {
         Ok(failed)
     }
 
-    /// The tools of these languages, or of all if none is named.
+    /// Returns the tools of these languages, or of all languages if none is named.
     fn language_tools(&self, context: &Context) -> Vec<LanguageTools> {
         let options = BuildOptions {
             cargo: guest_cargo(self.guest_cargo.as_ref(), context),
@@ -159,7 +160,7 @@ impl Arguments {
         asked.into_iter().map(look).collect()
     }
 
-    /// Only authors build, and in few languages, so that a missing one is a note.
+    /// A missing language is only a note, since only authors build, and only in a few languages.
     fn language_check(&self, (kind, tools): LanguageTools, context: &Context) -> Check {
         let name = match kind {
             BuildKind::Rust => "guest-toolchain",
@@ -194,7 +195,7 @@ fn language_json((kind, tools): &LanguageTools) -> Value {
     }
 }
 
-/// A check as lines for people. What continues on another line stands below its beginning.
+/// Formats a check as lines for people. Continued lines are indented to the start of the text.
 fn shown(check: &Check, context: &Context) -> String {
     let state = match check.state {
         CheckState::Ok => "ok     ".to_owned(),

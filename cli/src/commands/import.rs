@@ -1,4 +1,4 @@
-//! `import`: bundles of components and tool definitions that were made for other hosts.
+//! `import`: makes bundles from components and tool definitions of other hosts.
 
 mod definitions;
 
@@ -12,13 +12,13 @@ use super::new::places;
 use crate::helper::own_program;
 use crate::prelude::*;
 
-/// How many functions of which no tool was made are named.
+/// How many functions without a tool are named.
 const MAX_SHOWN: usize = 20;
 
 /// How many remarks about tools are shown.
 const MAX_REMARKS: usize = 100;
 
-/// Longest draft of a policy that is shown, in characters: it is of use only whole.
+/// Longest draft of a policy that is shown, in characters. A part of a draft would be useless.
 const MAX_POLICY: usize = 1024 * 1024;
 
 #[derive(Debug, Subcommand)]
@@ -126,7 +126,7 @@ impl DeclaredFlags {
     }
 }
 
-/// Writes what was imported, and shows what is in it. `todo` is what a person does first.
+/// Writes the imported bundle, and shows its content. `todo` is the first step for a person.
 fn written(
     imported: &Imported,
     directory: &Path,
@@ -186,7 +186,8 @@ fn failed(error: ImportError) -> Failure {
     crate::failure::failed(error).with_diagnostics(found)
 }
 
-/// The files in a directory whose names are wanted, by name; at most one more than `limit`.
+/// Returns the files in a directory whose names are `wanted`, sorted by name; at most one more than
+/// `limit`.
 fn files_in(
     directory: &Path,
     limit: usize,
@@ -201,7 +202,7 @@ fn files_in(
     Ok(found)
 }
 
-/// The file itself, or the only component in a directory.
+/// Returns the file itself, or the only component in a directory.
 fn only_component(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -215,8 +216,8 @@ fn only_component(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The description that a tool of Amplifier gives. It is asked in a separate call, in a process
-/// that is confined as for any other.
+/// Returns the description that a tool of Amplifier gives. The tool is called in a separate
+/// process, which is confined like any other call.
 fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     let failed = |error| failed(error).in_file(file);
     let surface = Surface::read(wasm).map_err(|error| failed(error.into()))?;
@@ -229,7 +230,7 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     call.args(["--json", "call", tool, "--input", "{}", "--no-cache"])
         .arg("--dev")
         .arg(&bundle)
-        // Nothing that this user has set up takes part.
+        // The user's settings must not affect the call.
         .env_clear()
         .env("HOME", folder.path())
         .stdin(Stdio::null())
@@ -254,10 +255,11 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     }
 }
 
-/// Bytes of all files of one import.
+/// The most bytes of all files of one import.
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
-/// What the files of one import may have together: all of them are in memory before the first is looked at.
+/// The bytes that are left for the files of one import: all files are in memory before the first is
+/// examined.
 struct Budget(usize);
 
 impl Budget {

@@ -1,5 +1,5 @@
-//! `inspect`: what a bundle holds and asks for. Needs no trust, and shows
-//! whether there was any.
+//! `inspect`: shows what a bundle contains and what it asks for. It needs no trust, and shows
+//! whether the bundle is trusted.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ use toolward_operator::installed::{bundle_of, examined, next_step};
 
 use crate::prelude::*;
 
-/// Longest text of a bundle's that is shown on a line, in characters.
+/// Longest text of a bundle that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     }
 }
 
-/// The installed bundle that is meant, where no file has this name.
+/// Returns the installed bundle with this name, if no file has the name.
 fn installed(arguments: &Arguments, context: &Context) -> Result<Option<Content>> {
     let (Some(name), false) = (arguments.path.to_str(), arguments.path.exists()) else {
         return Ok(None);
@@ -213,7 +213,7 @@ fn add_driver(lines: &mut TextLines, driver: &DriverView) {
     }
 }
 
-/// A row, if there is something to list.
+/// Adds a row, if the list is not empty.
 fn add_list(lines: &mut TextLines, name: &str, items: &[String]) {
     if !items.is_empty() {
         lines.row(name, listed(items, MAX_LINE_CHARS));
@@ -228,10 +228,10 @@ fn input(input: &InputView) -> String {
     }
 }
 
-/// The bytes of a component's file, or a few more than one may have.
+/// Reads the bytes of a component's file, up to a few more than a component may have.
 pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than a component may have, so that a larger one is seen.
+    // Reads one byte more than a component may have, so that a larger file is detected.
     toolward_support::files::open_regular(path)
         .map_err(|error| Failure::unreadable(path, error.problem))?
         .take(MAX_SIZE + 1)

@@ -1,5 +1,5 @@
-//! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine; and the questions about hosts that a
-//! registry names.
+//! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine. Also the questions
+//! about hosts that a registry names.
 
 mod list;
 mod update;
@@ -73,7 +73,7 @@ impl Install {
 }
 
 impl InstallFlags {
-    /// Each helper process is started where it is first needed.
+    /// Starts each helper process when it is first needed.
     fn installer<'a>(&'a self, context: &'a Context) -> Result<Installer<'a>> {
         let accept = self.accept.as_deref().map(str::parse).transpose();
         Ok(Installer {
@@ -96,7 +96,7 @@ impl InstallFlags {
     }
 }
 
-/// Shows from where to where a bundle's source moves, and asks.
+/// Shows the old and the new source of a bundle, and asks.
 fn confirm_move(moved: &SourceMove) -> Result {
     let id = &moved.id;
     let text = || {
@@ -119,7 +119,7 @@ fn confirm_move(moved: &SourceMove) -> Result {
     })
 }
 
-/// Says what became of a release.
+/// Reports what happened to a release.
 fn show(outcome: InstallOutcome, context: &Context) -> Result<Exit> {
     match outcome {
         InstallOutcome::Installed { installed, .. } => print("installed", &installed, context)?,
@@ -195,7 +195,7 @@ fn shown(text: impl AsRef<str>) -> String {
     visible_line(text.as_ref(), 400)
 }
 
-/// A remark about a name that people read in other letters.
+/// A remark about a host name that people read in other letters than it is written.
 fn encoded(host: &UnknownHost) -> &'static str {
     match host.is_encoded() {
         true => {

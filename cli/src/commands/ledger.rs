@@ -1,5 +1,5 @@
-//! `ledger`: looks at the record of calls, proves what it holds, and deletes what shall not stay. Records have times in
-//! microseconds since 1970.
+//! `ledger`: shows the record of calls, proves rows of it, and deletes old parts. Times in records
+//! are microseconds since 1970.
 
 mod export;
 mod list;
@@ -71,14 +71,14 @@ pub(crate) struct Which {
     directory: Option<PathBuf>,
 }
 
-/// A ledger that exists, and its configuration.
+/// An existing ledger, and its configuration.
 pub(super) struct Found {
     directory: PathBuf,
     pub(super) settings: LedgerSettings,
 }
 
 impl Which {
-    /// Whom the configuration of the ledger trusts.
+    /// Returns the trust of the configuration that names the ledger.
     pub(super) fn trust(&self) -> Trust {
         Trust::of_config(self.config.clone())
     }
@@ -86,7 +86,7 @@ impl Which {
     pub(super) fn find(&self, context: &Context) -> Result<Found> {
         let mut settings = self.trust().ledger(context)?;
         if let Some(directory) = &self.directory {
-            // The operator's checkpoints are of the operator's ledger only.
+            // The operator's checkpoints belong to the operator's own ledger only.
             let own = settings.directory(context).ok();
             if own.as_ref() != Some(directory) {
                 settings.checkpoints = None;
@@ -122,11 +122,11 @@ impl Found {
     }
 }
 
-/// Rows from one on, and before another.
+/// A range of rows: from a row on, and before another row.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Rows {
     pub(super) from: u64,
-    /// None: to the end.
+    /// `None` means to the end.
     pub(super) to: Option<u64>,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn rows(text: &str) -> Result<Rows, String> {
         .ok_or_else(|| "expected rows as FROM..TO: numbers, the first below the second".to_owned())
 }
 
-/// What a person names a row or a call by.
+/// The name that a person gives for a call or a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CallOrRow {
     Row(u64),
@@ -159,19 +159,20 @@ pub(super) fn id(text: &str) -> Result<CallOrRow, String> {
     })
 }
 
-/// The principal of a record, unless the name was erased.
+/// Returns the principal of a record, unless its name was erased.
 fn principal(record: &Record, reader: &Reader) -> Result<Option<String>> {
     let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
     Ok(name.flatten())
 }
 
-/// The failure for what no row is about.
+/// The failure if no row is about the requested call.
 fn no_row(about: String) -> Failure {
     toolward_ledger::Error::NoRow(about.into()).into()
 }
 
-/// The record as it was written, if it is one. In any other form it could say anything.
+/// Returns the record as it was written, if it has the form of a record. Text in any other form is
+/// not trusted.
 fn json_of(row: &Row) -> Option<Value> {
     let bytes = row.record.as_deref()?;
     Record::parse(bytes).ok()?;
@@ -210,10 +211,10 @@ fn ago(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// A time as people read it: RFC 3339 in UTC, to the second.
+/// Formats a time for people: RFC 3339 in UTC, to the second.
 fn shown_time(at: Number) -> String {
     let seconds = i64::try_from(at.get() / MICROS).unwrap_or(i64::MAX);
-    // Clocks may have been wrong.
+    // The clock may have been wrong.
     Timestamp::from_unix(seconds).map_or_else(|_| "-".to_owned(), |time| time.to_string())
 }
 

@@ -1,5 +1,6 @@
-//! `mcp`: the lines that make a client start or reach this server, printed, or written into the client's file after a
-//! person has seen the difference; and tokens for `serve --tokens`.
+//! `mcp`: prints the configuration that makes a client start or reach this server, or writes it
+//! into the client's file after a person has seen the difference. Also makes tokens for
+//! `serve --tokens`.
 
 mod client;
 
@@ -57,7 +58,7 @@ pub(crate) struct TokenArguments {
     add: Option<PathBuf>,
 }
 
-/// Makes a token. It is on standard output, once; nothing else has it.
+/// Makes a token. The token is printed once to standard output and stored nowhere else.
 fn token(arguments: &TokenArguments, context: &Context) -> Result {
     let (name, file) = (arguments.name.as_str(), &arguments.add);
     let (secret, hash) = tokens::generate().map_err(http)?;
@@ -84,8 +85,8 @@ fn token(arguments: &TokenArguments, context: &Context) -> Result {
     Ok(())
 }
 
-/// What no client's file may carry: each gives a writer of that file more than the operator's own
-/// configuration says.
+/// The flags that a client's file must not contain: each gives a writer of that file more rights
+/// than the operator's own configuration does.
 const REFUSED: [&str; 5] = [
     "--no-confine",
     "--trust-client",
@@ -139,7 +140,7 @@ fn config(arguments: &ConfigFlags, context: &Context) -> Result {
     }
     arguments.refuse(&server)?;
     let written = arguments.write(&server, context);
-    // What was not written can be added by hand.
+    // If writing fails, a person can add the block by hand.
     written.inspect_err(|_| {
         if !context.json() {
             context.note(format!("# {place}"));
@@ -147,14 +148,14 @@ fn config(arguments: &ConfigFlags, context: &Context) -> Result {
         }
     })?;
     match trust {
-        // With a token, `may_approve` of the token decides.
+        // With a token, the token's own `may_approve` decides.
         None => Ok(()),
         Some(trust) => arguments.let_approve(&trust, context),
     }
 }
 
 impl ConfigFlags {
-    /// Refuses what may be printed and not written.
+    /// Refuses flags that may be printed but not written.
     fn refuse(&self, server: &Server) -> Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let length = self.name.chars().count();
@@ -216,7 +217,7 @@ impl ConfigFlags {
         let value = self.client.entry(server);
         let entry = facts.entry(&self.name, &value);
         let path = edit.file.path().to_owned();
-        // Those that were written by this command are known by name, file and digest.
+        // Entries that this command wrote are recognised by name, file and digest.
         let known = changes.all()?;
         let own = |digest: &_| known.iter().any(|one| one.wrote(&path, &self.name, digest));
         let outcome = entry.put(&edit.text, own);
@@ -233,8 +234,9 @@ impl ConfigFlags {
         Ok(())
     }
 
-    /// Asks whether the client that starts the server may ask its person for approval, and writes `[clients]`. Declining
-    /// is not an error: the entry is written either way.
+    /// Asks whether the client that starts the server may ask its person for approval, and writes
+    /// `[clients]`. If the person declines, that is not an error: the entry is written in either
+    /// case.
     fn let_approve(&self, trust: &Trust, context: &Context) -> Result {
         let names = self.client.sent_names(&self.name);
         let place = trust.place(context)?.display().to_string();
@@ -261,7 +263,8 @@ impl ConfigFlags {
     }
 }
 
-/// The flags as a client may give them to `serve`, each path absolute, and the configuration that they choose.
+/// Returns the flags as a client may pass them to `serve`, with absolute paths, and the trust that
+/// they choose.
 fn checked(flags: &[String]) -> Result<(Vec<String>, Trust)> {
     let words = ["toolward", "serve"].into_iter();
     let words = words.chain(flags.iter().map(String::as_str));
@@ -300,7 +303,7 @@ fn checked(flags: &[String]) -> Result<(Vec<String>, Trust)> {
     Ok((whole, trust.0))
 }
 
-/// A path as one that holds wherever the client starts the server.
+/// Makes a path absolute, so that it is valid wherever the client starts the server.
 fn absolute(path: &str) -> String {
     let whole = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
     whole.map_or_else(|_| path.to_owned(), |whole| whole.display().to_string())
@@ -318,7 +321,7 @@ mod tests {
     fn paths_become_absolute_in_each_form_and_nothing_else_does() {
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
         let here = here.display();
-        // `src` is a folder here: as a value that is not a path it stays.
+        // `src` is a folder here. As a value that is not a path it stays unchanged.
         for (given, expected) in [
             ("--bundle src", format!("--bundle {here}/src")),
             ("--bundle=src", format!("--bundle={here}/src")),

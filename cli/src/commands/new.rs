@@ -1,4 +1,4 @@
-//! `new`: a bundle to start from.
+//! `new`: makes a bundle to start from.
 
 #[cfg(feature = "adapters")]
 mod runloop;
@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
 const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
-    /// The publisher. Reports it if none was chosen: operators trust a publisher by its name.
+    /// Returns the publisher. Notes it if none was chosen, since operators trust a publisher by its
+    /// name.
     fn publisher(&self, context: &Context) -> String {
         self.publisher.clone().unwrap_or_else(|| {
             context.note(format!(
@@ -64,7 +65,7 @@ impl Arguments {
     }
 }
 
-/// Files below a directory, one a line.
+/// Lists files below a directory, one on each line.
 pub(super) fn places(directory: &Path, files: &[impl AsRef<Path>]) -> String {
     let places = files
         .iter()
@@ -102,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     };
     let files = scaffold::create(directory, &options).map_err(failed)?;
     arguments.report(&options.id, &files, context)?;
-    // Its sources come from this command.
+    // Its sources come from this command, so no consent is needed.
     if let Ok(plan) = Plan::read(directory) {
         build::remember_consent(&plan, false, context);
     }

@@ -1,4 +1,4 @@
-//! `pack`: from the directory an author works in to a bundle.
+//! `pack`: makes a bundle from the directory in which an author works.
 
 use toolward_author::{ARCHIVE_EXTENSION, PackOptions, Sealed};
 use toolward_signing::digest::Digest;
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     Ok(())
 }
 
-/// Whether a bundle goes into an archive there, and not into a directory.
+/// Whether a bundle at this path is an archive and not a directory.
 pub(super) fn is_archive(place: &Path) -> bool {
     place
         .extension()

@@ -1,5 +1,5 @@
-//! `policy`: what the operator grants, looked at from the tools' side, and a policy file for itself. Only `grant`
-//! changes a file.
+//! `policy`: shows the operator's grants by tool, and checks a policy file. Only `grant` changes a
+//! file.
 
 mod suggest;
 
@@ -58,7 +58,8 @@ impl Subject {
         PolicyReview::read(&self.source, &self.policies, context)
     }
 
-    /// The failure of a tool that is installed and left out, where the name is one's.
+    /// Returns the failure for an installed tool that was left out, if the name is that of such a
+    /// tool.
     pub(crate) fn withheld(
         &self,
         review: &PolicyReview,
@@ -70,7 +71,7 @@ impl Subject {
     }
 }
 
-/// Checks a policy file. Whether it is the right one for a bundle is what `policy list` and `show --policy` show.
+/// Checks a policy file. Use `policy list` and `show --policy` to see whether it fits a bundle.
 fn check(file: Option<&PathBuf>, context: &Context) -> Result {
     let path = match file {
         Some(path) => path.clone(),
@@ -80,7 +81,7 @@ fn check(file: Option<&PathBuf>, context: &Context) -> Result {
         })?,
     };
     let file = ConfigFile::read(&path)?;
-    // First the problems that have a place. The file was read, and it is what fails the check.
+    // Problems with a position come first. The file could be read, so they only fail the check.
     let failed = |failure: Failure| failure.of_kind(Kind::Failed);
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
@@ -126,7 +127,7 @@ fn check(file: Option<&PathBuf>, context: &Context) -> Result {
     context.line(format!("{}: {verdict} ({found})", path.display()))
 }
 
-/// Longest name or reasons, in characters.
+/// Longest name or list of reasons, in characters.
 const MAX_SHOWN_CHARS: usize = 1000;
 /// Longest name of a publisher, in characters.
 const MAX_PUBLISHER_CHARS: usize = 200;
@@ -199,7 +200,8 @@ fn tool_line(row: &ToolRow) -> String {
     line
 }
 
-/// Which prompts and resources MCP clients get to see, and why not the others. The server decides by the same verdicts.
+/// Returns the verdict about each prompt and resource: whether MCP clients see it, and if not, why.
+/// The server decides by the same verdicts.
 pub(super) fn documents(review: &PolicyReview) -> Vec<DocumentVerdict<'_>> {
     let bundles = review.bundles.iter();
     let verdicts = bundles.flat_map(|(content, _)| verdicts(content, &review.granted.policy));
@@ -219,7 +221,7 @@ pub(super) fn document_json(verdict: &DocumentVerdict<'_>) -> Value {
     })
 }
 
-/// One line, after a word for what becomes of it.
+/// Formats a verdict as one line that starts with the outcome.
 pub(super) fn document_line(verdict: &DocumentVerdict<'_>) -> String {
     let word = match verdict.hidden {
         None => "served ",

@@ -1,5 +1,5 @@
-//! `publisher`: keys, signatures, registries, and the documents that a publisher signs besides bundles: its keys, what it
-//! revokes, the index of a channel.
+//! `publisher`: keys, signatures, registries, and the documents that a publisher signs in addition
+//! to bundles: its keys, its revocations, and the index of a channel.
 
 mod documents;
 pub(super) mod keys;
@@ -90,10 +90,10 @@ impl Push {
             let digest = runtime()?.block_on(work)?;
             return pushed(&reference.with_digest(digest), context);
         }
-        // A bundle that does not verify is not pushed.
+        // Only a bundle that verifies is pushed.
         let opened = self.trust.open(&self.bundle, context);
         let bundle = opened.map_err(|mut failure| {
-            // Who pushes is mostly who signed.
+            // The person who pushes a bundle is usually the person who signed it.
             if failure.code == OperatorCode::NobodyTrusted.code() {
                 let hint = "what is pushed is verified first, against a key that you trust; for \
                             your own bundle give your own public key: --trust-key YOU.pub.pem";
@@ -168,7 +168,7 @@ impl Pull {
     }
 }
 
-/// The document in a file, by the type in its envelope.
+/// Reads the document in a file, by the type in its envelope.
 fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     if !signing::is_document(path) {
         return Ok(None);

@@ -1,12 +1,12 @@
-//! A reply as people see it: the value on standard output, everything else on
-//! standard error, other people's words labelled with their publisher.
+//! Shows a reply to people: the value on standard output, and everything else on standard error.
+//! Other people's words are labelled with their publisher.
 
 use serde::Serialize;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
 use crate::prelude::*;
 
-/// Shows a reply; with all that the driver printed if `verbose`.
+/// Shows a reply. With `verbose` it includes everything that the driver printed.
 pub(super) fn show(reply: &Reply, verbose: bool, context: &Context) -> Result<Exit> {
     if context.json() {
         return formatted(reply, &reply.envelope(), verbose, context);
@@ -42,7 +42,7 @@ pub(super) fn formatted(
     Ok(kind.map_or(Exit::Fine, Exit::from))
 }
 
-/// What people see besides the result.
+/// Shows everything except the result.
 fn aside(reply: &Reply, verbose: bool, context: &Context) {
     violations(reply, context);
     tried(reply, context);
@@ -60,7 +60,7 @@ fn aside(reply: &Reply, verbose: bool, context: &Context) {
     }
 }
 
-/// The failure of a tool that no call can run.
+/// The failure for a tool that no call can run.
 pub(super) fn refused(error: &CallError, tool: &str) -> Failure {
     let failure = Failure::with_code(kind_of(error), error.code.as_str(), &error.message);
     hinted(failure, error, tool)
@@ -75,7 +75,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         .is_some_and(|rule| rule.starts_with("exec-") && rule != "exec-broker-unavailable");
     let command = match error.class {
         _ if error.origin != Origin::Host => None,
-        // The line exists: what is wrong is the program's file, or the machine.
+        // The policy line exists, so the problem is the program's file or the machine.
         _ if of_program => Some(
             "`toolward doctor` says what is wrong with the program, with the digest of its file"
                 .to_owned(),
@@ -90,7 +90,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         _ if error.code == ErrorCode::ADDRESS_NOT_GRANTED => Some(format!(
             "`toolward show {tool} --policy` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
         )),
-        // Where no person could be asked. One who was asked and said no needs no way round it.
+        // If no person could be asked. A person who was asked and said no needs no other way.
         _ if error.code == ErrorCode::APPROVAL_DENIED && !has_terminal() => Some(format!(
             "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward show {tool} --policy` names the line"
         )),
@@ -103,7 +103,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         )),
         _ => None,
     };
-    // A hint that only names the operator is of no use to the operator.
+    // A hint that only refers to the operator does not help the operator.
     let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
     let own = command.is_some()
         && (of_program || gap.contains(&error.class) || error.code == ErrorCode::APPROVAL_DENIED);
@@ -111,7 +111,8 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     failure.maybe_hint(said).maybe_hint(command)
 }
 
-/// A host's hint that sends its reader to the operator: the reader of this command is the operator.
+/// Changes a host's hint that refers to the operator, since the reader of this command is the
+/// operator.
 fn for_operator(hint: &str) -> &str {
     let own = hint.strip_prefix("ask the operator of this host to ");
     let own = own.and_then(|rest| rest.rsplit_once(" (code "));
@@ -125,7 +126,7 @@ fn kind_of(error: &CallError) -> Kind {
     }
 }
 
-/// Says which drivers failed before the one whose reply it is.
+/// Reports which drivers failed before the driver of this reply.
 fn tried(reply: &Reply, context: &Context) {
     let meta = &reply.metadata;
     let earlier = meta.tried.len().saturating_sub(1);
@@ -139,7 +140,7 @@ fn tried(reply: &Reply, context: &Context) {
     }
 }
 
-/// Says whose code ran, where it is another publisher's than the tool.
+/// Reports whose code ran, if it is not the code of the tool's publisher.
 fn foreign(reply: &Reply, context: &Context) {
     let meta = &reply.metadata;
     if meta.attempts > 0 && meta.driver_publisher != meta.publisher {
@@ -150,7 +151,7 @@ fn foreign(reply: &Reply, context: &Context) {
     }
 }
 
-/// The driver and the publisher whose words these are, for a label.
+/// Returns the driver and the publisher of these words, for a label.
 fn speaker(reply: &Reply) -> String {
     let publisher = reply.metadata.driver_publisher.as_deref();
     let publisher = publisher.unwrap_or("unknown");
@@ -162,7 +163,7 @@ fn speaker(reply: &Reply) -> String {
     )
 }
 
-/// What the driver tried beyond its grant.
+/// Reports the attempts of the driver that its grant does not allow.
 fn violations(reply: &Reply, context: &Context) {
     const MAX_VIOLATIONS: usize = 5;
     let found = &reply.metadata.violations;
@@ -206,7 +207,7 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
     let failure = Failure::with_code(kind_of(error), error.code.as_str(), message);
     let mut failure = hinted(failure, error, &visible_line(&reply.metadata.tool, 200));
     let cause = error.cause.as_ref().filter(|cause| !cause.is_null());
-    // The message has in words what does not match.
+    // The message already describes the mismatch.
     let cause = cause.filter(|_| error.class != ErrorClass::SchemaValidationFailed);
     failure.cause = cause.map(ToString::to_string);
     failure

@@ -40,19 +40,19 @@ use http::HttpFlags;
 use process::{Asked, Signals, local};
 use transport::Transport;
 
-/// With more tools than this, they are found rather than listed.
+/// With more tools than this, clients find tools instead of listing them.
 const DEFER_ABOVE: usize = 100;
-/// How long the end of the process waits for the thread that reloads, which may wait for
-/// a lock of another process.
+/// How long the end of the process waits for the reloading thread, which may be waiting for a lock
+/// of another process.
 const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for the calls of one runtime that are cut off.
+/// How long the end of the process waits for one runtime's calls that are cut off.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long calls that can't be recorded are answered, before the server ends for it.
+/// How long calls that can't be recorded are still answered before the server ends.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
-/// How long drivers are not compiled, for the handshake of a client that just connects.
+/// How long compiling drivers is delayed, so that a client that connects first gets its handshake.
 const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -125,11 +125,11 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
-    // It starts up while bundles are read.
+    // It starts while bundles are read.
     let log = RecorderLog {
         stderr: Stdio::inherit(),
         format: arguments.log_format,
-        // A client that starts this server keeps its log where the client can change it.
+        // A client that starts this server writes its log to a place that the client can change.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
     let started = helper::start_recorder(&operator.setup, trust, context, log)?;
@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let (counted, scraped) = arguments
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
-    // In a separate folder: a process that keeps it writes next to what is there.
+    // In a separate folder, since a process that keeps access to it can write next to its files.
     let state = operator.setup.state(context);
     let denials = state.map(|state| Denials::open(&state.join("denials")));
     let (denials, not_kept) = match denials.transpose() {
@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         defer_above: arguments.defer_above,
         operator,
     };
-    // The broker's program starts when the processors have less to do.
+    // Starts the broker's program when the processors have less to do.
     let start = || builder.broker.start();
     let first = || builder.make(watch.loaded(), watch.granted(), None);
     let (started, features) = beside(start, first);
@@ -193,7 +193,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let server = Server {
         host: features.host().clone(),
         service: Service::new(features),
-        // A confined process may not open what it reads.
+        // A confined process may not open the file that this reads.
         memory: memory::Watch::new().ok(),
         builder,
         watch,
@@ -222,7 +222,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     server.run(context.json())
 }
 
-/// All that serving needs, opened before the process confines itself.
+/// Everything that serving needs, opened before the process confines itself.
 struct Server {
     builder: FeaturesBuilder,
     watch: BundleWatch,
@@ -240,7 +240,7 @@ struct Server {
 }
 
 impl Server {
-    /// What the process has to keep.
+    /// Returns the access that the process must keep.
     fn confinement(&self, denials: Option<&Path>, context: &Context) -> Result<Confinement> {
         let setup = &self.builder.operator.setup;
         let confinement = setup.kept(&self.host, self.watch.granted(), context)?;
@@ -261,7 +261,8 @@ impl Server {
     /// Serves until a signal or the client ends it.
     fn run(self, json: bool) -> Result<Exit> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Guests compute on as many threads at once as there are cores; one more answers in any case.
+        // Guests compute on as many threads at once as there are cores. One more thread answers in
+        // any case.
         let runtime = runtime_with(cores.saturating_add(1))?;
         let stdio_runtime = match &self.transport {
             Transport::Http(..) => None,
@@ -272,7 +273,7 @@ impl Server {
         let shutdown = asked.control.stop.clone();
         let (tell, without_engine) = oneshot::channel();
         let buckets = self.host.requirements().buckets;
-        // Goes on when other bundles come: their host has the same engine.
+        // This continues when other bundles are loaded, since their host has the same engine.
         let engine = runtime.spawn(make_engine(self.host.clone(), tell, shutdown.clone()));
         let host = self.host;
         let preparing = runtime.spawn(async move {
@@ -340,8 +341,9 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
-        // Guests that still run are gone with their runtime, which records that they were cancelled.
-        // Those of a connection that were moved have timers of its runtime, which goes last.
+        // Guests that still run end with their runtime, which records that they were cancelled.
+        // Calls that were moved from a connection use timers of the connection's runtime, so that
+        // runtime ends last.
         for runtime in [runtime].into_iter().chain(stdio_runtime) {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
         }
@@ -360,23 +362,23 @@ impl Server {
     }
 }
 
-/// Gives memory that was freed back to the kernel, after a spike.
+/// Returns freed memory to the kernel after a spike.
 async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
     let pause = || tokio::time::sleep(memory::Watch::PAUSE);
     while shutdown.run_until_cancelled(pause()).await.is_some() {
-        // It may take milliseconds.
+        // This may take milliseconds.
         tokio::task::block_in_place(|| memory.look());
     }
 }
 
-/// Does one thing on a thread of its own, and another here meanwhile; where no thread can be started, one after the
-/// other.
+/// Runs `there` on a separate thread while `here` runs on this one. If no thread can be started,
+/// runs them one after the other.
 fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, &there);
         let here = here();
-        // The scope alone would end before its thread does, and who confines itself
-        // must be alone.
+        // The scope alone would end before its thread does, and a process that confines itself must
+        // have only one thread.
         let there = match thread {
             Ok(thread) => thread.join(),
             Err(_) => Ok(there()),
@@ -388,9 +390,8 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     })
 }
 
-/// Makes the engine; the server ends where there is none. The client waits for its
-/// handshake first, and a call before that makes the engine itself. Whether it is
-/// there comes back.
+/// Makes the engine. If that fails, the server ends. The client's handshake goes first, and a call
+/// before that makes the engine itself. Returns whether the engine exists.
 async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) -> bool {
     tokio::time::sleep(HANDSHAKE_GRACE).await;
     let made = spawn_blocking(move || host.make_engine()).await;
@@ -399,7 +400,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
         Ok(Err(error)) => error.into(),
         Err(error) => Failure::failed(Code::EngineUnavailable, error),
     };
-    // Nothing waits for it if the server ends just now.
+    // If the server is ending just now, no one receives this.
     let _ = tell.send(failure);
     stop.cancel();
     false
@@ -408,7 +409,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
 /// Ends the server in good order when the recorder is gone.
 async fn recorder_ends(ended: Pending, tell: oneshot::Sender<Failure>, stop: CancellationToken) {
     if let Err(error) = ended.await {
-        // Nothing waits for it if the server ends just now.
+        // If the server is ending just now, no one receives this.
         let _ = tell.send(failed(error));
         tokio::time::sleep(LAST_ANSWERS).await;
         stop.cancel();

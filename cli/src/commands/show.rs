@@ -1,4 +1,5 @@
-//! `show`: one tool, from its inputs to what it may do here, or one section about it. Nothing is called.
+//! `show`: shows one tool, from its inputs to what it may do here, or one section about it. Nothing
+//! is called.
 
 mod sections;
 
@@ -12,16 +13,16 @@ use toolward_store::InstalledBundle;
 use super::policy::Subject;
 use crate::prelude::*;
 
-/// Longest text of a bundle's that is shown on a line, in characters.
+/// Longest text of a bundle that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 1000;
 
 /// Longest cell of the table, in characters.
 const MAX_CELL_CHARS: usize = 200;
 
-/// The widest that a column is made for the sake of alignment, in characters.
+/// The widest column, in characters. Longer cells are not aligned.
 const MAX_COLUMN_CHARS: usize = 40;
 
-/// Driver, publisher, kind, cost; what follows them is of any width.
+/// The aligned columns: driver, publisher, kind, cost. The text after them has any width.
 const COLUMNS: usize = 4;
 
 #[derive(Debug, Args)]
@@ -109,7 +110,8 @@ fn overview(
     Ok((!found.is_empty()).then(|| Shown::new(value, about.join("\n\n"))))
 }
 
-/// The lines about a tool of bundles that were read already; `None` if they have none of this name.
+/// Returns the lines about a tool of bundles that were read already; `None` if no tool has this
+/// name.
 pub(super) fn about(
     name: &str,
     contents: &[Content],
@@ -122,7 +124,7 @@ pub(super) fn about(
     Ok(found.first().map(lines))
 }
 
-/// What the store knows of the bundles that the tools come from.
+/// Returns the store's entries of the bundles that contain the tools.
 fn installed(source: &BundleSource, context: &Context) -> Result<Vec<InstalledBundle>> {
     match (source.kind(), source.store.existing(context)?) {
         (SourceKind::Installed, Some(store)) => Ok(store.list()?),
@@ -204,7 +206,7 @@ fn line(text: &str) -> String {
     visible_line(text, MAX_LINE_CHARS)
 }
 
-/// Which driver would serve a call of the tool, and why the others would not.
+/// Shows which driver would serve a call to the tool, and why the others would not.
 fn drivers(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
     let tools = review.candidates(name)?;
     let lines: Vec<String> = tools.iter().map(table).collect();
@@ -267,7 +269,7 @@ fn cell(text: &str) -> String {
     visible_line(text, MAX_CELL_CHARS)
 }
 
-/// The rows as lines, with their columns below each other.
+/// Formats the rows as lines with aligned columns.
 fn aligned(rows: &[[String; COLUMNS + 1]]) -> Vec<String> {
     let mut widths = [0_usize; COLUMNS];
     for row in rows {

@@ -1,4 +1,4 @@
-//! `test`: the examples of a bundle's contracts, against each of its drivers.
+//! `test`: runs the examples of a bundle's contracts with each of its drivers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Arguments {
             return Err(Failure::failed(Code::NothingToTest, message)
                 .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
         }
-        // What is refused above leaves nothing behind, a cache neither.
+        // A bundle that is refused above leaves nothing behind, not even a cache.
         let broker = cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
         let probe = build::probe(&content, cache, &broker)?;
@@ -103,7 +103,7 @@ impl Arguments {
         let missing = probe.map(|(probe, host)| runtime.block_on(probe.ask(&host)));
         let missing = missing.unwrap_or_default();
         runtime.shutdown_background();
-        // A tool whose example passes is served, whatever its component says.
+        // A tool whose example passes is served, regardless of its component's answers.
         let served =
             |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
         let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();
@@ -113,7 +113,7 @@ impl Arguments {
         Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), context))
     }
 
-    /// The bundle to test, and its path.
+    /// Returns the bundle to test, and its path.
     fn content(&self, context: &Context) -> Result<(&Path, Content)> {
         let (trust, store) = (&self.trust, &self.store);
         if let Some(directory) = &self.dev {
@@ -137,13 +137,13 @@ impl Arguments {
     }
 }
 
-/// How the examples came out.
+/// The results of the examples.
 #[derive(Default)]
 struct Run {
     failed: usize,
     skipped: usize,
     unfit: usize,
-    /// The tools with an example that passed, each with the driver.
+    /// The tools that passed an example, each with the driver.
     passed: BTreeSet<(String, String)>,
 }
 
@@ -182,8 +182,8 @@ impl Run {
         }
         match (failed + missing, skipped) {
             (0, 0) => Exit::Fine,
-            // What the policy was asked for and does not give is a denial; a scratch
-            // run is one only where there was nothing else.
+            // With the policy, a skipped example is a denial. In a scratch run it is a denial only
+            // if no example ran.
             (0, _) if !scratch || run == 0 => Exit::Denied,
             (0, _) => Exit::Fine,
             _ => Exit::Failed,

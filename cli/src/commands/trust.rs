@@ -1,4 +1,5 @@
-//! `trust`: publishers by their documents, with first use, rotation and revocation, and by bare keys.
+//! `trust`: trusts publishers by their documents, with first use, rotation and revocation, or by
+//! bare keys.
 
 mod add;
 
@@ -160,10 +161,10 @@ impl CommonFlags {
         print(&self.changes(context).update(name, &update, rule)?, context)
     }
 
-    /// Shows which ids a publisher may publish, and asks if these shall be added.
+    /// Shows which ids a publisher may publish, and asks whether these prefixes shall be added.
     fn confirm_prefixes(&self, name: &str, added: &[String], context: &Context) -> Result {
         let publishers = self.trust.publishers(context)?;
-        // `update` refuses others.
+        // `update` refuses other publishers.
         let Some(PublisherRecord::Document(known)) = publishers.get(name)? else {
             return Ok(());
         };
@@ -206,7 +207,7 @@ impl CommonFlags {
 
     fn changes<'a>(&'a self, context: &'a Context) -> TrustChanges<'a> {
         TrustChanges {
-            // Without this program's own file nothing is recorded.
+            // If this program's own file is not found, nothing is recorded in the ledger.
             rows: helper::trust_rows(&self.trust, context).ok(),
             trust: &self.trust,
             store: &self.store,

@@ -1,4 +1,4 @@
-//! `verify`: signatures, trust, and every byte.
+//! `verify`: verifies signatures, trust, and every byte.
 
 use std::fs::File;
 

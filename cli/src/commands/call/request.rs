@@ -1,5 +1,5 @@
-//! The request of a call, from its flags; and calls that the command refuses before there is a host for them, which are
-//! recorded as those that a host refuses.
+//! Makes the request of a call from its flags. Also records calls that the command refuses before a
+//! host exists, like the calls that a host refuses.
 
 use std::io::Read;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::Arguments;
 use crate::helper;
 use crate::prelude::*;
 
-/// Longest input, in bytes: one more than the host takes, so that the host names
-/// which limit it is.
+/// Longest input that is read, in bytes. It is more than the host accepts, so that the host's error
+/// names the limit.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Arguments {
-    /// Whether the tool needs an input, and none is given.
+    /// Whether the tool needs an input, but none is given.
     pub(super) fn lacks_input(&self, contents: &[Content]) -> bool {
         let mut tools = contents
             .iter()
@@ -34,7 +34,8 @@ impl Arguments {
         self.tool.split('@').next().unwrap_or_default()
     }
 
-    /// The request, and its input if records are made of the call and it is JSON at all.
+    /// Returns the request. Also returns its input if calls are recorded and the input is valid
+    /// JSON.
     pub(super) fn request(
         &self,
         contents: &[Content],
@@ -50,7 +51,7 @@ impl Arguments {
         let recorded = false;
         let (mut request, input) = match (text, self.set.is_empty()) {
             (Some(text), true) => {
-                // The host reads the text itself.
+                // The host parses the text itself.
                 let input = recorded.then(|| parse("--input", &text).ok()).flatten();
                 (Request::new(self.tool.as_str(), text), input)
             }
@@ -88,8 +89,8 @@ impl Arguments {
         Ok((request, input))
     }
 
-    /// The call ends with this failure, before it reaches a host. What fails here is a warning: it does not hide why the
-    /// call ends.
+    /// Records that the call ends with this failure before it reaches a host. If recording fails,
+    /// that is only a warning, so that it does not hide why the call ends.
     pub(super) fn ends(
         &self,
         contents: &[Content],
@@ -118,7 +119,7 @@ impl Arguments {
         let granted = Granted::read(trust, &self.means.policies, context)?;
         let confinement = self.confine.recorded(trust, context)?;
         let recorder = started.begin(contents, Some(&granted), confinement)?;
-        // Nothing runs in it.
+        // Nothing runs in this host.
         let builder = Host::builder().policy(granted.policy.clone());
         let contents = contents.iter().cloned();
         let builder = contents.fold(builder.defer_engine(), |builder, content| {
@@ -149,7 +150,7 @@ pub(super) fn not_a_flag(tool: &str, stray: &str) -> Failure {
     Failure::usage(OperatorCode::SettingInvalid, message).hint(hint)
 }
 
-/// The text of `JSON`, `@FILE` or `-`.
+/// Reads the text of `JSON`, `@FILE` or `-`.
 fn document(argument: &str) -> Result<String> {
     match argument.strip_prefix('@') {
         Some(path) => file_text(path.as_ref()),

@@ -1,4 +1,5 @@
-//! `import aml` and `import runloop`: bundles of tool definitions, and of a hand-written tools.json.
+//! `import aml` and `import runloop`: make bundles from tool definitions, or from a hand-written
+//! tools.json.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const MAX_AML_BYTES: usize = 1024 * 1024;
 /// Largest file of Runloop, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many definitions or schemas one bundle is made of.
+/// The most definitions or schemas of one bundle.
 const MAX_FILES: usize = 1000;
 
 #[derive(Debug, Args)]
@@ -69,7 +70,7 @@ impl AmlFlags {
             allow_draft: self.allow_draft,
             spec_version: self.spec_version.clone(),
         };
-        // Its findings name the files.
+        // The findings of an import name the files.
         let imported = import::aml(&files, &options).map_err(failed)?;
         let todo = "read the contracts, then";
         written(&imported, &self.output, &options.bundle.id, todo, context)
@@ -144,7 +145,7 @@ fn schemas(folder: &Path, budget: &mut Budget) -> Result<BTreeMap<String, Vec<u8
     if folder.symlink_metadata().is_err() {
         return Ok(BTreeMap::new());
     }
-    // What no bundle can name is no schema of one.
+    // A file whose name no bundle can contain is not a schema of a bundle.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_schema =
         |name: &str| name.ends_with(".json") && !name.starts_with('.') && name.bytes().all(plain);

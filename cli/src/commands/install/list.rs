@@ -1,5 +1,5 @@
-//! `list` and `remove`: what is installed, and whether it would be loaded now. `search`: tools that are installed, or
-//! that a channel lists.
+//! `list` and `remove`: the installed bundles, and whether each would be loaded now. `search`:
+//! tools that are installed, or that a channel lists.
 
 use serde::Serialize;
 use toolward_operator::installed::{self, ExaminedBundle, next_step};
@@ -24,7 +24,8 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn run(&self, context: &Context) -> Result {
-        // Shown is what can be; a configuration that can't be read is an error either way.
+        // Everything that can be read is shown. A configuration that can't be read is an error
+        // nevertheless.
         let broken = Granted::read(&self.trust, &PolicyFiles::default(), context).err();
         self.show(broken.is_some(), context)?;
         broken.map_or(Ok(()), Err)
@@ -51,7 +52,8 @@ impl List {
             let tools = tools(one, &known, &rows);
             context.result(&as_json(one, held, &tools), lines(one, held, &tools))?;
         }
-        // What waits for a first yes, with nothing installed.
+        // Updates that wait to be accepted for the first time, while no release of the bundle is
+        // installed.
         for (held, _) in &pending {
             if store.installed(&held.id)?.is_some() {
                 continue;
@@ -74,7 +76,7 @@ impl List {
         Ok(())
     }
 
-    /// What the policy makes of the tools that are loaded; nothing where that is not known.
+    /// Returns the state of the loaded tools under the policy; empty if it is not known.
     fn rows(&self, examined: &[ExaminedBundle], context: &Context) -> Vec<ToolRow> {
         let contents = examined.iter().filter_map(ExaminedBundle::content).cloned();
         let policies = PolicyFiles::default();
@@ -216,7 +218,7 @@ pub(crate) struct Search {
     network: Flagged<Network>,
 }
 
-/// How many matches are shown.
+/// The most matches that are shown.
 const MAX_MATCHES: usize = 50;
 
 impl Search {

@@ -1,5 +1,5 @@
-//! `update`: new releases of what is installed, and the yes to a held one: what changes for agents and policies,
-//! whole, and what differs in it.
+//! `update`: installs new releases of installed bundles, and accepts held ones. For a held release
+//! it shows the whole change for agents and policies, and marks the differences within texts.
 
 use toolward_bundle::surface::SurfaceDifference;
 use toolward_contract::diagnostic::Severity;
@@ -8,8 +8,8 @@ use toolward_store::{HeldUpdate, Store};
 use super::{InstallFlags, print, show};
 use crate::prelude::*;
 
-/// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
-/// has seen all of it.
+/// The most characters of a value before or after a change. It is more than a contract can contain,
+/// so a person who accepts a change has seen all of it.
 const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
 
 pub(super) fn show_held(
@@ -56,7 +56,8 @@ fn valued(sign: &str, text: &str) -> String {
     format!("    {sign} {text}")
 }
 
-/// What differs between two texts that start or end alike, in whole words; `None` where that is all of them.
+/// Returns the different parts of two texts that start or end alike, in whole words; `None` if the
+/// texts have nothing in common.
 fn differing(from: &str, to: &str) -> Option<String> {
     let start = beginning(from, to);
     let rest = |text: &str| text.get(start..).unwrap_or_default().to_owned();
@@ -79,7 +80,7 @@ fn differing(from: &str, to: &str) -> Option<String> {
     })
 }
 
-/// The length of the beginning that both have, up to a space or an end of both words.
+/// Returns the length of the common start, up to a space or to an end of both words.
 fn beginning(from: &str, to: &str) -> usize {
     let pairs = from.chars().zip(to.chars());
     let same: usize = pairs
@@ -98,7 +99,7 @@ fn beginning(from: &str, to: &str) -> usize {
     last.map_or(0, |(at, space)| at + space.len_utf8())
 }
 
-/// The length of the ending that both have.
+/// Returns the length of the common end.
 fn ending(from: &str, to: &str) -> usize {
     let backwards = |text: &str| text.chars().rev().collect::<String>();
     beginning(&backwards(from), &backwards(to))
@@ -150,7 +151,7 @@ impl Update {
     }
 }
 
-/// Whether a store has neither bundles nor some that wait.
+/// Whether a store has neither installed bundles nor waiting updates.
 fn is_empty(store: Option<&Store>) -> Result<bool> {
     let Some(store) = store else {
         return Ok(true);
@@ -158,7 +159,7 @@ fn is_empty(store: Option<&Store>) -> Result<bool> {
     Ok(store.list()?.is_empty() && store.pending()?.is_empty())
 }
 
-/// Says why one of several was not updated: the others are, all the same.
+/// Reports why one of several bundles was not updated. The others are updated nevertheless.
 fn failed(id: &str, failure: &Failure, context: &Context) -> Result<Exit> {
     if context.json() {
         let mut value = failure.to_json();

@@ -1,4 +1,5 @@
-//! `ledger export`: rows as lines of JSON, or copies for other programs: tlog-tiles, frames of Runloop, cassettes.
+//! `ledger export`: writes rows as lines of JSON, or copies for other programs: tlog-tiles, frames
+//! of Runloop, cassettes.
 
 #[cfg(feature = "adapters")]
 use toolward_adapters::frames::Attachments;

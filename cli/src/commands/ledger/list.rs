@@ -1,4 +1,4 @@
-//! `ledger list`: rows by what they are about, newest first.
+//! `ledger list`: lists rows by their subject, newest first.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -82,7 +82,7 @@ impl Arguments {
     }
 }
 
-/// What people are shown of a list: calls under a header as they are read, then the rows of commands.
+/// The list for people: calls under a header as they are read, then the rows of commands.
 #[derive(Default)]
 struct Shown {
     has_calls: bool,
@@ -111,16 +111,16 @@ impl Shown {
     }
 }
 
-/// The reader, once its index has all rows. That takes seconds after a million new ones.
+/// Returns the reader after its index has all rows. That takes seconds after a million new rows.
 fn filled(reader: Reader, context: &Context) -> Result<Reader> {
     let bar = Arc::new(Bar::new("reading new rows", context.tells()));
     let (done, wait) = channel();
     let spinning = Arc::clone(&bar);
-    // Where no thread can be started, nothing is shown meanwhile.
+    // If no thread can be started, no progress is shown.
     let spinner = std::thread::Builder::new().spawn(move || {
         if wait.recv_timeout(SHOW_DELAY) == Err(RecvTimeoutError::Timeout) {
             spinning.spin();
-            // Until the other end is dropped.
+            // Waits until the other end is dropped.
             let _: Result<(), _> = wait.recv();
         }
     });
@@ -163,7 +163,7 @@ fn print(listed: &ListedRow, reader: &Reader, shown: &mut Shown, context: &Conte
 /// How the id of a call is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
-    /// Its end, which differs from call to call.
+    /// The end of the id, which differs from call to call.
     Short,
     Whole,
 }
@@ -171,7 +171,7 @@ pub(super) enum Ids {
 /// Characters of a short id.
 const SHORT_ID_CHARS: usize = 8;
 
-/// One line, whatever anybody was named.
+/// Formats a record as one line, whatever its names contain.
 pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids) -> String {
     let (at, kind) = (shown_time(record.at), record.event.kind());
     let mut line = format!("{seq:>8}  {at}  {kind:<12}");
@@ -232,7 +232,7 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids)
     line.trim_end().to_owned()
 }
 
-/// A word as records spell it.
+/// Returns a word as records spell it.
 fn word(word: impl Serialize) -> String {
     let value = serde_json::to_value(word).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! `ledger show`, `prove` and `replay`: one call, or one row; results of recorded calls.
+//! `ledger show`, `prove` and `replay`: show one call or one row, and results of recorded calls.
 
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
@@ -63,7 +63,7 @@ impl Prove {
     }
 }
 
-/// The rows about it, oldest first; there is one at least.
+/// Returns the rows about it, oldest first. There is at least one.
 fn rows(reader: &Reader, id: CallOrRow) -> Result<Vec<Row>> {
     let invocation = match id {
         CallOrRow::Row(seq) => return Ok(vec![reader.row(seq)?]),
@@ -81,7 +81,7 @@ fn rows(reader: &Reader, id: CallOrRow) -> Result<Vec<Row>> {
     }
 }
 
-/// Where the record says what it has of each payload.
+/// Returns what the record states about each payload.
 fn contents(record: &Record) -> impl Iterator<Item = (PayloadKind, &Content)> {
     let (call, outcome) = (record.event.call(), record.event.outcome());
     let input = call.and_then(|call| call.input.as_ref());
@@ -160,7 +160,8 @@ fn print(row: &Row, reader: &Reader, context: &Context) -> Result {
     Ok(())
 }
 
-/// The fields of a record, each with the names of those around it before its own.
+/// Flattens the fields of a record. The name of a field starts with the names of the fields around
+/// it.
 fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {
@@ -243,7 +244,7 @@ impl ReplayArguments {
                 false => print_replayed(&replayed, context),
             }
         };
-        // If one call is named, damage of its rows is an error.
+        // If a single call is named, damage of its rows is an error.
         match self.what {
             What::Rows(Rows { from, to }) => {
                 reader.calls_and_damage::<Failure>(from, to.unwrap_or(u64::MAX), show)?;

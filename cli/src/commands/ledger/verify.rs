@@ -1,4 +1,4 @@
-//! `ledger verify` and `info`; `checkpoint`, `prune` and `erase`: what an operator does to a ledger.
+//! `ledger verify`, `info`, `checkpoint`, `prune` and `erase`: what an operator does with a ledger.
 
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
 use toolward_ledger::payload::Erase;
@@ -10,7 +10,7 @@ use super::{Found, Which, time};
 use crate::approve;
 use crate::prelude::*;
 
-/// Longest file of checkpoints: some hundred thousand of them.
+/// Longest file of checkpoints. It has room for a few hundred thousand.
 const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ impl Arguments {
             None => Elsewhere::default(),
         };
         let verified = reader.verify(&elsewhere.checkpoints)?;
-        // For programs and for people.
+        // Reported to programs and to people.
         let findings = verified.findings.iter();
         let findings = findings.map(|finding| (json!(finding), finding.to_string()));
         let unreadable = elsewhere.unreadable.into_iter();
@@ -89,7 +89,7 @@ impl Arguments {
     }
 }
 
-/// Checkpoints that were kept in a file.
+/// Checkpoints that were stored in a file.
 #[derive(Default)]
 struct Elsewhere {
     checkpoints: Vec<Checkpoint>,
@@ -97,7 +97,7 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Reads notes with an empty line between them.
+    /// Reads notes that are separated by empty lines.
     fn read(path: &Path, verifier: &Verifier) -> Result<Self> {
         let text = String::from_utf8(file::read(path, MAX_CHECKPOINTS_BYTES)?);
         let text = text.map_err(|error| Failure::unreadable(path, error))?;

@@ -1,4 +1,4 @@
-//! The clients whose configuration is known: where it is, and the block or entry in it.
+//! The clients whose configuration is known: the place of their file, and the block or entry in it.
 
 use clap::ValueEnum;
 use toolward_operator::client_file::{ClientFileForm, ServerEntry};
@@ -6,8 +6,8 @@ use toolward_operator::client_file::{ClientFileForm, ServerEntry};
 use crate::environment;
 use crate::prelude::*;
 
-/// The variable that a client's token is taken from, where a client can take one
-/// from there.
+/// The variable from which a client takes its token, if the client can take a token from a
+/// variable.
 const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
 
 /// The clients whose configuration is known.
@@ -29,20 +29,22 @@ pub(crate) enum McpClient {
     Zed,
 }
 
-/// What is known of a client. Versions of a client differ in the names that they send.
+/// The known facts of a client. The name that a client sends depends on its version.
 pub(super) struct ClientFacts {
     /// The user's own file, in the home directory.
     pub(super) file: &'static str,
-    /// The variable that has it look for its file elsewhere, and the folder that is the same as without it.
+    /// The variable that moves the client's file, and the folder that the variable would name for
+    /// the usual place.
     moved_by: Option<(&'static str, &'static str)>,
-    /// Where the block goes, in words.
+    /// Where the block goes, as text for people.
     place: &'static str,
     form: ClientFileForm,
     /// The table of the file that has an entry for each server.
     table: &'static str,
-    /// The name that it sends.
+    /// The name that the client sends.
     sent_name: &'static str,
-    /// How its file names the variable that has a token; `None` if the file holds the token itself.
+    /// How the client's file names the variable with a token; `None` if the file must contain the
+    /// token itself.
     token: Option<&'static str>,
 }
 
@@ -65,7 +67,7 @@ pub(super) enum Server {
     Reached { url: String },
 }
 
-/// This very program, serving with these flags.
+/// Returns this program as a server with these flags.
 pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("this program's own file can't be found: {error}");
@@ -78,7 +80,7 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
 }
 
 impl McpClient {
-    /// Where the block goes that makes the client start this program, and the block.
+    /// Returns where the block goes that makes the client start this program, and the block.
     pub(crate) fn starting(
         self,
         name: &str,
@@ -87,7 +89,7 @@ impl McpClient {
         self.block(name, &started(flags)?)
     }
 
-    /// The files of all clients, in a home directory and in a project's.
+    /// Returns the files of all clients, in a home directory and in a project's.
     pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
         const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
         let all = Self::value_variants().iter();
@@ -175,7 +177,8 @@ impl McpClient {
         }
     }
 
-    /// The variable that has this client look for its file elsewhere, if it is set to that.
+    /// Returns the variable that moves this client's file, if it is set to another folder than the
+    /// usual one.
     pub(super) fn moved(self, home: Option<&Path>) -> Option<&'static str> {
         let (variable, usual) = self.facts().moved_by?;
         let place = environment::path(variable)?;
@@ -183,19 +186,20 @@ impl McpClient {
         moved.then_some(variable)
     }
 
-    /// The names that it sends to a server that its file calls `server`.
+    /// Returns the names that the client sends to a server that its file calls `server`.
     pub(super) fn sent_names(self, server: &str) -> Vec<String> {
         let name = self.facts().sent_name;
         let with_server = (self == Self::Gemini).then(|| format!("{name}-{server}"));
         [name.to_owned()].into_iter().chain(with_server).collect()
     }
 
-    /// Whether a file of it can name the variable that has a token, rather than hold the token.
+    /// Whether the client's file can name the variable with a token instead of containing the
+    /// token.
     pub(super) fn refers_to_tokens(self) -> bool {
         self.facts().token.is_some()
     }
 
-    /// Where the block goes, and the block.
+    /// Returns where the block goes, and the block.
     pub(super) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
         let (facts, value) = (self.facts(), self.entry(server));
         let text = facts.entry(name, &value).put("", |_| false)?;

@@ -1,4 +1,5 @@
-//! `new --format runloop`: a tools.json of version 1. Its entries come from flags, or from the person at the terminal.
+//! `new --format runloop`: makes a tools.json of version 1. Its entries come from flags or from the
+//! person at the terminal.
 
 use toolward_adapters::import::NewBundle;
 use toolward_adapters::scaffold::{self, Attachment};
@@ -7,7 +8,7 @@ use toolward_author::scaffold::ScaffoldError;
 use super::Arguments;
 use crate::prelude::*;
 
-/// How many entries are asked for.
+/// The most entries that are asked for.
 const MAX_ENTRIES: usize = 100;
 
 /// The one entry that flags describe.
@@ -31,7 +32,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// That nobody gives an entry to a bundle of another format.
+    /// Fails if the flags describe an entry for a bundle of another format.
     pub(super) fn unused(&self) -> Result {
         match &self.url {
             None => Ok(()),
@@ -94,8 +95,8 @@ fn missing(why: &str) -> Failure {
         .hint("give it with --url URL, and --method, --description and --secret where they matter")
 }
 
-/// The entries that a person describes, until there are no more. One that no host would run is told of and asked for
-/// again; the others are kept.
+/// Asks for entries until the person gives no more. An entry that no host would run is reported and
+/// left out; the other entries stay.
 fn collected(
     mut ask: impl FnMut(bool) -> dialoguer::Result<Option<Attachment>>,
     tell: impl Fn(&ScaffoldError),
@@ -113,7 +114,8 @@ fn collected(
     Ok(entries)
 }
 
-/// Asks for one entry. The first has an id to begin with, and has to be described; `None`: no more.
+/// Asks for one entry. The first entry has a default id and must be described. Returns `None` if
+/// the person gives no more entries.
 fn ask(bundle: &str, first: bool) -> dialoguer::Result<Option<Attachment>> {
     let input = |prompt: &str| dialoguer::Input::<String>::new().with_prompt(prompt);
     let id = match first {

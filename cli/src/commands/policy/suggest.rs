@@ -1,5 +1,6 @@
-//! `policy suggest`: the fewest lines that let a bundle's tools run, and its documents be seen, for the operator to read
-//! and to add. `policy grant`: adds them to the policy's file, once a person has seen them and typed a yes.
+//! `policy suggest`: prints the fewest lines that let a bundle's tools run and its documents be
+//! seen, for the operator to read and add. `policy grant`: adds them to the policy's file, after a
+//! person has seen them and typed a yes.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use super::{Subject, documents};
 use crate::approve;
 use crate::prelude::*;
 
-/// Longest suggestion, in characters: it is of use only whole.
+/// Longest suggestion, in characters. A part of a suggestion would be useless.
 const MAX_SUGGESTION_CHARS: usize = 1024 * 1024;
 
 /// Longest list of hosts that a question shows, in characters.
@@ -78,7 +79,7 @@ pub(crate) fn suggest(arguments: &Suggest, context: &Context) -> Result {
         let _ = writeln!(text, "\n{}", lines.trim_end());
     }
     if let Some(narrower) = &narrower {
-        // A comment: the output is appended to a file unchanged.
+        // Written as a comment, since the output may be appended to a file unchanged.
         text.push_str("\n# Or only this, with the hosts and workspaces that you choose:\n");
         for line in visible(narrower, MAX_SUGGESTION_CHARS).trim_end().lines() {
             let _ = writeln!(text, "# {line}");
@@ -149,7 +150,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
-    // The rest of the file, too, must be valid with them.
+    // The rest of the file must also be valid with the new lines.
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
         .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
@@ -161,12 +162,12 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     let made = approve::lasting_change(edit, &after, change, &changes, context);
     made.map_err(|failure| match has_terminal() {
         true => failure,
-        // No person was asked: the lines are for the operator to add.
+        // No person was asked, so the operator must add the lines.
         false => failure.lines_for(&place, grant.lines, grant.narrower),
     })
 }
 
-/// The error for lines in which something is not chosen: no file gets them.
+/// The error for lines in which a choice is open. No file gets such lines.
 fn open(open: &[OpenChoice]) -> Failure {
     let hints = open.iter().map(|one| match one {
         OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),
@@ -243,7 +244,7 @@ impl ChoiceFlags {
     }
 }
 
-/// Asks for what is open. An empty answer leaves it open.
+/// Asks for the open choices. An empty answer leaves a choice open.
 fn ask(open: &[OpenChoice], choices: &mut Choices) -> Result {
     for one in open {
         match one {
@@ -309,7 +310,7 @@ fn hosts(egress: &std::collections::BTreeSet<String>) -> String {
     format!("\nThe driver reaches {hosts}.")
 }
 
-/// Whether it is a word that a hint or a suggested line has in place of a choice.
+/// Whether it is a placeholder of a hint or of a suggested line.
 fn is_example(text: &str) -> bool {
     matches!(
         text,
@@ -317,7 +318,7 @@ fn is_example(text: &str) -> bool {
     )
 }
 
-/// A secret's source and origin, its file as an absolute path.
+/// Parses a secret's source and origin. The path of a file becomes absolute.
 fn secret(text: &str) -> Option<SecretChoice> {
     let mut choice = SecretChoice::parse(text)?;
     let host = choice.origin.strip_prefix("https://")?;
@@ -333,7 +334,7 @@ fn secret(text: &str) -> Option<SecretChoice> {
     Some(choice)
 }
 
-/// The absolute path of a directory that exists.
+/// Returns the absolute path of an existing directory.
 fn existing(directory: &str) -> Result<String> {
     let found = Path::new(directory).canonicalize();
     let found = found.ok().filter(|found| found.is_dir());

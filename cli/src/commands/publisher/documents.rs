@@ -1,5 +1,5 @@
-//! The documents that a publisher signs besides bundles: its keys (the first document, and each next one), its
-//! revocations, the index of a channel.
+//! The documents that a publisher signs in addition to bundles: its keys (the first document, and
+//! each next one), its revocations, and the index of a channel.
 
 use std::time::Duration;
 

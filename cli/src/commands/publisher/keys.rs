@@ -1,4 +1,5 @@
-//! `publisher keys`: make and look at signing keys; private keys in files, with the passphrase that is given or asked for.
+//! `publisher keys`: makes and shows signing keys. Also reads private keys from files, with a
+//! passphrase that is given or asked for.
 
 use std::cell::OnceCell;
 
@@ -52,7 +53,7 @@ pub(crate) struct NewKey {
 
 impl NewKey {
     fn run(&self, context: &Context) -> Result {
-        // Before anybody types a passphrase, and before half of a pair is written.
+        // Checked before a person types a passphrase, and before half of the pair is written.
         let public = keys::public_half(&self.out).map_err(unwritten)?;
         let secret = match self.passphrase.given()? {
             None if self.encrypt => {
@@ -103,7 +104,7 @@ impl ImportKey {
     }
 }
 
-/// Writes a private key and its public half, and shows where.
+/// Writes a private key and its public half, and shows their paths.
 fn write_pair(
     (private, public): (&Path, &Path),
     key: &SigningKey,
@@ -118,7 +119,7 @@ fn write_pair(
     let public_pem = key.public().to_pem().map_err(invalid)?;
     keys::write_private(private, &pem).map_err(unwritten)?;
     keys::write_public(public, public_pem.as_bytes()).map_err(|error| {
-        // The private key alone is of use, and deleting a key is not ours to do.
+        // The private key is useful alone, and this command never deletes a key.
         unwritten(error).hint(format!(
             "the private key is in {}; `toolward publisher keys export` writes its public half",
             private.display()
@@ -260,7 +261,7 @@ pub(crate) struct Passphrase {
 }
 
 impl Passphrase {
-    /// The passphrase in this file, or else asked for.
+    /// Reads the passphrase from this file, otherwise asks for it.
     pub(crate) fn of_file(passphrase_file: Option<PathBuf>) -> Self {
         Self {
             passphrase_file,
@@ -296,7 +297,7 @@ impl Passphrase {
         secret.transpose()
     }
 
-    /// The passphrase, asked for on the terminal unless it was given.
+    /// Returns the passphrase; asks for it on the terminal unless it was given.
     pub(crate) fn obtain(&self, prompt: &str, confirm: bool) -> Result<SecretString> {
         if let Some(passphrase) = self.given()? {
             return Ok(passphrase);
@@ -314,12 +315,12 @@ impl Passphrase {
     }
 }
 
-/// Reads a private key, and its passphrase where it has one.
+/// Reads a private key, and its passphrase if it is encrypted.
 pub(crate) fn read(path: &Path, passphrase: &Passphrase, context: &Context) -> Result<SigningKey> {
     parse(path, &read_secret(path)?, passphrase, context)
 }
 
-/// A private key whose file was read already.
+/// Parses a private key whose file was read already.
 pub(crate) fn parse(
     path: &Path,
     pem: &SecretString,
@@ -341,7 +342,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<SecretString> {
     keys::read_text(path).map_err(|error| Failure::unreadable(path, error))
 }
 
-/// Why a key was not written.
+/// The failure for a key that was not written.
 pub(crate) fn unwritten(error: AuthorError) -> Failure {
     let AuthorError::Exists(path) = &error else {
         return authored(error);

@@ -1,4 +1,5 @@
-//! Signatures: on bundles, and on documents, which are read, shown and written in their envelopes.
+//! Signatures on bundles and on documents. Documents are read, shown and written in their
+//! envelopes.
 
 use std::io::Read as _;
 
@@ -31,7 +32,7 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Signs and writes.
+    /// Signs and writes the document.
     pub(super) fn write(&self, mut envelope: Envelope, context: &Context) -> Result {
         if self.output.symlink_metadata().is_ok() {
             return Err(file::exists(&self.output));
@@ -70,7 +71,7 @@ impl Sign {
     }
 
     fn document(&self, context: &Context) -> Result {
-        // What is signed is a document that hosts can read.
+        // Only a document that hosts can read is signed.
         let (_, mut envelope) = read(&self.file)?;
         let bytes = sign(&mut envelope, &self.key, &self.passphrase, context)?;
         let place = self.output.as_ref().unwrap_or(&self.file);
@@ -113,7 +114,7 @@ impl Sign {
     }
 }
 
-/// Whether a file is a document, or meant to be one: a document is JSON, and no bundle is.
+/// Whether a file is a document, or meant to be one. A document is JSON, and a bundle is not.
 pub(super) fn is_document(path: &Path) -> bool {
     let named_so = path.extension().is_some_and(|ending| ending == "json");
     let starts_so = || {
@@ -124,7 +125,7 @@ pub(super) fn is_document(path: &Path) -> bool {
     path.is_file() && (named_so || starts_so())
 }
 
-/// The envelope in a file, and the bytes of the file.
+/// Reads the envelope in a file, and returns the bytes of the file as well.
 pub(super) fn read_envelope(path: &Path) -> Result<(Result<Envelope, Refusal>, Vec<u8>)> {
     let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
     Ok((
@@ -148,7 +149,7 @@ fn read(path: &Path) -> Result<(Document, Envelope)> {
     }
 }
 
-/// Shows what a document has. Its signatures are not verified here.
+/// Shows the content of a document. Its signatures are not verified.
 pub(super) fn show(path: &Path, context: &Context) -> Result {
     let (document, envelope) = read(path)?;
     let revoked = |keys: &[RevokedKey]| {
@@ -240,7 +241,7 @@ fn words(value: &Value) -> String {
     visible_line(&text, 400)
 }
 
-/// Reads the document that comes before a new one. `pick` takes the expected kind.
+/// Reads the earlier document of a new one. `pick` accepts the expected kind only.
 pub(super) fn read_earlier<T>(
     path: &Path,
     pick: impl FnOnce(Document) -> Option<T>,
@@ -253,7 +254,7 @@ pub(super) fn read_earlier<T>(
     })
 }
 
-/// Signs an envelope, and gives its bytes.
+/// Signs an envelope, and returns its bytes.
 fn sign(
     envelope: &mut Envelope,
     keys: &[PathBuf],
@@ -278,7 +279,8 @@ fn signers(envelope: &Envelope) -> Vec<&Option<String>> {
     signatures.map(|signature| &signature.keyid).collect()
 }
 
-/// Refuses a file in place of a publisher's name: a document would be signed for a publisher of the file's name.
+/// Refuses a file's name in place of a publisher's name: the document would be signed for a
+/// publisher of that name.
 pub(super) fn is_name(name: &str) -> Result {
     let path = Path::new(name);
     let is_file = path.is_file() && path.extension().is_some();
@@ -299,12 +301,12 @@ pub(super) fn is_name(name: &str) -> Result {
     Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
 }
 
-/// The time of creation that goes into a document.
+/// Returns the time of creation for a document.
 pub(super) fn created(context: &Context) -> Result<Timestamp> {
     Timestamp::from_unix(context.created()?).map_err(invalid)
 }
 
-/// `KEY=WORDS`, both not empty.
+/// Parses `KEY=WORDS`. Neither may be empty.
 pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
     match text.split_once('=') {
         Some((key, words)) if !key.is_empty() && !words.is_empty() => Ok((key, words)),
@@ -316,7 +318,7 @@ pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str)> 
     }
 }
 
-/// A key id or digest in a flag.
+/// Parses a key id or digest in a flag.
 pub(super) fn parsed<T>(text: &str) -> Result<T>
 where
     T: std::str::FromStr<Err = Refusal>,

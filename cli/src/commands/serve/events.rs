@@ -1,5 +1,5 @@
-//! `serve --events`: what happens to calls, appended to a file as JSON lines. The file is
-//! opened before the process confines itself, and written on a separate thread.
+//! `serve --events`: appends the events of calls to a file as JSON lines. The file is opened before
+//! the process confines itself, and written on a separate thread.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -16,7 +16,7 @@ use toolward_support::files::{Lock, Problem, Protection};
 
 use crate::prelude::*;
 
-/// Bytes of the file before its lines move to the older one.
+/// Size of the file at which its lines move to the older file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Bytes that are written at once.
 const BATCH_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ pub(crate) struct EventFlags {
 }
 
 impl EventFlags {
-    /// Keeps all guests out of the files of events.
+    /// Keeps all guests out of the event files.
     pub(super) fn protect(&self, builder: HostBuilder) -> HostBuilder {
         let files = self
             .events
@@ -51,20 +51,20 @@ impl EventFlags {
     }
 }
 
-/// The file for the lines that no longer fit into the first one.
+/// Returns the path of the file to which older lines move.
 fn older(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()
 }
 
-/// The files of events, open.
+/// The open event files.
 pub(super) struct EventFile {
     file: File,
     older: File,
     bytes: u64,
     max_bytes: u64,
-    /// Whether the last line may be cut off.
+    /// Whether the last line may be incomplete.
     torn: bool,
 }
 
@@ -74,7 +74,7 @@ impl EventFile {
         let mut file = opened(path)?;
         let bytes = file.seek(SeekFrom::End(0));
         let bytes = bytes.map_err(|error| Failure::unwritable(path, error))?;
-        // A process that was killed may have left half a line.
+        // A process that was killed may have left an incomplete line.
         let whole = ends_with_line(&file, bytes);
         let torn = !whole.map_err(|error| Failure::unwritable(path, error))?;
         Ok(Self {
@@ -121,8 +121,8 @@ impl EventFile {
         Ok(())
     }
 
-    /// Writes what `events` hears, on a separate thread. Call it when the process is
-    /// confined: a thread that exists before would go free.
+    /// Writes the events from `events` on a separate thread. Call it after the process is confined,
+    /// since a thread that exists before that would not be confined.
     pub(super) fn follow(self, events: Events, runtime: &Handle) -> Result<Following> {
         let stop = CancellationToken::new();
         let (stopped, runtime) = (stop.clone(), runtime.clone());
@@ -134,12 +134,12 @@ impl EventFile {
     }
 }
 
-/// Opens a file of this user, and follows no link to it. No other process may write it.
+/// Opens a file of this user without following a link. No other process may write it.
 fn open(path: &Path) -> std::result::Result<File, Problem> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let failed = |action| move |source| Problem::Io { action, source };
     let mut options = OpenOptions::new();
-    // Appending: what a failed rotation leaves of the offset does not count.
+    // Opened for appending, so the offset that a failed rotation leaves does not matter.
     options.read(true).append(true).create(true).mode(0o600);
     let file = options
         .custom_flags(flags)
@@ -155,7 +155,7 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
     Ok(file)
 }
 
-/// Whether a file of so many bytes is empty, or its last line is whole.
+/// Whether a file of this many bytes is empty or ends with a complete line.
 fn ends_with_line(file: &File, bytes: u64) -> io::Result<bool> {
     let Some(last) = bytes.checked_sub(1) else {
         return Ok(true);
@@ -172,7 +172,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Waits until what was heard so far is written.
+    /// Waits until all events so far are written.
     pub(super) fn end(self) {
         self.stop.cancel();
         if self.thread.join().is_err() {
@@ -185,7 +185,7 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
     let mut lines = Vec::new();
     let mut fails = false;
     loop {
-        // Goes on without its runtime, since nothing here needs a timer or I/O of it.
+        // This works without its runtime, since it needs no timer or I/O.
         let first = runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -216,7 +216,7 @@ fn add(lines: &mut Vec<u8>, heard: &Heard) {
         Heard::Event(event) => serde_json::to_writer(&mut *lines, &event_record(event)),
         Heard::Lost(lost) => serde_json::to_writer(&mut *lines, &json!({ "lost": lost })),
     };
-    // Nothing fails that is written to memory.
+    // Writing to memory does not fail.
     if written.is_ok() {
         lines.push(b'\n');
     }

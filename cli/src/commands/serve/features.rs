@@ -1,4 +1,5 @@
-//! What MCP clients see of bundles, kept up to date; and the cassette that may answer instead of drivers.
+//! The features of bundles that MCP clients see, kept up to date; and the cassette that may answer
+//! instead of drivers.
 
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ use crate::commands::ledger::verify::vkey;
 use crate::helper::{self, Programs};
 use crate::prelude::*;
 
-/// Makes what clients see of bundles.
+/// Makes the features that clients see.
 #[derive(Clone)]
 pub(super) struct FeaturesBuilder {
     pub(super) operator: Arc<Operator>,
     pub(super) http: Arc<HttpFlags>,
-    /// Counts calls, where that was asked for.
+    /// Counts calls, if metrics were requested.
     #[cfg(feature = "metrics")]
     pub(super) metrics: Option<Arc<Metrics>>,
     #[cfg(feature = "adapters")]
@@ -38,15 +39,15 @@ pub(super) struct FeaturesBuilder {
     pub(super) recorder: Option<CallRecorder>,
     pub(super) confinement: RecordedConfinement,
     pub(super) shared_state: SharedState,
-    /// What answers calls instead of drivers.
+    /// The cassette that answers calls instead of drivers.
     pub(super) replaying: Option<Replaying>,
-    /// With more tools than this, they are found rather than listed.
+    /// With more tools than this, clients find tools instead of listing them.
     pub(super) defer_above: usize,
 }
 
 impl FeaturesBuilder {
-    /// Makes it of these bundles. `buckets`: whether there are any to open, if that
-    /// is known.
+    /// Makes the features of these bundles. `buckets` states whether buckets must be opened, if
+    /// that is known.
     pub(super) fn make(
         &self,
         loaded: &LoadedBundles,
@@ -80,8 +81,7 @@ impl FeaturesBuilder {
 pub(super) struct ServedFeatures {
     pub(super) builder: FeaturesBuilder,
     pub(super) service: Service,
-    /// Whether buckets were opened: what a confined process does not keep can't be
-    /// opened later.
+    /// Whether buckets were opened. A confined process can't open later what it did not keep.
     pub(super) buckets: bool,
 }
 
@@ -124,7 +124,7 @@ impl ReloadTarget for ServedFeatures {
     }
 }
 
-/// Features without anything.
+/// Features without tools, prompts and resources.
 fn nothing(host: Host) -> Result<ServerFeatures> {
     features(host, &[], &Policy::empty(), usize::MAX)
 }
@@ -139,7 +139,7 @@ fn features(
     features.map_err(|error| Failure::of(Kind::Usage, error))
 }
 
-/// Says which tools are not shown by the names that they would have.
+/// Reports which tools are not listed by the names that they ask for.
 pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
     for problem in features.name_problems() {
         let (code, hint) = (problem.code(), problem.hint().unwrap_or_default());
@@ -147,7 +147,8 @@ pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
     }
 }
 
-/// Warns once of each lasting change that a command has made: the person who typed the yes may not read this.
+/// Warns once about each lasting change that a command has made. The person who confirmed the
+/// change may not be the one who reads this.
 pub(super) fn warn_of_changes(context: &Context) {
     let Ok(changes) = LastingChanges::of(context) else {
         return;
@@ -160,7 +161,7 @@ pub(super) fn warn_of_changes(context: &Context) {
     }
 }
 
-/// How many tools are served, and which are blocked.
+/// Returns a text with the number of served tools and the blocked tools.
 pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
     let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
     if let Some(replaying) = replaying {
@@ -205,7 +206,7 @@ fn boxed(text: &str) -> Result<Box<Verifier>, String> {
     vkey(text).map(Box::new)
 }
 
-/// What answers calls instead of drivers.
+/// The cassette that answers calls instead of drivers.
 #[derive(Clone)]
 pub(super) struct Replaying {
     tape: Tape,
@@ -231,7 +232,7 @@ impl ReplayFlags {
 }
 
 impl Replaying {
-    /// A host that answers from it, and keeps guests out of its file.
+    /// Makes a host answer from the cassette, and keeps guests out of its file.
     pub(super) fn given(this: Option<&Self>, builder: HostBuilder) -> HostBuilder {
         match this {
             Some(this) => builder

@@ -1,5 +1,5 @@
-//! Who may connect over HTTP, and the socket that they connect to: made here, or handed over by a service manager
-//! (`LISTEN_FDS`, sd_listen_fds(3)).
+//! Which clients may connect over HTTP, and the socket to which they connect. The socket is made
+//! here, or handed over by a service manager (`LISTEN_FDS`, sd_listen_fds(3)).
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd as _, OwnedFd};
@@ -71,7 +71,7 @@ pub(super) struct HttpServer {
     token: ShownToken,
 }
 
-/// What is shown about the token.
+/// The message about the token.
 enum ShownToken {
     Token(Secret),
     File(PathBuf),
@@ -80,24 +80,24 @@ enum ShownToken {
 }
 
 impl HttpFlags {
-    /// Keeps all guests out of the files of tokens.
+    /// Keeps all guests out of the files with tokens.
     pub(super) fn protect(&self, builder: HostBuilder) -> HostBuilder {
         self.token_files().fold(builder, |builder, file| {
             builder.protect("a file of tokens", file)
         })
     }
 
-    /// The files of tokens that clients call with.
+    /// Returns the files with tokens of clients.
     pub(super) fn token_files(&self) -> impl Iterator<Item = &PathBuf> {
         self.token_file.iter().chain(&self.tokens)
     }
 
-    /// How long the server still answers when it is asked to end.
+    /// How long the server still answers after it is asked to end.
     pub(super) fn drain(&self) -> Duration {
         self.drain.map_or(DEFAULT_DRAIN, Duration::from_secs)
     }
 
-    /// Reads or makes what clients are checked by.
+    /// Reads or makes the tokens by which clients are checked.
     pub(super) fn server(
         &self,
         address: SocketAddr,
@@ -145,7 +145,7 @@ impl HttpServer {
         self.settings.limits.connections as u64
     }
 
-    /// Says where to connect, and with what.
+    /// Reports the address to connect to, and the token.
     pub(super) fn announce(&self, listener: &TcpListener, context: &Context) -> Result {
         let address = listener.local_addr();
         let address = address.map_err(|error| failure::http(HttpError::Listener(error)))?;
@@ -198,13 +198,13 @@ impl HttpServer {
 /// The first descriptor that a service manager hands over (`SD_LISTEN_FDS_START`).
 const FIRST_LISTEN_FD: i32 = 3;
 
-/// Takes the listener that was handed over to this process, given the value of its
-/// `LISTEN_FDS`. To be called once, before a program is started that would inherit it.
+/// Takes the listener that was handed over to this process, given the value of its `LISTEN_FDS`.
+/// Call it once, before any program is started that would inherit the listener.
 ///
 /// # Errors
 ///
-/// When that is not exactly one TCP socket which listens at this address, or, where the
-/// port is 0, at this address and any port.
+/// If the descriptors are not exactly one TCP socket that listens at this address. If the port is
+/// 0, any port is accepted.
 pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<TcpListener> {
     let Some(address) = address else {
         return Err(refused(
@@ -217,7 +217,7 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
             "expected one socket, found LISTEN_FDS={found:?}"
         )));
     }
-    // A copy, to see what it is before anything is done to it.
+    // Copied, to check its type before anything is done with it.
     let copy = pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|own| pidfd_getfd(own, FIRST_LISTEN_FD, PidfdGetfdFlags::empty()))
         .map_err(unusable)?;
@@ -238,8 +238,8 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
     Ok(listener)
 }
 
-/// Owns the descriptor that was handed over. The caller has seen that it is a TCP socket
-/// which listens.
+/// Owns the descriptor that was handed over. The caller has checked that it is a listening TCP
+/// socket.
 #[expect(unsafe_code, reason = "a number becomes a descriptor")]
 fn take() -> OwnedFd {
     // SAFETY: the descriptor is open: `handed_over` made a copy of it. Nothing else in
@@ -273,8 +273,8 @@ fn refused(message: impl std::fmt::Display) -> Failure {
     )
 }
 
-/// Reads an address to listen at. `localhost` is 127.0.0.1: a name is not looked up, since
-/// the server that answers would choose who can connect.
+/// Parses an address to listen at. `localhost` is 127.0.0.1. Names are not looked up, since the
+/// server that answers the lookup would choose who can connect.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);

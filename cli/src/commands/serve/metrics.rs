@@ -1,5 +1,5 @@
-//! `serve --metrics`: counts of calls for Prometheus, on a separate listener with a separate token. It is bound
-//! before the process confines itself.
+//! `serve --metrics`: counts of calls for Prometheus, on a separate listener with a separate token.
+//! The listener is bound before the process confines itself.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -46,14 +46,14 @@ pub(crate) struct MetricsFlags {
     metrics_allow_host: Vec<String>,
 }
 
-/// What is counted, and the files that guests must not reach.
+/// The counts, and the files that guests must not reach.
 #[derive(Debug)]
 pub(super) struct Metrics {
     calls: CallMetrics,
     token_files: Vec<PathBuf>,
 }
 
-/// The listener for metrics, which is about to serve.
+/// The listener for metrics before it serves.
 pub(super) struct MetricsServer {
     pub(super) listener: TcpListener,
     address: SocketAddr,
@@ -63,8 +63,8 @@ pub(super) struct MetricsServer {
 }
 
 impl MetricsFlags {
-    /// Listens, and reads or makes the tokens; nothing where no metrics were asked for. `clients`: the files of
-    /// tokens that clients call with.
+    /// Listens, and reads or makes the tokens. Returns nothing if no metrics were requested.
+    /// `clients` are the files with tokens of clients.
     pub(super) fn open<'a>(
         &self,
         recorder: Option<CallRecorder>,
@@ -79,7 +79,7 @@ impl MetricsFlags {
         let address = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
         let settings =
             |tokens| metrics::settings(Arc::new(tokens), self.metrics_allow_host.clone());
-        // No token is written for what can't be served.
+        // Checked first, so that no token is written if serving would fail.
         http::check(address, &settings(Tokens::default())).map_err(refused)?;
         let settings = settings(self.tokens().map_err(failure::http)?);
         let files = self.metrics_token_file.iter().chain(&self.metrics_tokens);
@@ -97,7 +97,7 @@ impl MetricsFlags {
         Ok((Some(Arc::new(counted)), Some(server)))
     }
 
-    /// A token for metrics opens nothing else, and writing it must not replace the tokens of clients.
+    /// A token for metrics opens nothing else. Writing it must not replace the tokens of clients.
     fn check_files<'a>(&self, clients: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
         let own = self.metrics_token_file.iter().chain(&self.metrics_tokens);
         let own: Vec<PathBuf> = own.map(|path| place(path)).collect();
@@ -115,7 +115,7 @@ impl MetricsFlags {
         if let Some(path) = &self.metrics_tokens {
             return tokens::read(path);
         }
-        // Without a file no request is let in: `clap` asks for one.
+        // Without a file no request is accepted, so `clap` requires a file.
         let Some(path) = &self.metrics_token_file else {
             return Ok(Tokens::default());
         };
@@ -125,7 +125,7 @@ impl MetricsFlags {
     }
 }
 
-/// Where a file is or would be, without links.
+/// Returns the existing or future path of a file, without links.
 fn place(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|one| *one != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
@@ -134,7 +134,7 @@ fn place(path: &Path) -> PathBuf {
     place.unwrap_or_else(|| path.to_owned())
 }
 
-/// The hint names the flag of this listener.
+/// Changes the hint to name the flag of this listener.
 fn refused(error: HttpError) -> Failure {
     let is_unnamed = matches!(error, HttpError::NoHosts(_));
     let failure = failure::http(error);
@@ -146,7 +146,7 @@ fn refused(error: HttpError) -> Failure {
 }
 
 impl Metrics {
-    /// Has a host's calls counted, and keeps all guests out of the files of tokens.
+    /// Counts a host's calls, and keeps all guests out of the files with tokens.
     pub(super) fn given(
         metrics: Option<&Self>,
         builder: HostBuilder,
@@ -165,12 +165,12 @@ impl Metrics {
 }
 
 impl MetricsServer {
-    /// Where to find the counts.
+    /// Returns a text with the address of the counts.
     pub(super) fn announcement(&self) -> String {
         format!("metrics are at http://{}{METRICS_PATH}", self.address)
     }
 
-    /// Serves until `shutdown` is cancelled. Calls are served without it where it fails.
+    /// Serves until `shutdown` is cancelled. If this fails, calls are still served.
     pub(super) async fn serve(self, shared_state: SharedState, shutdown: CancellationToken) {
         let (calls, recorder) = (self.calls, self.recorder);
         let page = move || {

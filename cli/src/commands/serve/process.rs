@@ -1,6 +1,5 @@
-//! The server as a process: what signals ask of it (to end, at once or when it has drained, and to read its configuration
-//! again), how many files it may open,
-//! and whose it is.
+//! The server as a process: its signals (to end at once, to drain and end, and to read its
+//! configuration again), its limit on open files, and the user to whom it belongs.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -14,18 +13,19 @@ use toolward_operator::reload::Control;
 
 use crate::prelude::*;
 
-/// What signals lead to.
+/// The requests that signals make.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
-    /// Cancelled when requests should go elsewhere.
+    /// Cancelled when requests should go to other servers.
     pub(super) draining: CancellationToken,
-    /// Stopped when no more requests are taken.
+    /// Stopped when no more requests are accepted.
     pub(super) control: Control,
-    /// Cancelled when nothing is waited for any more.
+    /// Cancelled to stop waiting for anything.
     pub(super) at_once: CancellationToken,
 }
 
-/// The signals that a server obeys. While this exists, none of them ends the process by itself.
+/// The signals that a server handles. While this value exists, none of them ends the process by
+/// itself.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -35,7 +35,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes them, on a runtime.
+    /// Starts handling the signals, on a runtime.
     pub(super) fn take() -> Result<Self> {
         let take = |kind| signal(kind).map_err(Failure::runtime);
         Ok(Self {
@@ -46,15 +46,15 @@ impl Signals {
         })
     }
 
-    /// Obeys them. SIGTERM drains for so long before it ends the server in good order,
-    /// SIGINT ends it without; each further one of them cuts short what is left.
+    /// Handles the signals. SIGTERM drains for `drain` and then ends the server in good order.
+    /// SIGINT ends it without draining. Each further signal of these two shortens the rest.
     pub(super) async fn obey(mut self, asked: Asked, drain: Duration) {
         let drains = loop {
             tokio::select! {
                 _ = self.interrupt.recv() => break false,
                 _ = self.terminate.recv() => break true,
                 _ = self.hangup.recv() => {
-                    // Its terminal is gone, and with it the person who would end it.
+                    // Its terminal is gone, and so is the person who could end it.
                     if self.terminal && !std::io::stdin().is_terminal() {
                         break false;
                     }
@@ -85,20 +85,20 @@ impl Signals {
 /// Files that a server needs by itself: bundles, the ledger, sockets of helpers, the runtime.
 const OWN_FILES: u64 = 64;
 
-/// Raises the soft limit on open files to the hard one. The soft limit is low for programs
-/// that use `select`, which this one doesn't.
+/// Raises the soft limit on open files to the hard limit. The soft limit is low for programs that
+/// use `select`, and this program does not use it.
 pub(super) fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Without it the lower limit is kept to.
+    // If this fails, the lower limit stays.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-/// A warning if too few files may be open for this many connections, and as many again for
-/// what tools open.
+/// Returns a warning if too few files may be open for this many connections and as many files of
+/// tools.
 pub(super) fn file_shortage(connections: u64) -> Option<String> {
     let needed = connections.saturating_add(OWN_FILES).saturating_mul(2);
     let most = getrlimit(Resource::Nofile).current?;
@@ -114,7 +114,7 @@ pub(super) fn file_shortage(connections: u64) -> Option<String> {
     })
 }
 
-/// The principal of standard input: the user who started this process.
+/// Returns the principal of standard input: the user who started this process.
 pub(super) fn local(may_approve: bool) -> Principal {
     Principal {
         name: LOCAL.into(),

@@ -1,4 +1,4 @@
-//! Where clients come from: standard input and output, or connections over HTTP.
+//! The sources of clients: standard input and output, or connections over HTTP.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -14,14 +14,14 @@ use super::process::Asked;
 use crate::failure::http as http_failure;
 use crate::prelude::*;
 
-/// Where clients come from.
+/// The source of clients.
 pub(super) enum Transport {
     Stdio(Streams),
     Http(TcpListener, Box<HttpServer>),
 }
 
 impl Transport {
-    /// Listens at an address, or takes standard input and output where there is none.
+    /// Listens at an address, or takes standard input and output if no address is given.
     pub(super) fn open(
         address: Option<SocketAddr>,
         handed_over: Option<TcpListener>,
@@ -50,8 +50,8 @@ impl Transport {
         }
     }
 
-    /// `local` is the handler of the client at the standard streams; `connection` is the runtime for it and its short
-    /// calls. The others run on the current one.
+    /// Serves clients. `local` handles the client at the standard streams. `connection` is the
+    /// runtime for that client and its short calls; everything else runs on the current runtime.
     pub(super) async fn serve(
         self,
         service: &Service,

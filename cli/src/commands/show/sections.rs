@@ -1,5 +1,6 @@
-//! `show --policy`: declaration, policy, grant and reasons of one tool, side by side; or which prompts and resources are
-//! served, and why the others are not. `show --as`: a tool in the form of another specification.
+//! `show --policy`: shows declaration, policy, grant and reasons of one tool together, or which
+//! prompts and resources are served and why others are not. `show --as`: shows a tool in the form
+//! of another specification.
 
 #[cfg(feature = "adapters")]
 use std::time::SystemTime;
@@ -21,14 +22,13 @@ use crate::commands::policy::{document_json, document_line, documents};
 use crate::commands::reply;
 use crate::prelude::*;
 
-/// Longest explanation of one driver, in characters: lines to add are of use
-/// only whole.
+/// Longest explanation of one driver, in characters. A part of the lines to add would be useless.
 const MAX_EXPLANATION_CHARS: usize = 256 * 1024;
 
 /// Longest name of a publisher, in characters.
 const MAX_PUBLISHER_CHARS: usize = 200;
 
-/// Names that are offered where one is unknown.
+/// The most names that are suggested for an unknown one.
 const MAX_SUGGESTIONS: usize = 10;
 
 pub(super) fn policy(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
@@ -109,7 +109,7 @@ pub(super) fn policy(review: &PolicyReview, name: &str) -> Result<Option<Shown>>
     }))
 }
 
-/// The prompts and resources of the bundles, for a name that is unknown.
+/// Lists the prompts and resources of the bundles, for an unknown name.
 pub(super) fn known_documents(review: &PolicyReview) -> Option<String> {
     let documents = documents(review);
     let known = documents.iter().map(|document| document.id);
@@ -133,7 +133,7 @@ fn blocked(contract: &Contract<'_>) -> String {
     format!("{id} of {shown}: blocked, no driver serves it")
 }
 
-/// A driver that names the tool and does not serve it, on one line.
+/// Describes on one line a driver that names the tool but does not serve it.
 fn refused(contract: &Contract<'_>, one: &Rejected<'_>) -> String {
     let (id, publisher) = (&one.implementation.driver.id, one.implementation.publisher);
     let tool = contract.tool.major_id();
@@ -181,7 +181,7 @@ pub(super) fn form(
         policies: (*subject.policies).clone(),
         state_dir: None,
     };
-    // Nothing is called: no bucket is opened, no engine made.
+    // Nothing is called, so no bucket is opened and no engine is made.
     let builder = setup.host(contents.clone(), granted, &source.trust, context, false)?;
     let builder = source.store.protect(builder, context);
     let host = builder.defer_engine().build()?;
@@ -203,7 +203,7 @@ pub(super) fn form(
     Ok(Some(Shown::new(value, visible_json(&lines))))
 }
 
-/// The records of the tool, among the other tools of its host.
+/// Returns the records of the tool among the other tools of its host.
 #[cfg(feature = "adapters")]
 fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
     let named = |info| {
@@ -219,7 +219,8 @@ fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<V
     Ok(tool_records(described, &all, LOCAL, SystemTime::now()))
 }
 
-/// The tool as the server lists it; the error of its calls if it lists none.
+/// Returns the tool as the server lists it, or the error of its calls if the server does not list
+/// it.
 fn definition(tool: &ToolFacts, features: &ServerFeatures) -> Result<Value> {
     if let Some(refusal) = tool.refusal() {
         return Err(reply::refused(&refusal, &tool.contract.major_id()));
@@ -228,7 +229,7 @@ fn definition(tool: &ToolFacts, features: &ServerFeatures) -> Result<Value> {
     features.definition(name).ok_or_else(|| unnamed(tool))
 }
 
-/// What the server calls the tool.
+/// Returns the server's name for the tool.
 fn name_of<'f>(tool: &ToolFacts, features: &'f ServerFeatures) -> Option<&'f str> {
     let target = tool.contract.major_id();
     let mut names = features.tool_names();

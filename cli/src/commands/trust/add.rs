@@ -1,6 +1,6 @@
-//! `trust add`: a new publisher, once a person has compared its fingerprint, with its freshness rule: what shows that a
-//! release that comes over the network is current; and lasting trust in a bare public key for some prefixes, after a person
-//! has typed its fingerprint.
+//! `trust add`: trusts a new publisher, after a person has compared its fingerprint, with a rule
+//! that shows that a remote release is current. Also trusts a bare public key for some prefixes,
+//! after a person has typed its fingerprint.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -115,7 +115,7 @@ impl CommonFlags {
     }
 }
 
-/// The failure of a source that is not a document, with what it is instead.
+/// The failure for a source that is not a document, with what the source is instead.
 fn explained(failure: Failure, source: &str) -> Failure {
     let path = Path::new(source);
     let instead = if unsigned(path).is_ok() {
@@ -134,7 +134,7 @@ fn explained(failure: Failure, source: &str) -> Failure {
     failure
 }
 
-/// The text of a file that may be a key.
+/// Reads the start of a file that may be a key.
 fn beginning(path: &Path) -> String {
     const MAX_KEY_BYTES: u64 = 16 * 1024;
     let text = toolward_support::files::open_regular(path).map(|file| {
@@ -145,7 +145,7 @@ fn beginning(path: &Path) -> String {
     text.unwrap_or_default()
 }
 
-/// Makes sure that a person compared the fingerprint with the publisher's own statement.
+/// Checks that a person has compared the fingerprint with the publisher's own statement.
 fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
     let document = &known.document;
     let fingerprint = document.fingerprint();
@@ -181,7 +181,7 @@ fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
     })
 }
 
-/// The maximum age that is offered, in days.
+/// The maximum age that is suggested, in days.
 const DEFAULT_MAX_AGE_DAYS: u64 = 90;
 
 /// The rule, as flags give it.
@@ -199,7 +199,7 @@ pub(crate) struct FreshnessFlags {
 }
 
 impl FreshnessFlags {
-    /// The rule that was given, if one was.
+    /// Returns the rule that the flags give, if they give one.
     pub(super) fn given(&self, settings: &TrustSettings) -> Result<Option<FreshnessRule>> {
         let rule = FreshnessRule {
             max_age_days: self.max_age_days,
@@ -211,8 +211,8 @@ impl FreshnessFlags {
         checked(rule, settings).map(Some)
     }
 
-    /// The rule that was given, or the answer of a person on the terminal. No person is
-    /// asked where `[trust]` or a channel of the configuration counts anyway.
+    /// Returns the rule that the flags give, or a person's answer on the terminal. No person is
+    /// asked if `[trust]` or a channel of the configuration applies anyway.
     pub(super) fn given_or_asked(
         &self,
         name: &str,
@@ -273,12 +273,12 @@ fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRul
     }
 }
 
-/// What a bare key lacks, for who is about to trust one.
+/// The features that a bare key lacks, for a person who is about to trust one.
 const LACKS: &str = "A bare key can't be rotated, and its publisher can't revoke it or a release.\n\
                      If it is stolen, you have to hear of that yourself. A publisher's\n\
                      document has both.";
 
-/// Refuses the flags that a bare key does not take.
+/// Refuses the flags that can't be used with a bare key.
 fn refuse_flags(given: &AddFlags) -> Result {
     let refused = |message: &str, hint: &str| {
         Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
@@ -299,7 +299,7 @@ fn refuse_flags(given: &AddFlags) -> Result {
     Ok(())
 }
 
-/// Asks the person for the fingerprint of a new key, and for a yes to what changes about a known one.
+/// Asks the person for the fingerprint of a new key, and for a yes to the changes of a known key.
 fn confirm(candidate: &KeyCandidate) -> Result {
     let key = &candidate.after;
     if !has_terminal() {
@@ -347,7 +347,7 @@ fn unconfirmed(key: &BareKey, why: &str) -> Failure {
     Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
 }
 
-/// What a person sees of the change: lines with a sign are new or gone.
+/// Formats the change for a person: lines with a sign are new or removed.
 fn difference(candidate: &KeyCandidate) -> String {
     let (before, after) = (candidate.before.as_ref(), &candidate.after);
     let mut text = format!("publisher    {}, by a bare key\n", after.name);
@@ -382,7 +382,7 @@ fn difference(candidate: &KeyCandidate) -> String {
     text
 }
 
-/// The change in words, for `doctor` and `serve`.
+/// Describes the change for `doctor` and `serve`.
 fn described(candidate: &KeyCandidate) -> String {
     let key = &candidate.after;
     let mut what = format!(
