@@ -1,6 +1,7 @@
-//! Compares contracts with earlier ones: within a major version, what callers may send and what they
-//! get back stays (AIP-14, "Stable identity").
-//! Added `mutates` and `requires` of a contract are reported, too, as are inputs that a driver drops.
+//! Compares contracts with an earlier release (AIP-14, "Stable identity"). Within a major version,
+//! the values that callers may send and the values that they get back must stay compatible.
+//! Additions to `mutates` and `requires` of a contract are also reported, and so are inputs that a
+//! driver drops.
 
 mod subset;
 
@@ -23,7 +24,8 @@ use toolward_support::report::Code;
 use self::subset::{Difference, What, differences};
 use crate::lints::{finding, outline};
 
-/// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
+/// The contracts of an earlier release. Its signatures are not checked, since it is the author's
+/// own release.
 #[derive(Debug)]
 pub struct Earlier {
     /// The id of the bundle.
@@ -36,7 +38,7 @@ impl Earlier {
     /// Reads a bundle: a directory or an archive.
     ///
     /// # Errors
-    /// When it is not a bundle, or its contracts can't be read.
+    /// If it is not a bundle, or its contracts can't be read.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let release = inspect::release(path)?;
         let tools = release.tools.into_iter();
@@ -48,7 +50,8 @@ impl Earlier {
         })
     }
 
-    /// The contract before: that of the same major, else the newest with the id.
+    /// Returns the earlier contract: the one with the same major version, otherwise the newest one
+    /// with the id.
     fn of(&self, tool: &Tool) -> Option<&Arc<Tool>> {
         let newest = || {
             let tools = self.tools.values().filter(|one| one.id == tool.id);
@@ -57,7 +60,7 @@ impl Earlier {
         self.tools.get(&tool.major_id()).or_else(newest)
     }
 
-    /// What became narrower, or changed otherwise, without a new major version.
+    /// Finds what became narrower or changed incompatibly without a new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for earlier in self.tools.values() {
@@ -95,7 +98,7 @@ impl Earlier {
     }
 }
 
-/// That a contract went back to a lower version.
+/// The finding that a contract has a lower version than before.
 fn lowered(earlier: &Tool, tool: &Located<Tool>, files: &Files) -> Diagnostic {
     let (old, new) = (&earlier.version, &tool.value.version);
     let message = format!("{} is {new}, lower than {old} before", earlier.id);
@@ -104,8 +107,8 @@ fn lowered(earlier: &Tool, tool: &Located<Tool>, files: &Files) -> Diagnostic {
     finding(files, &codes::CONTRACT_LOWERED, at, message, hint)
 }
 
-/// Of releases with the same line the later promises to be compatible. Before 1.0.0 each minor version is a line of its
-/// own (semver.org, 4).
+/// Returns the release line of a version. Within one line, a later release promises to be
+/// compatible. Before 1.0.0 each minor version is a separate line (semver.org, 4).
 fn line(major: u64, minor: u64) -> (u64, u64) {
     match major {
         0 => (0, minor),
@@ -133,7 +136,7 @@ impl Contracts<'_> {
             }
             (_, None) => {}
         }
-        // A caller, or a driver of another bundle, relied on less.
+        // A caller, or a driver of another bundle, relied on fewer effects.
         let (before, now) = (&old.requires.capabilities, &new.requires.capabilities);
         for (field, gained) in [
             ("mutates", old.mutates.missing(&new.mutates)),
@@ -151,7 +154,7 @@ impl Contracts<'_> {
             let at = ("timeout_ms", "", "");
             self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says, found);
         }
-        // What callers get now, and did not get before.
+        // Values that callers get now but did not get before.
         let now = differences(new.outputs.closed(), old.outputs.closed());
         for Difference { inner, what, .. } in now {
             let code = &codes::CONTRACT_WIDENED;
@@ -159,7 +162,7 @@ impl Contracts<'_> {
         }
     }
 
-    /// Values that were valid and are not any more.
+    /// Finds values that were valid but no longer are.
     fn narrowed(&self, field: &str, old: &Schema, new: &Schema, found: &mut Vec<Diagnostic>) {
         for Difference { outer, what, .. } in differences(old.closed(), new.closed()) {
             let code = &codes::CONTRACT_NARROWED;
@@ -167,7 +170,7 @@ impl Contracts<'_> {
         }
     }
 
-    /// Adds a difference of the schema at a pointer, if it has a text.
+    /// Adds a difference of the schema at a pointer, if `text` describes it.
     fn differs(
         &self,
         (field, pointer): (&str, &str),
@@ -205,14 +208,15 @@ impl Contracts<'_> {
         let one = Diagnostic::new(code, &self.tool.path, place, message).with_hint(format!(
             "give the contract the version {next} instead of {new}, or keep what {old} has"
         ));
-        // A keyword that can't be judged differs in both directions.
+        // A keyword that can't be compared differs in both directions.
         if !found.contains(&one) {
             found.push(one);
         }
     }
 }
 
-/// What a schema allows that it did not. Added properties don't count.
+/// Describes the values that a schema allows now but did not allow before. Added properties don't
+/// count.
 fn widening(what: &What) -> Option<String> {
     Some(match what {
         What::Type(name) => format!("gives {name}"),
@@ -226,7 +230,7 @@ fn widening(what: &What) -> Option<String> {
     })
 }
 
-/// What a schema does not allow any more.
+/// Describes the values that a schema no longer allows.
 fn narrowing(what: &What) -> Option<String> {
     Some(match what {
         What::Type(name) => format!("does not allow {name}"),
@@ -241,7 +245,7 @@ fn narrowing(what: &What) -> Option<String> {
     })
 }
 
-/// Inputs and outputs that a driver carried before and drops in the same major version.
+/// Finds inputs and outputs that a driver supported before and drops in the same major version.
 fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
     let driver = &new.value;
     let (before, now) = (&old.version, &driver.version);

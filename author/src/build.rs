@@ -1,6 +1,6 @@
-//! Builds the components of a bundle under work, each `[[build]]` of `bundle.toml` with
-//! the tools of its language, and copies what comes out to its place. A build installs
-//! nothing: an error names the command that does.
+//! Builds the components of a bundle under work. Each `[[build]]` of `bundle.toml` is built with
+//! the tools of its language, and the output is copied to its place. A build installs nothing: an
+//! error names the command that installs a missing tool.
 
 mod c;
 mod confine;
@@ -36,7 +36,7 @@ use crate::error::{AuthorError, none};
 use crate::stale::BuildSources;
 use crate::{lints, output};
 
-/// What builds a kind of source; `None` for a module that is built already.
+/// Returns the language of a kind of source; `None` for a module that is built already.
 fn language(kind: BuildKind) -> Option<&'static BuildLanguage> {
     Some(match kind {
         BuildKind::Rust => &rust::LANGUAGE,
@@ -48,7 +48,7 @@ fn language(kind: BuildKind) -> Option<&'static BuildLanguage> {
     })
 }
 
-/// What `new` writes, by the kind of source.
+/// Returns the drivers that `new` writes, by the kind of source.
 pub(crate) fn new_drivers() -> impl Iterator<Item = (BuildKind, &'static NewDriver)> {
     let kinds = BuildKind::ALL.iter();
     let languages = kinds.filter_map(|kind| Some((*kind, language(*kind)?)));
@@ -67,9 +67,9 @@ pub struct BuildOptions {
     pub locked: bool,
     /// Use no network (`--offline`).
     pub offline: bool,
-    /// Confine the programs that are started, where the kernel can ([`can_confine`]):
-    /// below the user's home they read the checkout and the toolchain only, they write
-    /// to scratch and target directories and caches, and have no network.
+    /// Confine the started programs if the kernel can ([`can_confine`]). Below the user's home they
+    /// then read only the checkout and the toolchain. They write only to scratch and target
+    /// directories and caches, and have no network.
     pub confine: bool,
     /// The tools of other languages.
     pub tools: BuildTools,
@@ -78,18 +78,18 @@ pub struct BuildOptions {
 /// Whether this kernel can confine a build: it has Landlock (Linux 5.13).
 pub use toolward_confine::build_profile::is_available as can_confine;
 
-/// What a build reports while it runs.
+/// The progress of a build.
 #[derive(Debug, Clone, Copy)]
 pub enum BuildProgress<'a> {
-    /// This kernel can't confine builds: the programs reach all that the user does.
+    /// This kernel can't confine builds: the programs reach everything that the user can reach.
     Unconfined,
     /// A `[[build]]` starts.
     Started {
         /// Its source.
         from: &'a str,
-        /// Which it is, from 1.
+        /// The number of the build, starting at 1.
         number: usize,
-        /// How many there are.
+        /// The number of all builds.
         of: usize,
     },
     /// A line that a tool printed, unchanged. It may hold anything.
@@ -103,15 +103,15 @@ pub struct Built {
     pub entry: BuildEntry,
     /// Whether another build of the same source gives the same bytes.
     pub reproducible: bool,
-    /// What it shows outside.
+    /// The imports and exports of the component.
     pub surface: Surface,
-    /// The tools that made it, as each names itself: `rustc 1.95.0 (…)`. None for a module
-    /// that was there before.
+    /// The tools that made it, as each names itself: `rustc 1.95.0 (…)`. Empty for a module that
+    /// existed already.
     pub compilers: Vec<String>,
 }
 
-/// What is going to be built, read once: the build is what the user confirmed,
-/// even if the files change meanwhile.
+/// The planned build, read once: the build is the one that the user confirmed, even if the files
+/// change in the meantime.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The bundle's directory, absolute and without links.
@@ -124,9 +124,9 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// When `bundle.toml` is missing or invalid, or has no `[[build]]`.
+    /// If `bundle.toml` is missing or invalid, or has no `[[build]]`.
     pub fn read(directory: &Path) -> Result<Self, BuildError> {
-        // A missing directory has no bundle.toml, which is the error.
+        // A missing directory is reported as a missing bundle.toml.
         let directory = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());
@@ -140,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// The programs that are started, by name, each once.
+    /// Returns the names of the programs that are started, each once.
     pub fn programs(&self) -> Vec<&'static str> {
         let mut names: Vec<&str> = self
             .builds
@@ -157,7 +157,7 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// At the first build that fails; components built before it stay.
+/// The error of the first build that fails. Components that were built before it stay.
 pub fn build(
     plan: &Plan,
     options: &BuildOptions,
@@ -179,13 +179,13 @@ pub fn build(
     Ok(built)
 }
 
-/// The tools that build a kind of source for bundles in `directory`, in words. Of Rust's tools
-/// it builds an empty crate, without network, and confined where the kernel can; it starts no
-/// others.
+/// Describes the tools that build a kind of source for bundles in `directory`. For Rust's tools it
+/// builds an empty crate, without network, and confined if the kernel can confine. It starts no
+/// other tools.
 ///
 /// # Errors
 ///
-/// Which tool is missing, with the command that installs it; what is wrong with Cargo.
+/// If a tool is missing, with the command that installs it, or if Cargo does not work.
 pub fn look(
     kind: BuildKind,
     options: &BuildOptions,
@@ -223,7 +223,8 @@ fn build_one(
         };
         return Err(BuildError::World(from(), exports));
     }
-    // What the host's engine does not run is refused here and not at its first call.
+    // Checked now, so that a component that the host's engine can't run is refused before its first
+    // call.
     validate(&bytes).map_err(|source| BuildError::Features(from(), Box::new(source)))?;
     check_rules(directory, entry, &bytes)?;
     output::file_beneath(directory, &files::place(directory, &entry.output), &bytes)?;
@@ -236,7 +237,7 @@ fn build_one(
     })
 }
 
-/// The component that the source becomes, and how the tools that make it name themselves.
+/// Returns the component that is built from the source, and the names of the tools that make it.
 fn component(
     directory: &Path,
     entry: &BuildEntry,
@@ -270,7 +271,7 @@ fn component(
     }
     let component = wrap::component(wasm, &scratch.worlds());
     let component = component.map_err(|message| BuildError::Wrap(from(), message))?;
-    // What others made is kept, and Cargo links one module.
+    // A module that others built stays unchanged, and Cargo's output is one module already.
     let folded = match entry.kind {
         BuildKind::Wasm | BuildKind::Rust => None,
         _ => fold::component(&component).ok(),
@@ -278,7 +279,8 @@ fn component(
     Ok((folded.unwrap_or(component), compilers))
 }
 
-/// The source's place, without links on the way: a link could lead out of the bundle.
+/// Returns the path of the source. No part of it may be a link, since a link could lead out of the
+/// bundle.
 fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildError> {
     let path = directory.join(&entry.source);
     match path.canonicalize() {
@@ -288,7 +290,7 @@ fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildErr
     }
 }
 
-/// Checks that the driver can have the snapshot that it asks for.
+/// Checks that the driver can have the snapshot that it requests.
 fn check_snapshot(directory: &Path, entry: &BuildEntry) -> Result<(), BuildError> {
     if !entry.snapshot {
         return Ok(());
@@ -299,7 +301,7 @@ fn check_snapshot(directory: &Path, entry: &BuildEntry) -> Result<(), BuildError
     Ok(none(problem.into_iter().collect()).map_err(AuthorError::from)?)
 }
 
-/// Checks the component as a host does, as if it lay at its place already.
+/// Checks the component as a host does, as if it were at its place already.
 fn check_rules(directory: &Path, entry: &BuildEntry, wasm: &Arc<[u8]>) -> Result<(), BuildError> {
     let mut files = files::collect(directory).map_err(AuthorError::from)?.files;
     files.insert(entry.output.clone(), Arc::clone(wasm));
@@ -315,10 +317,10 @@ fn folder(path: &str) -> &str {
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    // A pipe in the file's place is not waited for.
+    // Does not wait for a pipe at the file's path.
     let file = toolward_support::files::open_regular(path).map_err(std::io::Error::other)?;
     let mut bytes = Vec::new();
-    // One byte more than a component may have, so that a larger one is seen.
+    // Reads one byte more than a component may have, so that a larger one is detected.
     file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

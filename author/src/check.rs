@@ -1,5 +1,5 @@
-//! `check`: every finding about a bundle under work, a packed
-//! directory, or a single file, as diagnostics. Verifies no signature.
+//! `check`: all findings about a bundle under work, a packed directory, or a single file, as
+//! diagnostics. It verifies no signatures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use below::Below;
 use below::check_workspace;
 use below::enclosing_bundle;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
     /// The findings, by file and line.
@@ -53,7 +53,7 @@ impl CheckReport {
         all.filter(|one| one.severity == severity).count()
     }
 
-    /// Takes over findings of one bundle, whose files are named as within it, from `base` on.
+    /// Adds the findings of a bundle below `base`, whose files are named relative to the bundle.
     fn take(&mut self, base: &Path, mut found: Self) {
         self.documents += found.documents;
         self.compared += found.compared;
@@ -94,7 +94,7 @@ impl CheckReport {
         }
     }
 
-    /// Gives the findings the lines that they point at, in the bytes that were checked.
+    /// Adds to each finding the lines that it points to, from the checked bytes.
     fn show_lines(&mut self, files: &Files) {
         diagnostic::attach(&mut self.diagnostics, |name| {
             files.get(name).map(|bytes| bytes.as_ref())
@@ -102,27 +102,27 @@ impl CheckReport {
     }
 }
 
-/// Checks what lies at `path`: a bundle under work, a packed directory, a
-/// directory with such in it, or one file of one.
+/// Checks `path`: a bundle under work, a packed directory, a directory that contains such bundles,
+/// or one file of a bundle.
 pub fn check_path(path: &Path) -> CheckReport {
     check_with(path, &CheckOptions::default())
 }
 
-/// Another host's documents, of which bundles can be made.
+/// A format of another host's documents, from which bundles can be made.
 pub trait ImportFormat: Sync {
-    /// How the names of its files end.
+    /// Returns the suffix of its files' names.
     fn extension(&self) -> &'static str;
 
-    /// What is wrong with a file, and why no tool would be made of it.
+    /// Returns the errors of a file, and the reasons why no tool would be made from it.
     fn check(&self, file: &str, bytes: &[u8]) -> Vec<Diagnostic>;
 }
 
-/// What a check takes beyond its own rules.
+/// Options of a check.
 #[derive(Clone, Copy, Default)]
 pub struct CheckOptions<'a> {
-    /// The contracts of the bundle that has the id of this earlier release are compared with it.
+    /// An earlier release. The contracts of the bundle with its id are compared with it.
     pub earlier: Option<&'a Earlier>,
-    /// Other hosts' documents are checked by these.
+    /// The formats that check other hosts' documents.
     pub formats: &'a [&'a dyn ImportFormat],
 }
 
@@ -176,8 +176,8 @@ fn check_directory(path: &Path, options: &CheckOptions<'_>, report: &mut CheckRe
     }
 }
 
-/// A file is checked as the part of its bundle that it is, since contracts may
-/// refer to other files of the bundle. No bundle has documents of another host.
+/// Checks a file as a part of its bundle, since contracts may refer to other files of the bundle. A
+/// document of another host is never part of a bundle.
 fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport) {
     let format = options.format(&path.to_string_lossy());
     if format.is_none()
@@ -266,7 +266,8 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     let id = bundle.as_ref().map(|bundle| bundle.id.as_str());
     found.compare(earlier, id, &documents, &collected.files);
     if bundle.is_none() {
-        // A [[build]] may be what makes a component, and the bundle the library that is referred to.
+        // A [[build]] may make the missing component, and the bundle itself may be the library that
+        // is referred to.
         let follow = [codes::COMPONENT_MISSING.code, action::UNRESOLVED];
         found
             .diagnostics
@@ -383,7 +384,7 @@ fn check_formats(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
     found
 }
 
-/// What may be in the rest of the bundle.
+/// Codes of references to parts of the bundle that are not in this directory.
 const ELSEWHERE: [&str; 2] = [
     codes::TOOL_REFERENCE_MISSING.code,
     codes::TOOL_REFERENCE_UNBOUND.code,
@@ -392,7 +393,7 @@ const ELSEWHERE: [&str; 2] = [
 fn examine_loose(files: &Files) -> CheckReport {
     let mut found = CheckReport::default();
     let documents = examine_documents(files, Surroundings::NONE, &mut found);
-    // The rest of its bundle is not here.
+    // The rest of its bundle is not in this directory.
     found
         .diagnostics
         .retain(|diagnostic| !ELSEWHERE.contains(&diagnostic.code));
@@ -409,7 +410,7 @@ fn examine_loose(files: &Files) -> CheckReport {
     found
 }
 
-/// The documents and what they owe each other.
+/// Checks the documents, and how they refer to each other.
 fn examine(files: &Files, surroundings: Surroundings<'_>, found: &mut CheckReport) -> Documents {
     let documents = examine_documents(files, surroundings, found);
     let components = rules::components(&documents, files);
@@ -472,7 +473,7 @@ fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
     about_error(name, code, error)
 }
 
-/// As [`unreadable`], about the file that the error itself names.
+/// Returns [`unreadable`] for the file that the error names.
 fn unreadable_at(root: &Path, error: &FilesError) -> Diagnostic {
     let path = error.path();
     let name = path.strip_prefix(root).unwrap_or(path);

@@ -1,5 +1,5 @@
-//! The documents that a publisher signs in addition to its bundles: its keys, what it revokes, the
-//! index of a channel. Whether they are trusted is the reader's side.
+//! The documents that a publisher signs in addition to its bundles: its keys, its revocations, the
+//! index of a channel. Whether they are trusted is decided by their reader.
 
 use toolward_bundle::content::Content;
 use toolward_signing::Refusal;
@@ -15,19 +15,19 @@ use toolward_signing::timestamp::Timestamp;
 pub enum Document {
     /// A publisher's keys.
     Publisher(PublisherDocument),
-    /// What a publisher revokes.
+    /// A publisher's revocations.
     Revocations(RevocationList),
     /// The index of a channel.
     Channel(ChannelIndex),
 }
 
 impl Document {
-    /// Reads what is in an envelope, without checking its signatures; `None` where that is
-    /// something else.
+    /// Reads the document in an envelope, without checking its signatures; `None` if the envelope
+    /// contains something else.
     ///
     /// # Errors
     ///
-    /// What is wrong with the document.
+    /// If the document is invalid.
     pub fn read(envelope: &Envelope) -> Result<Option<Self>, Refusal> {
         let bytes = envelope.payload();
         Ok(Some(match envelope.payload_type() {
@@ -39,7 +39,7 @@ impl Document {
     }
 }
 
-/// The document that follows another one, so far with the same keys.
+/// Returns the document that follows another one. It has the same keys.
 pub fn next(current: PublisherDocument, created: Timestamp) -> PublisherDocument {
     PublisherDocument {
         version: current.version.saturating_add(1),
@@ -49,21 +49,21 @@ pub fn next(current: PublisherDocument, created: Timestamp) -> PublisherDocument
     }
 }
 
-/// Drops a key: what it signed counts no more. Says whether it was there.
+/// Drops a key: its signatures no longer count. Returns whether the document had the key.
 pub fn drop_key(document: &mut PublisherDocument, key: KeyId) -> bool {
     let before = document.keys.len();
     document.keys.retain(|one| one.key_id() != key);
     document.keys.len() < before
 }
 
-/// Drops and revokes a key. It may have been dropped before: who has no other key to sign
-/// with drops it first, and revokes it in the document after.
+/// Drops and revokes a key. The key may have been dropped before: a publisher without another key
+/// to sign with must drop it first, and revoke it in the document after that.
 pub fn revoke_key(document: &mut PublisherDocument, key: KeyId, reason: &str) {
     drop_key(document, key);
     document.revoked_keys.push(revoked(key, reason));
 }
 
-/// A key that is revoked for this reason.
+/// Returns the entry that revokes a key for this reason.
 pub fn revoked(key_id: KeyId, reason: &str) -> RevokedKey {
     RevokedKey {
         key_id,
@@ -72,7 +72,7 @@ pub fn revoked(key_id: KeyId, reason: &str) -> RevokedKey {
     }
 }
 
-/// Lists a bundle in the index of a channel, in place of another release of it.
+/// Lists a bundle in the index of a channel. It replaces another release of the bundle.
 pub fn list(index: &mut ChannelIndex, content: &Content) {
     let manifest = &content.manifest;
     index.bundles.retain(|other| other.id != manifest.id);

@@ -1,4 +1,4 @@
-//! What can go wrong while a bundle is made.
+//! Errors while a bundle is made.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ codes! {
     }
 }
 
-/// Refuses a bundle with problems.
+/// Fails if there are problems.
 pub(crate) fn none(problems: Vec<Diagnostic>) -> Result<(), ReadError> {
     match problems.is_empty() {
         true => Ok(()),
@@ -32,13 +32,14 @@ pub(crate) fn none(problems: Vec<Diagnostic>) -> Result<(), ReadError> {
 }
 
 impl AuthorError {
-    /// That `path` can't be written, for the system's error.
+    /// Returns a function that converts the system's error to the error that `path` can't be
+    /// written.
     pub(crate) fn write(path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::Write(path.clone(), source)
     }
 
-    /// Everything that is wrong with the documents, where that is the reason.
+    /// Returns all problems of the documents, if they are the reason.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Read(error) => error.diagnostics(),
@@ -46,7 +47,7 @@ impl AuthorError {
         }
     }
 
-    /// The rule of the signed formats that is broken, where that is the reason.
+    /// Returns the broken rule of the signed formats, if that is the reason.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(_, source) | Self::Read(ReadError::Refused { source, .. }) => {

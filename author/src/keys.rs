@@ -1,5 +1,5 @@
-//! The files of a key pair: a private one that only its owner reads, and its public half
-//! beside it.
+//! The files of a key pair: a private key that only its owner can read, and its public half next to
+//! it.
 
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::error::AuthorError;
 /// Longest file of a key or passphrase, in bytes.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// The place of the public half, `me.pub.pem`, of a private key `me.pem`. Both places are free.
+/// Returns the path of the public half, `me.pub.pem`, for a private key `me.pem`. Neither path may
+/// exist.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ pub fn public_half(private: &Path) -> Result<PathBuf, AuthorError> {
     Ok(public)
 }
 
-/// Makes sure that nothing is at a place yet.
+/// Checks that nothing exists at a path.
 ///
 /// # Errors
 ///
@@ -36,7 +37,7 @@ pub fn free(path: &Path) -> Result<(), AuthorError> {
     }
 }
 
-/// Writes a new file that only its owner reads.
+/// Writes a new file that only its owner can read.
 ///
 /// # Errors
 ///
@@ -45,11 +46,11 @@ pub fn write_private(path: &Path, pem: &SecretString) -> Result<(), AuthorError>
     write(path, pem.expose_secret().as_bytes(), 0o600)
 }
 
-/// Writes a new file that everybody may read.
+/// Writes a new file that everyone may read.
 ///
 /// # Errors
 ///
-/// Those of [`write_private`].
+/// The errors of [`write_private`].
 pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
     write(path, bytes, 0o666)
 }
@@ -70,18 +71,18 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
 ///
 /// The operating system's error.
 pub fn read(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
-    // At once as large as it may get: growing would leave copies behind.
+    // Allocated at its largest size, since growing would leave copies in memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES as usize));
     let file = std::fs::File::open(path)?;
     file.take(MAX_SECRET_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// [`read`], of a file that holds text.
+/// Calls [`read`] for a file that contains text.
 ///
 /// # Errors
 ///
-/// Also where it is not UTF-8.
+/// The operating system's error. Fails also if the file is not UTF-8.
 pub fn read_text(path: &Path) -> std::io::Result<SecretString> {
     let bytes = read(path)?;
     let mut text = String::new();

@@ -1,18 +1,17 @@
-//! Makes Toolward bundles: everything that an author does and a serving host
-//! must not link.
+//! Makes Toolward bundles: everything that an author needs and a serving host must not link.
 //!
 //! * [`scaffold`]: a new bundle;
 //! * [`check`]: diagnostics over a directory or a file;
-//! * [`against`]: what a release breaks that the one before promised;
-//! * [`build`]: the components, by Cargo;
+//! * [`against`]: how a release breaks promises of the earlier one;
+//! * [`build`]: the components, built with the tools of their languages;
 //! * [`pack`]: `tools.json` and the manifest;
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
-//! * [`provenance()`]: from what the components were built;
+//! * [`provenance()`]: the sources from which the components were built;
 //! * [`keys`]: the files of a key pair;
 //! * [`documents`]: what a publisher signs in addition to its bundles.
 //!
-//! Decides nothing about trust: that is the reader's side, in `toolward-signing`
-//! and `toolward-bundle`.
+//! It makes no decisions about trust: that is the task of the reader, in `toolward-signing` and
+//! `toolward-bundle`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

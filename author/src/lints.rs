@@ -1,5 +1,5 @@
-//! What is allowed and yet probably not meant: for the author, never a reason
-//! for a host to refuse.
+//! Warnings about documents that are valid but probably not as intended. They are for the author,
+//! and never a reason for a host to refuse a bundle.
 
 mod credentials;
 mod schemas;
@@ -48,7 +48,7 @@ pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Folders named otherwise than what is in them.
+/// Folders whose names differ from the documents in them.
 pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let tools = documents.tools.iter();
     let tools = tools.map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
@@ -64,7 +64,7 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .chain(drivers)
         .filter_map(|(path, id)| {
             let name = file_name(folder(path));
-            // Two majors of an id need two folders.
+            // Two major versions of an id need two folders.
             let (tools, drivers) = (documents.tools.iter(), documents.drivers.iter());
             let shared = tools.filter(|one| one.value.id.as_str() == id).count() > 1
                 || drivers.filter(|one| one.value.id.as_str() == id).count() > 1;
@@ -78,8 +78,8 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Drivers that can't run on this machine. A bundle is often made elsewhere than it
-/// is used: it is only said.
+/// Drivers that can't run on this machine. A bundle is often made on another machine than it is
+/// used on, so this is only a note.
 pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     use std::env::consts::{ARCH, OS};
     let mut diagnostics = Vec::new();
@@ -105,18 +105,18 @@ pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic>
     diagnostics
 }
 
-/// The folders of DRIVER.md files that could not be read: what belongs to such a
-/// driver is not known.
+/// The folders of DRIVER.md files that could not be read. The files of these drivers are unknown.
 fn unread_drivers(documents: &Documents) -> Vec<&str> {
     let unread = documents.unread_of(FileRole::Driver);
     unread.map(|driver| folder(&driver.path)).collect()
 }
 
-/// Contracts that nothing in the bundle carries out, and defaults that don't.
+/// Contracts without a driver in the bundle, and default drivers that don't implement their
+/// contract.
 pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     if !unread_drivers(documents).is_empty() {
-        // Any of them may be missing.
+        // Any driver may be unread, so none can be reported as missing.
         return diagnostics;
     }
     let named = |tool: &Tool| {
@@ -131,7 +131,7 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let drivers = drivers.filter(|one| one.value.implements_tool(id, version).is_some());
         let implementing: Vec<&str> = drivers.map(|one| one.value.id.as_str()).collect();
         if implementing.is_empty() {
-            // A driver for other versions has been warned already.
+            // A driver for other versions was reported already.
             unnamed.extend((!named(&tool.value)).then_some(tool));
         } else if let Some(default) = &tool.value.default_implementation
             && !implementing.contains(&default.as_str())
@@ -165,8 +165,9 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// References to contracts that are not here, by the id of the one that was probably meant: it is here, nearly has
-/// that id, and no driver names it. Without a finding where there is one already, as for a path that leads nowhere.
+/// References to contracts that don't exist, by the id of the contract that was probably meant: it
+/// exists, has a similar id, and no driver names it. The finding is `None` if there is another
+/// finding already, for example for a path that leads nowhere.
 fn misspelt<'d>(
     documents: &Documents,
     unnamed: &[&'d Located<Tool>],
@@ -199,7 +200,7 @@ fn misspelt<'d>(
     found
 }
 
-/// What contracts, drivers and actions state that is valid and likely a mistake.
+/// Values in contracts, drivers and actions that are valid but likely mistakes.
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
@@ -235,7 +236,8 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
     diagnostics
 }
 
-/// As [`contents`], of a tools.json of version 1. One of version 2 repeats its contracts.
+/// Like [`contents`], for a tools.json of version 1. A tools.json of version 2 repeats its
+/// contracts.
 pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let entries = index.tools.iter().enumerate();
@@ -260,7 +262,7 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Looks at the hosts that an entry of tools.json declares.
+/// Checks the hosts that an entry of tools.json declares.
 fn any_host(entry: &IndexEntry, diagnostics: &mut Vec<Diagnostic>) {
     if reaches_all(&entry.capabilities) {
         let message = format!("`capabilities` of {} have `net:*`: any host", entry.id);
@@ -269,7 +271,7 @@ fn any_host(entry: &IndexEntry, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Compares what a driver reaches with what its contracts need.
+/// Compares the network access of a driver with the needs of its contracts.
 fn egress(
     driver: &Located<Driver>,
     documents: &Documents,
@@ -311,7 +313,7 @@ fn reaches_all(set: &CapabilitySet) -> bool {
     hosts.any(|host| host.host() == "*")
 }
 
-/// A budget that nothing counts yet.
+/// A budget that nothing enforces yet.
 fn uncounted(file: &str, at: Position, id: &str) -> Diagnostic {
     let message = format!("the budget of {id} is shown, and nothing counts it yet");
     Diagnostic::new(&codes::BUDGET_NOT_COUNTED, file, at, message)
@@ -320,16 +322,16 @@ fn uncounted(file: &str, at: Position, id: &str) -> Diagnostic {
 /// A document, or an entry of tools.json, with the findings about its values.
 struct Subject<'a> {
     file: &'a str,
-    /// Where it starts.
+    /// Where the document or entry starts.
     at: Position,
     files: Option<&'a Files>,
-    /// Read at the first finding.
+    /// Read when the first finding is added.
     outline: OnceCell<Option<Outline>>,
     found: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Subject<'a> {
-    /// Without `files` all its values have one place.
+    /// Without `files`, all its values have the same position.
     fn new(
         file: &'a str,
         at: Position,
@@ -350,7 +352,7 @@ impl<'a> Subject<'a> {
         self.outline.get_or_init(read).as_ref()
     }
 
-    /// Adds a finding about the value that a JSON pointer leads to.
+    /// Adds a finding about the value at a JSON pointer.
     fn add(&mut self, code: &Code, pointer: &str, message: String, hint: impl Into<String>) {
         let outline = self.outline();
         let at = outline.map_or(self.at, |outline| outline.position(pointer));
@@ -359,12 +361,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Where the values of a document stand.
+/// Returns the positions of a document's values.
 pub(crate) fn outline(files: &Files, path: &str) -> Option<Outline> {
     Outline::read(str::from_utf8(files.get(path)?).ok()?)
 }
 
-/// A finding about the value of a document that a JSON pointer leads to.
+/// A finding about the value of a document at a JSON pointer.
 pub(crate) fn finding(
     files: &Files,
     code: &Code,
@@ -405,7 +407,7 @@ pub(crate) fn components(
     diagnostics
 }
 
-/// That a driver with a snapshot may be given files.
+/// The finding that a driver with a snapshot may be given files.
 pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diagnostic> {
     let output = &build.output;
     if !build.snapshot || !rules::may_use_files(documents, output) {
@@ -420,7 +422,7 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
     Some(about_file(file, code, message, hint))
 }
 
-/// Entry files of AIP-30 with drivers that run no code.
+/// Entry files of AIP-30 next to drivers that run no code.
 pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let is_entry = |path: &str| {
         matches!(
@@ -444,9 +446,9 @@ pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnosti
     diagnostics
 }
 
-/// A component that a `[[build]]` is going to write is not an error until it is built. A driver that implements a
-/// misspelt contract makes `build` fail, once its component was compiled and does not serve that tool: that is the
-/// same error here.
+/// Adjusts findings about drivers whose component a `[[build]]` makes. A missing component is no
+/// error before the build. A misspelt contract is an error, since it makes `build` fail: the
+/// compiled component does not serve that tool.
 pub(crate) fn judge_built(found: &mut [Diagnostic], documents: &Documents, builds: &[BuildEntry]) {
     let is_of_build = |one: &&mut Diagnostic| is_built(&one.file, documents, builds);
     for one in found.iter_mut().filter(is_of_build) {

@@ -1,5 +1,4 @@
-//! Writes files and directories atomically: next to their place first, then
-//! renamed into it.
+//! Writes files and directories atomically: first next to their place, then renamed.
 
 use std::fs::Permissions;
 use std::io::Write as _;
@@ -12,13 +11,13 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::error::AuthorError;
 
-/// Writes `bytes` to `path`, in place of an existing file.
+/// Writes `bytes` to `path`. An existing file is replaced.
 pub(crate) fn file(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
     toolward_support::files::replace(path, bytes, 0o644).map_err(AuthorError::write(path))
 }
 
-/// Writes `bytes` to the file `name` below `root`, in place of an existing one. Makes
-/// the folders on the way, and follows no links: they could lead elsewhere.
+/// Writes `bytes` to the file `name` below `root`. An existing file is replaced. Creates the
+/// folders in between, and follows no links, since they could lead elsewhere.
 pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), AuthorError> {
     let write = || -> std::io::Result<()> {
         let mut folder = Dir::open_ambient_dir(root, ambient_authority())?;
@@ -33,7 +32,7 @@ pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), 
         }
         let temporary = format!(".toolward-{}-{file}", std::process::id());
         let mut options = OpenOptions::new();
-        // Left behind by a process with the same number that was ended.
+        // Left behind by an earlier process with the same number.
         options.write(true).create(true).truncate(true);
         options.follow(FollowSymlinks::No);
         let mut opened = folder.open_with(&temporary, &options)?;
@@ -47,11 +46,10 @@ pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), 
     write().map_err(AuthorError::write(&root.join(name)))
 }
 
-/// Writes a directory with `files` in it, names with `/` between folders.
-/// `path` must not exist yet.
+/// Writes a directory with `files`, whose names use `/` between folders. `path` must not exist yet.
 ///
 /// # Errors
-/// When it exists, or can't be written.
+/// If it exists, or can't be written.
 pub fn directory<'a>(
     path: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -72,11 +70,11 @@ pub fn directory<'a>(
         }
         root.write(name, bytes).map_err(&failed)?;
     }
-    // A temporary directory is the user's alone; a bundle is for others to read.
+    // A temporary directory is private to the user, but a bundle is for others to read.
     let mode = Permissions::from_mode(0o755);
     std::fs::set_permissions(temporary.path(), mode).map_err(&failed)?;
     std::fs::rename(temporary.path(), path).map_err(&failed)?;
-    // It has moved: there is nothing left to remove.
+    // It was moved, so nothing is left to remove.
     let _ = temporary.keep();
     Ok(())
 }

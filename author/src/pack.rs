@@ -1,5 +1,6 @@
-//! What is packed to be signed: it holds to more than a bundle under work. And from what its components were built: a
-//! publisher's claim, for those who want to build them again.
+//! Packs a bundle to be signed, which must meet more rules than a bundle under work. Also states
+//! from which sources its components were built: a publisher's claim for people who want to build
+//! them again.
 
 use std::path::Path;
 
@@ -12,11 +13,12 @@ use crate::build::{Built, TARGET};
 use crate::error::{AuthorError, none};
 use crate::stale::{self, files_of};
 
-/// Makes the bundle of an authoring directory: `tools.json`, the manifest, and all files.
+/// Packs an authoring directory as a bundle: `tools.json`, the manifest, and all files.
 ///
 /// # Errors
 ///
-/// As [`toolward_bundle::dev::pack`], when one of its tools has no description yet, and as [`current`].
+/// As [`toolward_bundle::dev::pack`] and [`current`]. Fails also if one of its tools has no
+/// description yet.
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
     let packed = dev::pack(directory, options)?;
     current(directory)?;
@@ -28,24 +30,24 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
     none(undescribed).map(|()| packed)
 }
 
-/// Checks that no component is older than its sources, as far as `build` made it here.
+/// Checks that no component is older than its sources, if `build` made it in this directory.
 ///
 /// # Errors
 ///
-/// `component-stale` for each that is; as [`dev::read_bundle_toml`].
+/// `component-stale` for each older component; otherwise as [`dev::read_bundle_toml`].
 pub fn current(directory: &Path) -> Result<(), ReadError> {
     let builds = dev::read_bundle_toml(directory)?.builds;
     none(stale::components(directory, &builds))
 }
 
-/// The provenance of the bundle under work in `directory`: one set of sources
-/// for each `[[build]]`, named as its source; `compiler` is how the compilers name
-/// themselves, as [`compilers`] has it. It is a parameter, since a packer need not have
-/// built: naming a compiler starts it, which `build` alone does.
+/// Returns the provenance of the bundle under work in `directory`: one set of sources for each
+/// `[[build]]`, named after its source. `compiler` names the compilers in the form of
+/// [`compilers`]. It is a parameter, since a packer may not have built the components: to name a
+/// compiler is to start it, and only `build` starts compilers.
 ///
 /// # Errors
 ///
-/// When `bundle.toml` or the sources can't be read.
+/// If `bundle.toml` or the sources can't be read.
 pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, AuthorError> {
     let bundle = dev::read_bundle_toml(directory)?;
     let mut sets = Vec::with_capacity(bundle.builds.len());
@@ -61,8 +63,9 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     Ok(Provenance::new(sets, compiler, target))
 }
 
-/// How the tools of these builds name themselves, in the order of the builds and each
-/// once: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was used.
+/// Returns the tools of these builds by the names that they give themselves, in the order of the
+/// builds and each once: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was
+/// used.
 pub fn compilers(built: &[Built]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in built.iter().flat_map(|one| &one.compilers) {

@@ -1,6 +1,5 @@
-//! A new bundle: a contract, a driver that carries it out, a test that
-//! passes unchanged, and the guest library of the driver's language. A starting point,
-//! not a library of templates.
+//! A new bundle: a contract, a driver for it, a test that passes unchanged, and the guest library
+//! of the driver's language. It is a starting point, not a library of templates.
 
 use std::path::Path;
 
@@ -25,17 +24,17 @@ pub struct Language {
 }
 
 impl Language {
-    /// All of them.
+    /// Returns all languages.
     pub fn all() -> impl Iterator<Item = Self> {
         new_drivers().map(|(kind, driver)| Self { kind, driver })
     }
 
-    /// The language with this word.
+    /// Returns the language with this word.
     pub fn named(word: &str) -> Option<Self> {
         Self::all().find(|one| one.word() == word)
     }
 
-    /// Its word on the command line.
+    /// Returns its word on the command line.
     pub fn word(self) -> &'static str {
         self.driver.word
     }
@@ -46,7 +45,7 @@ impl Language {
 pub struct ScaffoldOptions {
     /// The id of the bundle and of its tool, such as `text.greet`.
     pub id: String,
-    /// Who will sign it.
+    /// The name of the publisher.
     pub publisher: String,
     /// `created`, in seconds since 1970.
     pub created: i64,
@@ -72,19 +71,19 @@ codes! {
     }
 }
 
-/// Writes a new bundle to `directory`, which must not exist, and gives the names
-/// of the files written.
+/// Writes a new bundle to `directory`, which must not exist. Returns the names of the written
+/// files.
 ///
 /// # Errors
 ///
-/// When a name is not an id, or the directory exists or can't be written.
+/// If a name is not an id, or the directory exists or can't be written.
 pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
         Id::parse(name).map_err(|source| ScaffoldError::Name(what, source))?;
     }
     let created =
         Timestamp::from_unix(options.created).map_err(|_| ScaffoldError::Unwritable("the time"))?;
-    // Below the tool's id, so that one prefix in a trust store covers both.
+    // Below the tool's id, so that one prefix in a trust store covers both ids.
     let driver = format!("{}.driver", options.id);
     Id::parse(&driver).map_err(|source| ScaffoldError::Name("the driver's id", source))?;
     let row = options.language.driver;

@@ -1,6 +1,6 @@
-//! Adds a signature to a packed bundle, a directory or an archive. What gets
-//! signed is checked first, file by file, with the same code that a host
-//! verifies with: a signature never covers what its owner hasn't got in hand.
+//! Adds a signature to a packed bundle, which is a directory or an archive. Before it is signed,
+//! every file is checked with the code with which a host verifies. So a signature never covers
+//! files that the signer does not have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,11 +20,11 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::error::AuthorError;
 use crate::output;
 
-/// A bundle with its envelope, in memory. The name is its purpose; until
-/// [`Sealed::sign`] was called it may hold no signature at all.
+/// A bundle with its envelope, in memory, ready to be sealed with signatures. Before
+/// [`Sealed::sign`] it may have no signature.
 #[derive(Debug, Clone)]
 pub struct Sealed {
-    /// For messages.
+    /// The path, for messages.
     place: std::path::PathBuf,
     envelope: Envelope,
     provenance: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// A packed bundle, without signatures yet.
+    /// Holds a packed bundle that has no signatures yet.
     pub fn new(packed: &PackedBundle) -> Self {
         Self {
             place: Path::new(manifest::FILE).to_owned(),
@@ -42,13 +42,12 @@ impl Sealed {
         }
     }
 
-    /// Reads a packed directory or an archive, and checks every file against
-    /// the manifest with the code that hosts verify with. Who signed it is not
-    /// asked.
+    /// Reads a packed directory or an archive, and checks every file against the manifest with the
+    /// code with which hosts verify. It does not check who signed the bundle.
     ///
     /// # Errors
     ///
-    /// When it can't be read, is not a bundle, or differs from its manifest.
+    /// If it can't be read, is not a bundle, or differs from its manifest.
     pub fn read(path: &Path) -> Result<Self, AuthorError> {
         let bundle = verify::unsigned(path).map_err(|refusal| refused(path, refusal))?;
         let unsigned = || Envelope::new(MANIFEST_TYPE, bundle.manifest_bytes.to_vec());
@@ -66,40 +65,39 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// When the bytes to sign are not a manifest.
+    /// If the bytes to sign are not a manifest.
     pub fn manifest(&self) -> Result<Manifest, AuthorError> {
         Manifest::parse(self.envelope.payload()).map_err(|refusal| refused(&self.place, refusal))
     }
 
-    /// The bytes of the manifest: what is signed.
+    /// Returns the bytes of the manifest, which are signed.
     pub fn manifest_bytes(&self) -> &[u8] {
         self.envelope.payload()
     }
 
-    /// Every file but manifest, envelope and provenance, by name.
+    /// Returns every file except the manifest, the envelope and the provenance, by name.
     pub fn files(&self) -> &BTreeMap<String, Arc<[u8]>> {
         &self.files
     }
 
-    /// How many signatures the envelope holds.
+    /// Returns the number of signatures in the envelope.
     pub fn signatures(&self) -> usize {
         self.envelope.signatures().len()
     }
 
-    /// Checks every file against the manifest, then adds the key's signature,
-    /// in place of an existing one by this key.
+    /// Checks every file against the manifest, then adds the key's signature. An existing signature
+    /// by this key is replaced.
     ///
     /// # Errors
     ///
-    /// When a file is missing, extra, or different from the manifest's;
-    /// nothing is changed then.
+    /// If a file is missing, additional, or different from the manifest. Nothing is changed then.
     pub fn sign(&mut self, key: &SigningKey) -> Result<KeyId, AuthorError> {
         let public = key.public();
         let key_id = public.key_id();
         let mut envelope = self.envelope.clone();
         envelope.sign(key);
-        // Verified as somebody would who trusts this key alone. The provenance
-        // is left out: another key of the publisher may have signed it.
+        // Verifies as a host that trusts this key alone. The provenance is left out, since another
+        // key of the publisher may have signed it.
         let probe = self.archive_with(&self.bytes_of(&envelope)?, None)?;
         let options = VerifyOptions {
             now: None,
@@ -107,7 +105,7 @@ impl Sealed {
         };
         match verify::archive_bytes(&probe, &TrustStore::for_key(public), &options) {
             Ok(_) => {}
-            // It comes last, once every file was compared.
+            // This check comes last, after every file was compared.
             Err(refusal) if refusal.kind() == ErrorKind::ProvenanceMissing => {}
             Err(refusal) => return Err(refused(&self.place, refusal)),
         }
@@ -119,7 +117,7 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// When the statement can't be written.
+    /// If the statement can't be written.
     pub fn attest(&mut self, provenance: &Provenance, key: &SigningKey) -> Result<(), AuthorError> {
         let statement = provenance
             .statement(self.envelope.payload())
@@ -130,22 +128,21 @@ impl Sealed {
         Ok(())
     }
 
-    /// The archive, the same bytes for the same bundle.
+    /// Returns the archive. The same bundle always gives the same bytes.
     ///
     /// # Errors
     ///
-    /// When a name or the size is more than an archive takes.
+    /// If a name or the size exceeds the limits of an archive.
     pub fn to_archive(&self) -> Result<Vec<u8>, AuthorError> {
         self.archive_with(&self.bytes_of(&self.envelope)?, self.provenance.as_deref())
     }
 
-    /// Writes the archive to `path`, in place of a bundle of the same id that
-    /// is there.
+    /// Writes the archive to `path`. An existing bundle with the same id is replaced.
     ///
     /// # Errors
     ///
-    /// As [`Sealed::to_archive`], when something else exists, and when the
-    /// file can't be written.
+    /// As [`Sealed::to_archive`]. Fails also if something else exists at the path, or if the file
+    /// can't be written.
     pub fn write_archive(&self, path: &Path) -> Result<(), AuthorError> {
         if path.symlink_metadata().is_ok() {
             let id = self.manifest()?.id;
@@ -161,7 +158,7 @@ impl Sealed {
     ///
     /// # Errors
     ///
-    /// When `path` exists or can't be written.
+    /// If `path` exists or can't be written.
     pub fn write_directory(&self, path: &Path) -> Result<(), AuthorError> {
         let signed = self.signatures() > 0;
         let envelope = signed.then(|| self.bytes_of(&self.envelope)).transpose()?;
@@ -177,12 +174,12 @@ impl Sealed {
         output::directory(path, extra.chain(listed))
     }
 
-    /// Writes the envelope, and the provenance if there is one, into the
-    /// directory that the bundle was read from.
+    /// Writes the envelope, and the provenance if it exists, into the directory from which the
+    /// bundle was read.
     ///
     /// # Errors
     ///
-    /// When a file can't be written.
+    /// If a file can't be written.
     pub fn write_envelope(&self, directory: &Path) -> Result<(), AuthorError> {
         if let Some(provenance) = &self.provenance {
             output::file(&directory.join(provenance::FILE), provenance)?;

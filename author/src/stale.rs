@@ -1,6 +1,6 @@
-//! Whether a component was built from other sources than those in the directory. `build` keeps the digests of the
-//! sources and of the component next to `bundle.toml`; without them, or for a component that `build` did not write,
-//! the answer is unknown.
+//! Checks whether a component was built from other sources than those in the directory. `build`
+//! stores the digests of the sources and of the component next to `bundle.toml`. Without them, or
+//! for a component that `build` did not write, the answer is unknown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,30 +19,31 @@ use toolward_signing::provenance::source_digest;
 use crate::error::AuthorError;
 use crate::output;
 
-/// The file next to `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
-/// between tabs. It is hidden, so no bundle has it.
+/// The file next to `bundle.toml`. It has a line for each component with its path, the digest of
+/// its sources and its own digest, separated by tabs. It is hidden, so it is never part of a
+/// bundle.
 const FILE: &str = ".toolward-built";
 
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// What Cargo may write while it builds.
+/// The file that Cargo may write while it builds.
 const LOCK: &str = "Cargo.lock";
 
 /// The sources of a component before it is built.
 pub(crate) struct BuildSources(Option<Files>);
 
 impl BuildSources {
-    /// Reads them. Sources that can't be read have no digest.
+    /// Reads the sources. Sources that can't be read have no digest.
     pub(crate) fn read(directory: &Path, entry: &BuildEntry) -> Self {
         Self(sources_of(directory, entry))
     }
 
-    /// Keeps their digest for the component that was built from them.
+    /// Stores the sources' digest for the component that was built from them.
     ///
     /// # Errors
     ///
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub(crate) fn keep(
         self,
         directory: &Path,
@@ -52,7 +53,8 @@ impl BuildSources {
         let mut all = kept(directory);
         all.remove(&entry.output);
         if let Some(mut before) = self.0 {
-            // What changed meanwhile is newer than the component, except what the build itself writes.
+            // A change during the build is newer than the component, except changes by the build
+            // itself.
             let lock = sources_of(directory, entry);
             let lock = lock.and_then(|mut after| after.remove(LOCK));
             before.extend(lock.map(|lock| (LOCK.to_owned(), lock)));
@@ -67,7 +69,7 @@ impl BuildSources {
     }
 }
 
-/// The components whose sources have changed since `build` made them.
+/// Returns findings for the components whose sources have changed since `build` made them.
 pub(crate) fn components(directory: &Path, builds: &[BuildEntry]) -> Vec<Diagnostic> {
     let all = kept(directory);
     if all.is_empty() {
@@ -102,8 +104,9 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
     lines.collect()
 }
 
-/// The files that a source consists of: the files of its directory, which hold what a script
-/// imports, too; a module that another tool made is all there is. `read` reads a directory.
+/// Returns the files of a source. They are the files of its directory, which include the files that
+/// a script imports. For a module that another tool made it is the module alone. `read` reads a
+/// directory.
 pub(crate) fn files_of(
     directory: &Path,
     entry: &BuildEntry,
@@ -121,16 +124,16 @@ pub(crate) fn files_of(
     Ok(read(folder)?)
 }
 
-/// What a build may read of the directory of a source. What can't be read, such as a link, is passed over, so that it
-/// keeps no change of the rest from being seen.
+/// Returns the files in a source's directory that a build may read. A file that can't be read, such
+/// as a link, is skipped, so that it does not hide changes of the other files.
 fn sources_of(directory: &Path, entry: &BuildEntry) -> Option<Files> {
     let mut files = files_of(directory, entry, files::readable_sources).ok()?;
     files.retain(|name, _| *name == entry.source || is_source(name));
     Some(files)
 }
 
-/// Whether a file is neither a document, nor what editors and interpreters leave, nor what packing writes next to
-/// a script at the root of the bundle.
+/// Whether a file is a source. Documents are not, nor are files that editors and interpreters
+/// leave, nor the files that packing writes next to a script at the root of the bundle.
 fn is_source(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let ends = [".md", "~", ".bak", ".orig", ".swp", ".swo", ".pyc"];
@@ -139,7 +142,8 @@ fn is_source(name: &str) -> bool {
     !is_left && !["bundle.toml", "tools.json"].contains(&name)
 }
 
-/// The digest of the sources with what `bundle.toml` states about the build. A component among them is not a source.
+/// Returns the digest of the sources and of the build's settings in `bundle.toml`. A component
+/// among the files is not a source.
 fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let is_output = |name: &str| {
         let output = Path::new(&entry.output);
@@ -169,7 +173,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// A bundle whose component was built as these lines state, and its entry.
+    /// A bundle whose component was built with these lines, and its entry.
     fn built(lines: &str) -> (tempfile::TempDir, BuildEntry) {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();

@@ -1,5 +1,5 @@
-//! Whether every value of one schema is a value of another, keyword by keyword (JSON Schema 2020-12). What can't be
-//! told is said to be so.
+//! Checks, keyword by keyword, whether every value of one schema is a value of another (JSON Schema
+//! 2020-12). If that can't be decided, the result states so.
 
 mod place;
 mod witness;
@@ -11,16 +11,17 @@ use toolward_contract::schema::without_annotations;
 
 use self::place::{SchemaPlace, refers_elsewhere, target};
 
-/// Pairs of schemas that are compared.
+/// The most pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
 
-/// Pairs of schemas that values are tried on; each is compiled for it.
+/// The most pairs of schemas on which values are tried. Each pair is compiled for it.
 const MAX_JUDGEMENTS: usize = 256;
 
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
 
-/// Keywords that are the same in both, or can't be compared, by the types of the values that they concern.
+/// Keywords that must be equal in both schemas, since their values can't be compared, by the types
+/// of values that they concern.
 const WHOLE: [(&[&str], &str); 5] = [
     (&[], "$dynamicRef allOf else if not then"),
     (
@@ -35,14 +36,14 @@ const WHOLE: [(&[&str], &str); 5] = [
     (&["string"], "format pattern"),
 ];
 
-/// Keywords that let values through which another one would judge.
+/// Keywords that exempt values from another keyword, together with that keyword.
 const OPENING: [(&str, &str); 3] = [
     ("patternProperties", "additionalProperties"),
     ("prefixItems", "items"),
     ("minContains", "contains"),
 ];
 
-/// A value of the inner schema that is not one of the outer.
+/// A value of the inner schema that is not a value of the outer schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Difference {
     /// JSON pointer into the inner schema.
@@ -60,7 +61,7 @@ pub(super) enum What {
     Values,
     /// The outer schema has a narrower bound.
     Bound(&'static str),
-    /// A value of the inner schema is known that the outer schema's keyword forbids.
+    /// The outer schema's keyword forbids a known value of the inner schema.
     Added(&'static str),
     /// The outer schema requires a property that may be missing.
     Required(String),
@@ -68,7 +69,7 @@ pub(super) enum What {
     Property(String),
     /// The outer schema forbids properties that it does not name.
     Others,
-    /// The outer schema describes an optional property that the inner does not name.
+    /// The outer schema describes an optional property that the inner schema does not name.
     Unnamed(String),
     /// The keyword differs, with an unknown effect.
     Unclear(&'static str),
@@ -88,8 +89,8 @@ impl What {
     }
 }
 
-/// Where values of `inner` are none of `outer`. A property that only one of them names, and that the other allows, is
-/// at most [`What::Unnamed`].
+/// Returns the differences for which a value of `inner` is not a value of `outer`. A property that
+/// only one schema names, and that the other one allows, gives at most [`What::Unnamed`].
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     let (inner, outer) = (without_annotations(inner), without_annotations(outer));
     let definitions = ["$defs", "definitions"];
@@ -107,7 +108,7 @@ pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     };
     comparison.compare(&SchemaPlace::root(&inner), &SchemaPlace::root(&outer));
     let mut found = comparison.found;
-    // A definition is reached by each reference to it.
+    // A definition is reached by each reference to it, so each difference is reported once.
     let mut told = BTreeSet::new();
     found.retain(|one| told.insert(one.clone()));
     found
@@ -120,7 +121,7 @@ struct Comparison<'s> {
     /// The pairs of references that are being followed.
     followed: BTreeSet<(String, String)>,
     left: usize,
-    /// How often values are still tried.
+    /// How many more times values may be tried.
     judgements: usize,
     found: Vec<Difference>,
 }
@@ -154,7 +155,7 @@ impl<'s> Comparison<'s> {
         }
         let mut changed = vec!["anyOf", "oneOf"];
         changed.retain(|keyword| !self.is_same(keyword, inner, outer));
-        // What stands next to the branches holds for each of them.
+        // A keyword next to the branches applies to each branch.
         let beside = ["type", "properties"];
         let alone = beside.iter().all(|key| inner.get(key).is_none())
             && !(inner.get("anyOf").is_some() && inner.get("oneOf").is_some());
@@ -179,7 +180,7 @@ impl<'s> Comparison<'s> {
         self.whole(inner, outer);
     }
 
-    /// Whether both have the same keyword, or none.
+    /// Whether both schemas have an equal value for the keyword, or neither has it.
     fn is_same(&self, keyword: &str, inner: &SchemaPlace<'_>, outer: &SchemaPlace<'_>) -> bool {
         let (one, other) = (inner.get(keyword), outer.get(keyword));
         one == other
@@ -199,8 +200,9 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// One branch that takes all values is enough; of `oneOf` the others have to take none of them. What the only
-    /// branch with values in common does not take is a difference; of several, that is unknown.
+    /// Compares with the branches of the outer schema. One branch that accepts all values is
+    /// enough; for `oneOf`, the others must accept none. If only one branch has values in common,
+    /// its differences count. If several have, the effect may be unknown.
     fn branches(
         &mut self,
         keyword: &'static str,
@@ -285,7 +287,7 @@ impl<'s> Comparison<'s> {
         self.others(inner, outer);
     }
 
-    /// Properties that one of them does not name.
+    /// Compares properties that one of the schemas does not name.
     fn others(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
         let (own, others) = (
             inner.get("additionalProperties"),
@@ -349,7 +351,7 @@ impl<'s> Comparison<'s> {
             }
         }
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
-            // What it leaves depends on all keywords next to it.
+            // The values that it applies to depend on all keywords next to it.
             if closes(keyword)
                 && self.is_same(keyword, inner, outer)
                 && inner.schema != outer.schema

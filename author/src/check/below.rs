@@ -1,5 +1,6 @@
-//! The bundles and workspaces below a directory that is not a bundle itself, and the bundle that a file is part of. A
-//! workspace of the AIPs has documents in `.tools`, `.drivers` and `.actions`, and no bundle.toml.
+//! Finds the bundles and workspaces below a directory that is not a bundle, and the bundle to which
+//! a file belongs. A workspace of the AIPs has documents in `.tools`, `.drivers` and `.actions`,
+//! and no bundle.toml.
 
 use std::path::{Path, PathBuf};
 
@@ -13,36 +14,36 @@ use toolward_signing::manifest;
 
 use super::{CheckReport, examine_loose, unreadable_at};
 
-/// How deep bundles are looked for below a directory that is none itself.
+/// How deep bundles are searched below a directory that is not a bundle.
 const SEARCH_DEPTH: usize = 4;
 
-/// How many directories are looked into for bundles.
+/// The most directories that are searched for bundles.
 const SEARCH_LIMIT: usize = 10_000;
 
 /// How many bundles and workspaces are checked at once.
 const MAX_ROOTS: usize = 1000;
 
-/// What is below a directory.
+/// The bundles and workspaces below a directory.
 #[derive(Debug, Default)]
 pub(super) struct Below {
     /// The nearest bundles, by path.
     pub(super) bundles: Vec<PathBuf>,
     /// The directories with a folder such as `.tools` and without a bundle.toml, by path. Bundles may be below them.
     pub(super) workspaces: Vec<PathBuf>,
-    /// How many directories were looked into.
+    /// How many directories were searched.
     seen: usize,
     is_cut: bool,
 }
 
 impl Below {
-    /// Looks below a directory, but not into hidden folders.
+    /// Searches below a directory, but not in hidden folders.
     pub(super) fn look(folder: &Path) -> Self {
         let mut below = Self::default();
         below.look_into(folder, SEARCH_DEPTH);
         below
     }
 
-    /// Looks into the folders with a dot of a workspace.
+    /// Searches the folders of a workspace whose names start with a dot.
     pub(super) fn look_into_workspace(workspace: &Path) -> Self {
         let mut below = Self::default();
         for folder in files::workspace_folders(workspace) {
@@ -51,7 +52,7 @@ impl Below {
         below
     }
 
-    /// The finding that not all was looked at.
+    /// The finding that not all directories were searched.
     pub(super) fn cut(&self) -> Option<Diagnostic> {
         let message = format!(
             "only {MAX_ROOTS} bundles in {SEARCH_LIMIT} folders are checked at once, and there are more"
@@ -102,7 +103,7 @@ fn is_visible(name: &str) -> bool {
     !name.starts_with('.') && !BUILD_FOLDERS.contains(&name)
 }
 
-/// The nearest bundle with a file, and the file's name within it.
+/// Returns the nearest bundle that contains a file, and the file's name within it.
 pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
     let mut name = path.file_name()?.to_str()?.to_owned();
     let folder = path.parent().filter(|one| *one != Path::new(""));
@@ -129,7 +130,8 @@ pub(super) fn enclosing_bundle(path: &Path) -> Option<(PathBuf, String)> {
     None
 }
 
-/// Checks the documents that are in none of these bundles, and names the bundle.toml that would make a bundle of them.
+/// Checks the documents outside these bundles, and suggests the bundle.toml that would make a
+/// bundle of them.
 pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> CheckReport {
     let mut collected = match files::survey(root) {
         Ok(collected) => collected,
@@ -161,7 +163,7 @@ pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> CheckReport {
     found
 }
 
-/// The directory's name, if it is the id of a bundle.
+/// Returns the directory's name, if it is a valid id of a bundle.
 fn id(root: &Path) -> String {
     let whole = root.canonicalize().ok();
     let name = whole.as_deref().and_then(Path::file_name);

@@ -1,4 +1,5 @@
-//! Text in examples and metadata that has the form of a key: a bundle is published, and so is every key in it.
+//! Finds text in examples and metadata that has the form of a key. A bundle is published, and so is
+//! every key in it.
 
 use serde_json::Value;
 use toolward_bundle::codes;
@@ -10,7 +11,7 @@ use toolward_contract::tool::Tool;
 
 use super::Subject;
 
-/// Prefixes of keys of well-known services, and how many characters follow at least.
+/// Prefixes of keys of well-known services, with the least number of characters that follow.
 const PREFIXES: [(&str, usize); 14] = [
     ("AKIA", 16),
     ("ASIA", 16),
@@ -28,7 +29,7 @@ const PREFIXES: [(&str, usize); 14] = [
     ("xoxp-", 20),
 ];
 
-/// Looks through the examples and the metadata of a contract.
+/// Checks the examples and the metadata of a contract.
 pub(super) fn check_tool(tool: &Tool, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
     for (index, example) in tool.examples.iter().enumerate() {
@@ -42,7 +43,7 @@ pub(super) fn check_tool(tool: &Tool, subject: &mut Subject<'_>) {
     report(found, subject);
 }
 
-/// Looks through the examples and the metadata of an action.
+/// Checks the examples and the metadata of an action.
 pub(super) fn check_action(action: &Action, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
     for (index, example) in action.examples.iter().enumerate() {
@@ -61,7 +62,7 @@ pub(super) fn check_action(action: &Action, subject: &mut Subject<'_>) {
     report(found, subject);
 }
 
-/// Looks through the transport of an entry of tools.json.
+/// Checks the transport of an entry of tools.json.
 pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
     let mut look = |text: &str, place: String| {
@@ -86,7 +87,7 @@ pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, subject: &mut Subje
     report(found, subject);
 }
 
-/// Looks through the examples, the request and the metadata of a driver and of its entries.
+/// Checks the examples, the request and the metadata of a driver and of its entries.
 pub(super) fn check_driver(driver: &Driver, subject: &mut Subject<'_>) {
     let mut found = Vec::new();
     let outline = subject.outline();
@@ -108,7 +109,7 @@ fn members(pointer: &str, members: &serde_json::Map<String, Value>, found: &mut 
     }
 }
 
-/// Finds the texts that hold a key, by their pointers. The message repeats none of them.
+/// Finds the texts that contain a key, by their pointers. The message does not repeat them.
 fn search(value: &Value, pointer: &str, found: &mut Vec<String>) {
     match value {
         Value::String(text) if holds_key(text) => found.push(pointer.to_owned()),
@@ -135,13 +136,14 @@ fn holds_key(text: &str) -> bool {
 fn is_key(word: &str) -> bool {
     let known = PREFIXES.iter().any(|(prefix, least)| {
         let rest = word.strip_prefix(prefix);
-        // A key is random: a name such as `sk-your-key-goes-right-here` has no digits.
+        // A key is random, so it has digits. A name such as `sk-your-key-goes-right-here` has none.
         rest.is_some_and(|rest| rest.len() >= *least && rest.bytes().any(|b| b.is_ascii_digit()))
     });
     known || is_web_token(word)
 }
 
-/// A JSON web token: three parts in base64, the first an object with the prefix `{"`.
+/// Whether a word is a JSON web token: three parts in base64, of which the first is an object that
+/// starts with `{"`.
 fn is_web_token(word: &str) -> bool {
     let parts: Vec<&str> = word.splitn(4, '.').collect();
     matches!(parts[..], [head, claims, signature]

@@ -1,5 +1,6 @@
-//! Keywords and defaults in schemas that have no effect, and inputs that clients can't use directly; names
-//! in `required` that `properties` next to it does not have, so that nothing describes the value.
+//! Finds keywords and defaults in schemas that have no effect, and inputs that clients can't use
+//! directly. Also finds names in `required` that are missing in the `properties` next to it, so
+//! that nothing describes the value.
 
 use serde_json::{Map, Value};
 
@@ -8,8 +9,9 @@ use toolward_contract::schema::{Schema, SchemaWarningKind, escape};
 
 use super::Subject;
 
-/// Checks the inputs and outputs of a contract or an entry of tools.json, and then its context if it has one, each with
-/// the pointer to it. `are_plain`: clients get the inputs as plain schemas.
+/// Checks the inputs and outputs of a contract or an entry of tools.json, and its context if it has
+/// one, each given with its pointer. `are_plain` states that clients get the inputs as plain
+/// schemas.
 pub(super) fn check(subject: &mut Subject<'_>, schemas: &[(&str, &Schema)], are_plain: bool) {
     let mut undeclared = Vec::new();
     for (number, (pointer, schema)) in schemas.iter().enumerate() {
@@ -42,7 +44,7 @@ pub(super) fn check(subject: &mut Subject<'_>, schemas: &[(&str, &Schema)], are_
     }
 }
 
-/// Keywords that may say elsewhere what a property is.
+/// Keywords that may describe a property elsewhere.
 const ELSEWHERE: [&str; 9] = [
     "$ref",
     "additionalProperties",
@@ -58,7 +60,8 @@ const ELSEWHERE: [&str; 9] = [
 /// Keywords whose members are schemas.
 const NAMED: [&str; 2] = ["properties", "$defs"];
 
-/// Looks through a schema of what callers give. A name without any `properties` gives no finding.
+/// Searches a schema of callers' values. At its root, a name in `required` is a finding even if the
+/// schema has no `properties`.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
     if let Some(object) = value
@@ -71,7 +74,7 @@ fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     search(value, pointer, found);
 }
 
-/// Finds the names, each with the pointer to it. The schema is at most as deep as a contract's may be.
+/// Finds the names, each with its pointer. The schema is at most as deep as a contract allows.
 fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object() else {
         return;
@@ -105,7 +108,7 @@ fn names(
     }
 }
 
-/// The properties of a schema, where nothing else in it can declare more.
+/// Returns the properties of a schema, if no other keyword in it can declare more.
 fn declared(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
     object
         .get("properties")?
@@ -113,7 +116,7 @@ fn declared(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
         .filter(|_| is_alone(object))
 }
 
-/// Whether only `properties` of a schema can say what a property is.
+/// Whether only the `properties` of a schema can describe a property.
 fn is_alone(object: &Map<String, Value>) -> bool {
     ELSEWHERE.iter().all(|key| match object.get(*key) {
         Some(Value::Bool(false)) | None => true,

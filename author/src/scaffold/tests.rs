@@ -42,7 +42,7 @@ fn text_of(word: &str, place: &str) -> &'static str {
     templates.find(|(name, _)| *name == place).unwrap().1
 }
 
-/// A file of what the tests build with.
+/// Reads a file of the toolchains with which the tests build.
 fn tested(name: &str) -> String {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/languages");
     std::fs::read_to_string(tests.join(name)).unwrap()
@@ -61,7 +61,8 @@ fn each_package_has_the_version_and_the_digest_that_are_tested() {
         for (name, package) in packages.filter(|(name, _)| !name.is_empty()) {
             let digest = package["integrity"].as_str().unwrap();
             assert!(digest.starts_with("sha512-"), "{name}");
-            // The tests know neither TypeScript, which only checks types, nor every platform.
+            // The tests do not install TypeScript, which only checks types, or packages of every
+            // platform.
             if let Some(tested) = tested_lock["packages"].get(name) {
                 assert_eq!(digest, tested["integrity"], "{name}");
             }

@@ -1,4 +1,4 @@
-//! What `check --against` says of a later release.
+//! The findings of `check --against` about a later release.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toolward_author::check::{CheckOptions, CheckReport, check_with};
 
 use crate::demo::{DRIVER, Demo, TOOL};
 
-/// The check of a bundle, compared with an earlier release.
+/// Checks a bundle, and compares it with an earlier release.
 fn compared(bundle: &Path, before: &Path) -> CheckReport {
     let options = CheckOptions {
         earlier: Some(&Earlier::read(before).unwrap()),
@@ -21,7 +21,7 @@ const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const OUTPUTS: &str =
     "{ type: object, properties: { greeting: { type: string } }, required: [greeting] }";
 
-/// The codes of a release with `new` as its contract, after one with `old`.
+/// Returns the codes for a release with the contract `new` after one with `old`.
 fn codes(old: &str, new: &str) -> Vec<&'static str> {
     let demo = Demo::new();
     demo.write(TOOL_MD, old);

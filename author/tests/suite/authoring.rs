@@ -1,4 +1,4 @@
-//! `bundle.toml`, pack and sign.
+//! `bundle.toml`, packing and signing.
 
 use toolward_author::{BundleToml, PackOptions, Sealed, pack};
 use toolward_signing::key::SigningKey;

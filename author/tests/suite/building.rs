@@ -1,4 +1,4 @@
-//! `[[build]]`: what bundle.toml may say, and builds that need no toolchain.
+//! `[[build]]`: its rules in bundle.toml, and builds that need no toolchain.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -133,7 +133,7 @@ fn built(directory: &Path) -> Result<Vec<u8>, BuildError> {
     Ok(std::fs::read(directory.join(&built[0].entry.output)).unwrap())
 }
 
-/// As a compiler for WASI preview 1 makes it, but for what `execute` would do.
+/// A module in the form of a compiler for WASI preview 1, except that `execute` does nothing.
 const MODULE: &str = r#"(module
     (memory (export "memory") 1)
     (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) i32.const 1024)
@@ -149,7 +149,7 @@ fn a_module_becomes_a_component_and_a_component_stays_one() {
     assert_eq!(built(place.path()).unwrap(), component);
 }
 
-/// A program that copies a module as a compiler for C would make it.
+/// A program that copies a module in place of a C compiler.
 fn compiler(path: &Path, module: &Path, version: &str) {
     let script = format!(
         "#!/bin/sh\n\
@@ -164,7 +164,7 @@ fn compiler(path: &Path, module: &Path, version: &str) {
     std::fs::set_permissions(path, mode).unwrap();
 }
 
-/// With the tools in a directory, and those of the system.
+/// Uses the tools in a directory, and the tools of the system.
 fn options_with(tools: &Path) -> BuildOptions {
     BuildOptions {
         cargo: tools.join("no-cargo").into(),
@@ -206,11 +206,12 @@ fn each_tool_that_builds_is_named_once_for_the_provenance() {
     let said = provenance(place.path(), &compilers(&built)).unwrap();
     assert_eq!(said.compiler, "zig 0.99.1");
     assert_eq!(said.sources.len(), 3);
-    // Without one there is nothing to say.
+    // Without compilers there is nothing to name.
     assert_eq!(compilers(&built[..1]), "");
 }
 
-/// A bundle in Go that asks for a snapshot, and a compiler that gives a module whose start is `start`.
+/// A bundle in Go that requests a snapshot, and a compiler that returns a module with the start
+/// function `start`.
 fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, BuildOptions) {
     let end = "(func (export \"toolward:driver/handler@0.1.0#execute\")";
     let starting = format!(
@@ -250,7 +251,8 @@ fn built_with(place: &tempfile::TempDir, options: &BuildOptions) -> Result<Vec<u
     Ok(std::fs::read(place.path().join(OUTPUT)).unwrap())
 }
 
-/// Whether a core module of the component has a start, and what its globals begin with.
+/// Returns whether a core module of the component has a start function, and the initial values of
+/// its globals.
 fn start_of(wasm: &[u8]) -> (bool, Vec<i32>) {
     let (mut starts, mut globals) = (false, Vec::new());
     for payload in wasmparser::Parser::new(0).parse_all(wasm) {
@@ -294,7 +296,7 @@ fn a_start_that_fails_when_a_driver_is_built_is_refused() {
     assert!(error.to_string().contains("unreachable"), "{error}");
 }
 
-/// Go looks for its directories at its start, and there are none yet.
+/// Go looks up its directories when it starts, and a snapshot has none.
 #[test]
 fn a_driver_that_may_be_given_files_has_no_snapshot() {
     let refused = |place: &tempfile::TempDir, options: &BuildOptions, expected: &str| {
@@ -304,7 +306,7 @@ fn a_driver_that_may_be_given_files_has_no_snapshot() {
         };
         assert_eq!(found[0].code, "snapshot-files", "{found:?}");
         assert!(found[0].message.contains(expected), "{found:?}");
-        // After a build, too: the contract may have changed.
+        // Checked after a build as well, since the contract may have changed.
         let checked = check_path(place.path());
         let codes: Vec<_> = checked.diagnostics.iter().map(|found| found.code).collect();
         assert!(codes.contains(&"snapshot-files"), "{codes:?}");
@@ -316,7 +318,7 @@ fn a_driver_that_may_be_given_files_has_no_snapshot() {
         let (place, options) = snapshot_bundle("", contract);
         refused(&place, &options, "may be given files");
     }
-    // What a contract of another bundle declares is not known.
+    // The declarations of a contract in another bundle are unknown.
     let (place, options) = snapshot_bundle("", "");
     built_with(&place, &options).unwrap();
     std::fs::remove_dir_all(place.path().join("tools")).unwrap();
@@ -347,7 +349,7 @@ fn what_is_no_driver_is_refused_and_not_written() {
 fn a_component_is_not_written_through_a_link() {
     let place = bundle(MODULE);
     let elsewhere = tempfile::tempdir().unwrap();
-    // A folder that no other rule looks at.
+    // A folder that no other rule checks.
     let text = std::fs::read_to_string(place.path().join("bundle.toml")).unwrap();
     let out = text.replace(OUTPUT, "out/x.wasm");
     std::fs::write(place.path().join("bundle.toml"), out).unwrap();
@@ -362,7 +364,7 @@ fn a_component_is_not_written_through_a_link() {
     std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
     assert!(built(place.path()).is_err());
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
-    // A link in the file's place is replaced.
+    // A link at the file's path is replaced.
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(&folder).unwrap();
     let target = elsewhere.path().join("victim");
@@ -401,7 +403,7 @@ fn a_source_that_a_link_leads_to_is_not_built() {
     assert_eq!(built(place.path()).unwrap_err().code(), "source-missing");
     std::os::unix::fs::symlink(elsewhere.path().join("made.wasm"), &made).unwrap();
     assert_eq!(built(place.path()).unwrap_err().code(), "source-missing");
-    // A crate is none, either, and a pipe is not waited for.
+    // A crate behind a link is refused as well.
     let crates = with("crate = \"driver\"");
     std::fs::write(place.path().join("bundle.toml"), crates).unwrap();
     std::fs::write(elsewhere.path().join("Cargo.toml"), "").unwrap();

@@ -1,4 +1,4 @@
-//! One mistake is one finding: what only follows from it is not reported.
+//! One mistake gives one finding: its consequences are not reported.
 
 use toolward_author::check::check_path;
 
@@ -15,7 +15,7 @@ mutates: [\"external:mail\"]
 ---
 ";
 
-/// The codes that are found, each with its file.
+/// Returns the codes of all findings, each with its file.
 fn found(demo: &Demo) -> Vec<(String, &'static str)> {
     let report = check_path(demo.path());
     let found = report.diagnostics.iter();
@@ -49,12 +49,12 @@ fn a_contract_that_can_not_be_read_is_not_held_against_its_driver() {
         let needs = "requires: { network: [a.example] }";
         demo.write(TOOL_MD, tool_with(needs));
         assert_eq!(found(&demo), [], "{reference}");
-        // The contract says nothing any more, or can't be told apart from any other.
+        // The contract has no valid content, or can't be told apart from another one.
         demo.write(TOOL_MD, tool_with(&format!("{needs}\nrisk_level: 9")));
         assert_eq!(found(&demo), one(TOOL_MD, "wrong-value"), "{reference}");
         demo.write(TOOL_MD, tool_with("requires: ["));
         assert_eq!(found(&demo), one(TOOL_MD, "yaml-syntax"), "{reference}");
-        // Another contract that can't be read excuses nothing.
+        // Another contract that can't be read does not hide the finding.
         demo.write(TOOL_MD, TOOL);
         demo.write("tools/demo.other/TOOL.md", "---\nid: demo.other\n---\n");
         let all = found(&demo);
@@ -93,7 +93,7 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
         demo.write(action, "---\nid: [\n---\n");
         assert_eq!(found(&demo), one(action, "yaml-syntax"), "{reference}");
     }
-    // One that is not there at all is still said, also beside a broken one.
+    // A reference to a missing action is still reported, even next to a broken one.
     let demo = Demo::new();
     demo.write(action, &broken);
     demo.write(TOOL_MD, tool_with("implements: demo:gone\ncategory: a"));
@@ -112,7 +112,7 @@ fn no_other_action_stands_in_for_one_that_can_not_be_read() {
     demo.write(TOOL_MD, tool_with("implements: ./actions/act\nmutates: []"));
     demo.write("tools/demo.greet/actions/act/ACTION.md", ACTION);
     assert_eq!(found(&demo), one(TOOL_MD, "action-widened"));
-    // From the bundle's root, which is looked at first, the path leads to this one.
+    // The path is first resolved from the bundle's root, where it leads to this action.
     demo.write("actions/act/ACTION.md", ACTION.replace("demo:act", "Act"));
     assert_eq!(found(&demo), one("actions/act/ACTION.md", "id-invalid"));
 }
@@ -143,7 +143,7 @@ fn a_schema_that_is_not_json_is_one_error_in_its_own_file() {
     );
     demo.write("schemas/name.json", "{ \"type\": \"string\", }");
     assert_eq!(found(&demo), one("schemas/name.json", "json-syntax"));
-    // Neither is it said that a driver is missing for what can't be read.
+    // A missing driver is not reported for a contract that can't be read.
     demo.remove("schemas/name.json");
     let codes: Vec<_> = found(&demo).into_iter().map(|(_, code)| code).collect();
     assert_eq!(codes, ["schema-ref", "schema-ref"]);
@@ -202,7 +202,7 @@ fn a_misspelt_key_is_not_a_missing_one_as_well() {
         assert_eq!(found(&demo), one(DRIVER_MD, "unknown-field"), "{wrong}");
     }
     demo.write(DRIVER_MD, DRIVER);
-    // Both are there, or neither is meant: each is a mistake of its own.
+    // With both fields, or with an unrelated name, each mistake is reported separately.
     demo.write(TOOL_MD, tool_with("verison: 1.0.0"));
     assert_eq!(found(&demo), one(TOOL_MD, "unknown-field"));
     demo.write(

@@ -1,4 +1,4 @@
-//! `check`, as an author meets it.
+//! `check` as an author uses it.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn schemas_that_are_too_large_together_are_refused_before_all_are_compiled() {
             .count(),
         1
     );
-    // The rest is not read any more.
+    // The other contracts are not read any more.
     let read = codes(&report)
         .iter()
         .filter(|code| **code == "driver-missing")
@@ -101,7 +101,7 @@ fn a_bundle_with_endless_findings_is_read_in_part() {
     };
     assert_eq!(count("findings-too-many"), 1);
     assert!((4096..7000).contains(&report.diagnostics.len()));
-    // What refers to a document that was not read is not judged.
+    // References to a document that was not read are not judged.
     assert_eq!(count("tool-reference-unknown"), 0);
 }
 
@@ -266,7 +266,7 @@ fn an_error_in_a_driver_makes_nobody_remove_its_component() {
         "{:?}",
         report.diagnostics
     );
-    // What belongs to no driver at all is still said.
+    // A component without a driver is still reported.
     demo.write("drivers/other/stray.wasm", component("a:b/c@1.0.0", &[]));
     let report = check_path(demo.path());
     assert_eq!(codes(&report), ["version-invalid", "component-stray"]);
@@ -345,7 +345,7 @@ fn a_registry_reference_is_checked_against_the_library_that_it_stands_in() {
     implement("zenith");
     let report = check_path(demo.path());
     assert!(codes(&report).contains(&"action-elsewhere"), "{report:?}");
-    // The bundle is the library, and has no such action: nobody else's could be meant.
+    // The bundle is the library but has no such action, so no other library can be meant.
     std::fs::rename(
         demo.path().join("actions/hello"),
         demo.path().join("actions/gone"),
@@ -452,7 +452,7 @@ fn a_workspace_without_bundle_toml_is_checked_and_told_which_one_to_write() {
         hint.contains("sequence = 1") && hint.contains("publisher = "),
         "{hint}"
     );
-    // What is wrong there is reported where it lies.
+    // Mistakes in the workspace are reported at their own path.
     demo.write(
         ".tools/demo.greet/TOOL.md",
         TOOL.replace("version: 1.0.0", "version: one"),
@@ -532,14 +532,14 @@ fn a_document_that_its_reader_would_refuse_for_its_size_is_not_read() {
     for name in ["TOOL.md", "tools.json", "a.tool.md"] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        // A hole: reading all of it would take 64 GiB.
+        // A sparse file: reading all of it would take 64 GiB.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(64 << 30).unwrap();
         let report = check_path(&path);
         let codes: Vec<&str> = report.diagnostics.iter().map(|one| one.code).collect();
         assert_eq!(codes, ["document-too-large"], "{name}");
     }
-    // In a bundle, the others are checked all the same.
+    // In a bundle, the other documents are still checked.
     let file = std::fs::File::create(demo.path().join("drivers/demo-greet/DRIVER.md")).unwrap();
     file.set_len(64 << 30).unwrap();
     let report = check_path(demo.path());
@@ -579,7 +579,7 @@ fn a_byte_order_mark_and_a_date_of_toml_are_accepted_in_bundle_toml() {
     );
     let report = check_path(demo.path());
     assert_eq!(report.diagnostics[0].code, "bundle-toml-value");
-    // Schemas and tools.json take the mark, too.
+    // Schemas and tools.json may also have the mark.
     let demo = Demo::new();
     let tool = TOOL.replace(
         "{ type: object, properties: { greeting: { type: string } }, required: [greeting] }",

@@ -1,4 +1,4 @@
-//! The folders of AIP-14, AIP-30 and AIP-39, whose names begin with a dot.
+//! The folders of AIP-14, AIP-30 and AIP-39, whose names start with a dot.
 
 use std::fs;
 

@@ -1,5 +1,7 @@
-//! A file of `corpus/forms` has several documents of one kind, each below `=== what it shows | the codes that it gives |
-//! its hint`; the codes in alphabetical order, and a part of a hint. The tests of other hosts' formats use it, too.
+//! Reads files of `corpus/forms`. Each has several documents of one kind, each below a line
+//! `=== what it shows | the codes that it gives | its hint`. The codes are in alphabetical order,
+//! and the hint may be a part of the real one. The tests of other hosts' formats use these files,
+//! too.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +9,12 @@ use std::path::Path;
 use toolward_author::check::CheckReport;
 use toolward_contract::diagnostic::Diagnostic;
 
-/// What checks a document.
+/// A function that checks a document.
 pub(crate) type Check = fn(&Path) -> CheckReport;
 
 /// One document.
 pub(crate) struct Form {
-    /// The name of a file of its kind.
+    /// A file name for documents of this kind.
     pub(crate) file: String,
     pub(crate) shows: String,
     codes: Vec<String>,
@@ -20,7 +22,7 @@ pub(crate) struct Form {
     pub(crate) text: String,
 }
 
-/// The documents of a kind, each after the text that all begin with.
+/// Returns the documents of a kind, each after the text with which all of them start.
 pub(crate) fn forms(kind: &str, begin: &str) -> Vec<Form> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/forms");
     let corpus = fs::read_to_string(folder.join(format!("{kind}.txt"))).unwrap();
@@ -44,7 +46,7 @@ pub(crate) fn forms(kind: &str, begin: &str) -> Vec<Form> {
     forms.collect()
 }
 
-/// What `check` reports of a document alone.
+/// Returns the findings of `check` for a single document.
 pub(crate) fn findings(form: &Form, before: &str, check: Check) -> Vec<Diagnostic> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(&form.file);
@@ -52,7 +54,7 @@ pub(crate) fn findings(form: &Form, before: &str, check: Check) -> Vec<Diagnosti
     check(&path).diagnostics
 }
 
-/// Holds that each document gives its codes.
+/// Asserts that each document gives its codes.
 pub(crate) fn hold(forms: &[Form], least: usize, check: Check) {
     assert!(forms.len() >= least, "{}", forms.len());
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! What `check` warns of in documents that are valid.
+//! The warnings of `check` about valid documents.
 
 use toolward_author::check::check_path;
 
@@ -7,7 +7,7 @@ use crate::demo::{DRIVER, Demo, TOOL};
 const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const DRIVER_MD: &str = "drivers/demo-greet/DRIVER.md";
 
-/// Code, line and message of everything that is found.
+/// Returns the code, line and message of every finding.
 fn found(demo: &Demo) -> Vec<(&'static str, u32, String)> {
     let report = check_path(demo.path());
     assert_eq!(report.errors(), 0, "{:?}", report.diagnostics);
@@ -327,7 +327,7 @@ fn an_entry_file_beside_a_driver_that_runs_no_code_is_warned_of() {
     const ENTRY: &str = "drivers/demo-greet/driver.ts";
     let demo = Demo::new();
     demo.write(ENTRY, "export const transforms = {};");
-    // It may be what the component is made of.
+    // The file may be the source of the component.
     assert_eq!(found(&demo), []);
     let http = "---\nname: D\nid: demo-greet\ndescription: D.\nversion: 1.0.0\nkind: http\n\
                 base_url: https://a.example\nnetwork: { egress: [a.example] }\n\

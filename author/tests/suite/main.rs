@@ -1,4 +1,4 @@
-//! Bundles as an author makes them: written, checked, packed, signed.
+//! Bundles from an author's side: written, checked, packed, signed.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -13,7 +13,7 @@ mod cascades;
 mod checking;
 mod form_corpus;
 mod forms;
-// One fixture for those who make bundles and those who read them.
+// A fixture that tests of making and of reading bundles share.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
 mod dotted;

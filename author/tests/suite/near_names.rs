@@ -1,4 +1,4 @@
-//! A name that leads nowhere, and the hint at the one that was meant.
+//! A name that leads nowhere, and the hint that names the probable target.
 
 use toolward_author::check::check_path;
 
@@ -7,7 +7,7 @@ use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
 const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const DRIVER_MD: &str = "drivers/demo-greet/DRIVER.md";
 
-/// Code, line and hint of everything that is found.
+/// Returns the code, line and hint of every finding.
 fn found(demo: &Demo) -> Vec<(&'static str, u32, String)> {
     let report = check_path(demo.path());
     let found = report.diagnostics.into_iter();
@@ -38,7 +38,7 @@ fn the_contract_that_a_driver_meant() {
         let near = meant("tool-reference-missing", 9, TOOL_MD);
         assert_eq!(found(&demo), near, "{folder}");
     }
-    // Of a contract of another bundle nothing is said.
+    // Nothing is reported about a contract of another bundle.
     let second = "  - tool: demo.meet\n    version: 1.x\n---\n";
     demo.write(
         DRIVER_MD,
@@ -77,7 +77,7 @@ fn the_action_that_a_tool_meant() {
         ("{ file: actions/comit }", path),
     ] {
         demo.write(TOOL_MD, tool_with(&format!("implements: {reference}")));
-        // An id may be one of a library.
+        // An id may belong to a library.
         let code = match near {
             near if near == path => "action-unknown",
             _ => "action-elsewhere",

@@ -1,5 +1,5 @@
-//! `new`. That the result builds and passes its tests needs the guest
-//! toolchain, and is tested where that is.
+//! `new`. Whether the result builds and passes its tests is tested elsewhere, since that needs the
+//! guest toolchain.
 
 use toolward_author::check::check_path;
 use toolward_author::scaffold::{Language, ScaffoldOptions, create};

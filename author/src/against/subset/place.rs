@@ -1,4 +1,5 @@
-//! A schema with the pointer to it, and what can be read off it alone; bounds of numbers, lengths and counts.
+//! A schema with the pointer to it, and the facts that follow from this schema alone. Also compares
+//! bounds of numbers, lengths and counts.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::{Comparison, What};
 /// The types of values. `integer` is a part of `number`.
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 
-/// Whether a schema takes every value.
+/// Whether a schema accepts every value.
 pub(super) fn is_open(schema: &Value) -> bool {
     match schema {
         Value::Bool(open) => *open,
@@ -18,7 +19,7 @@ pub(super) fn is_open(schema: &Value) -> bool {
     }
 }
 
-/// Whether it holds a reference that leads elsewhere than to one of these root keywords.
+/// Whether it contains a reference that does not lead to one of these root keywords.
 pub(super) fn refers_elsewhere(value: &Value, roots: &[&str]) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| refers_elsewhere(item, roots)),
@@ -77,7 +78,7 @@ impl<'s> SchemaPlace<'s> {
         required.is_some_and(|names| names.iter().any(|one| one == name))
     }
 
-    /// The values that it lists, without values of another type than its own.
+    /// Returns the values that the schema lists, except values of a type that it does not allow.
     pub(super) fn values(&self) -> Option<Vec<&'s Value>> {
         let mut listed: Vec<&Value> = match (self.get("const"), self.get("enum")) {
             (Some(one), _) => vec![one],
@@ -106,7 +107,7 @@ impl<'s> SchemaPlace<'s> {
         self.types().iter().any(|own| types.contains(own))
     }
 
-    /// Whether no value is one of both, as far as types and listed values tell.
+    /// Whether the two schemas have no value in common, judged by types and listed values.
     pub(super) fn is_apart_from(&self, other: &SchemaPlace<'_>) -> bool {
         if self.get("$ref").is_some() || other.get("$ref").is_some() {
             return false;
@@ -123,7 +124,8 @@ impl<'s> SchemaPlace<'s> {
         !self.types().iter().any(meets) || self.is_other_variant_than(other)
     }
 
-    /// Whether both take objects alone, and both require a property that no value of both could have.
+    /// Whether both schemas accept only objects, and both require a property for which they have no
+    /// value in common.
     fn is_other_variant_than(&self, other: &SchemaPlace<'_>) -> bool {
         let only_objects = self.types() == ["object"] && other.types() == ["object"];
         only_objects
@@ -149,7 +151,7 @@ fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        // As JSON Schema has it, 1.0 is an integer.
+        // JSON Schema counts 1.0 as an integer.
         Value::Number(number) if number.as_f64().is_some_and(|one| one.fract() != 0.0) => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
@@ -158,7 +160,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Where a schema's reference leads, if it is within its document and stands alone; the schema itself if it has none.
+/// Follows a schema's reference, if it leads within the document and the schema has no other
+/// keywords. Returns the schema itself if it has no reference.
 pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<SchemaPlace<'s>> {
     const BESIDE: [&str; 5] = ["$defs", "$id", "$ref", "$schema", "definitions"];
     let Some(reference) = place.get("$ref") else {
@@ -178,10 +181,11 @@ pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<Sch
     })
 }
 
-/// A keyword and its strict form.
+/// A keyword, and the keyword for a strict bound.
 type Keyword = (&'static str, Option<&'static str>);
 
-/// The lower and the upper keyword, the types of values that they bound, and what they measure.
+/// The lower and the upper keyword, the types of values that they limit, and a function that
+/// measures a value.
 type Bounds = (
     Keyword,
     Keyword,
@@ -220,10 +224,11 @@ const BOUNDS: [Bounds; 4] = [
     ),
 ];
 
-/// A bound: the value, and whether the value itself is out.
+/// A bound: its value, and whether the value itself is excluded.
 type Bound = (f64, bool);
 
-/// The stricter of a keyword and its strict form. `sign` is 1 for lower bounds and -1 for upper ones.
+/// Returns the stricter bound of a keyword and its strict form. `sign` is 1 for lower bounds and -1
+/// for upper bounds.
 fn bound(place: &SchemaPlace<'_>, keyword: &str, strict: Option<&str>, sign: f64) -> Option<Bound> {
     let number = |keyword: &str| place.get(keyword).and_then(Value::as_f64);
     let own = number(keyword).map(|value| (value, false));
@@ -260,7 +265,7 @@ impl<'s> Comparison<'s> {
                         let mut measured = values.into_iter().filter_map(measure);
                         measured.all(|value| is_within(value, limit, sign))
                     }
-                    // Nothing is shorter than nothing.
+                    // No length or count is less than zero.
                     None if strict.is_none() && sign > 0.0 && limit.0 <= 0.0 => true,
                     None => bound(inner, keyword, strict, sign)
                         .is_some_and(|own| !is_tighter(limit, own, sign)),

@@ -13,7 +13,8 @@ fn each_keyword_narrows_and_widens() {
         let properties = json!({ name: schema });
         json!({ "type": "object", "properties": properties })
     };
-    // Each pair: the wider first. All values of the narrower are values of the wider, and not the other way round.
+    // Each pair has the wider schema first. All values of the narrower schema are values of the
+    // wider one, but not the reverse.
     for (wide, narrow, what) in [
         (
             json!({}),

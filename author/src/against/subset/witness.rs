@@ -1,5 +1,6 @@
-//! Values that show a difference: valid in the inner schema and not under a keyword of the outer one. Where keywords
-//! can't be compared, one such value is a proof; that none is found proves nothing.
+//! Finds values that prove a difference: values that are valid in the inner schema but not under a
+//! keyword of the outer one. If keywords can't be compared, one such value is a proof. Finding none
+//! proves nothing.
 
 use serde_json::{Map, Value, json};
 use toolward_contract::NoScope;
@@ -8,17 +9,18 @@ use toolward_contract::schema::Schema;
 use super::place::{SchemaPlace, refers_elsewhere};
 use super::{Comparison, What};
 
-/// Keywords of a root that its references may lead into.
+/// Root keywords into which references may lead.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// Properties of a schema that get a value each.
+/// The most properties of a schema that get a value.
 const MAX_PROPERTIES: usize = 64;
 
 /// Texts of many forms; longer ones follow from `minLength`.
 const TEXTS: [&str; 9] = ["", "a", "A", "0", " ", "-", "é", "a b", "abcdefghij"];
 
 impl Comparison<'_> {
-    /// [`What::Added`] where a value shows that the keyword forbids what the inner schema allows.
+    /// Returns [`What::Added`] if a value proves that the keyword forbids what the inner schema
+    /// allows.
     pub(super) fn judged(
         &mut self,
         keyword: &'static str,
@@ -44,7 +46,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The keyword with the keywords that it depends on.
+/// Returns the keyword together with the keywords on which it depends.
 fn part(keyword: &str, outer: &SchemaPlace<'_>) -> Option<Value> {
     let beside: &[&str] = match keyword {
         "additionalProperties" => &["properties", "patternProperties"],
@@ -61,7 +63,7 @@ fn part(keyword: &str, outer: &SchemaPlace<'_>) -> Option<Value> {
     ))
 }
 
-/// The schema with the definitions of its root, if it refers to nothing else.
+/// Returns the schema with the definitions of its root, if it refers to nothing else.
 fn standalone(schema: &Value, root: &Value) -> Option<Value> {
     if refers_elsewhere(schema, &DEFINITIONS) {
         return None;
@@ -78,7 +80,7 @@ fn standalone(schema: &Value, root: &Value) -> Option<Value> {
     Some(Value::Object(whole))
 }
 
-/// Values to try, of each type.
+/// Returns values of each type to try.
 fn values(inner: &SchemaPlace<'_>) -> Vec<Value> {
     let mut values = scalars(inner);
     if let Some(listed) = inner.values() {
@@ -119,7 +121,8 @@ fn scalars(inner: &SchemaPlace<'_>) -> Vec<Value> {
     values
 }
 
-/// Objects with what is required, with each property, with all of them, and with an unnamed one.
+/// Returns objects: with the required properties, with each property, with all properties, and with
+/// an unnamed property.
 fn objects(inner: &SchemaPlace<'_>, values: &[Value]) -> Vec<Value> {
     let named = inner.properties().take(MAX_PROPERTIES);
     let samples: Map<String, Value> = named
@@ -146,7 +149,7 @@ fn objects(inner: &SchemaPlace<'_>, values: &[Value]) -> Vec<Value> {
     objects
 }
 
-/// A value of a simple schema.
+/// Returns a value of a simple schema.
 fn sample(schema: &Value) -> Value {
     let place = SchemaPlace::root(schema);
     if let Some(first) = place.values().and_then(|values| values.first().copied()) {
