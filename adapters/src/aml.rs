@@ -1,5 +1,5 @@
-//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for what is valid, and its lints. They are read to
-//! be checked; no host loads them.
+//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for valid definitions, and its lints.
+//! Definitions are read only to be checked; no host loads them.
 
 mod codes;
 mod definition;
@@ -18,10 +18,10 @@ pub use codes::CODES;
 pub(crate) use definition::{Credentials, Definition, Transport};
 pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, word};
 
-/// How the names of such files end.
+/// The suffix of the names of such files.
 pub const EXTENSION: &str = ".tool.md";
 
-/// Everything that AML has to say about a definition, in the order of the file.
+/// Returns all findings about a definition by AML's rules, in the order of the file.
 ///
 /// ```
 /// let source = "---\ntool_id: send-email\nversion: \"1\"\n---\n";
@@ -43,14 +43,14 @@ pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
     findings.found
 }
 
-/// That `import` leaves a valid definition out, and why.
+/// The finding that `import` leaves a valid definition out, with the reason.
 pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
     let message = format!("`import` makes no tool of it: {why}");
     let hint = "correct that, or keep the definition for hosts of AML only";
     about_file(file, &codes::NOT_IMPORTED, message, hint)
 }
 
-/// [`check`] of a file's bytes.
+/// Calls [`check`] for a file's bytes.
 pub(crate) fn check_bytes(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     match std::str::from_utf8(bytes) {
         Ok(source) => check(file, source),

@@ -1,4 +1,5 @@
-//! The world `amplifier-tool`: components made as tools of Amplifier, `amplifier:modules/tool@1.0.0`.
+//! The world `amplifier-tool`: components that are tools of Amplifier,
+//! `amplifier:modules/tool@1.0.0`.
 
 use serde_json::Value;
 use toolward_contract::driver::{ForeignError, ForeignResult, ForeignWorld, domain_code};
@@ -9,10 +10,10 @@ use toolward_support::report::codes;
 #[cfg(feature = "import")]
 pub(crate) const TOOL: &str = "amplifier:modules/tool@1.0.0";
 
-/// Its function that describes the tool.
+/// The function of this interface that describes the tool.
 pub(crate) const SPEC: &str = "amplifier:modules/tool@1.0.0#get-spec";
 
-/// The world. A program that calls tools of Amplifier [registers](ForeignWorld::register) it.
+/// The world. A program that calls tools of Amplifier must [register](ForeignWorld::register) it.
 pub static WORLD: ForeignWorld = ForeignWorld {
     name: "amplifier-tool",
     interfaces: "amplifier:modules/",
@@ -48,7 +49,7 @@ fn error(code: &str, message: String, cause: Option<String>) -> ForeignError {
     }
 }
 
-/// An Amplifier `ToolResult`: `{"success": …, "output": …, "error": …}`.
+/// Converts an Amplifier `ToolResult`: `{"success": …, "output": …, "error": …}`.
 fn result(read: Result<Value, JsonError>) -> Result<Value, ForeignError> {
     let invalid = |why: String| {
         let message = format!("what the tool returned is no result of Amplifier: {why}");

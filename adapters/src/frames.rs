@@ -1,5 +1,6 @@
-//! Recorded calls of Runloop's attachments (tools.json, version 1) as the frames that Runloop traces: CT_TOOL_CALL and
-//! CT_TOOL_RESULT, with the declared id, schema references and tags, and the payloads that were kept.
+//! Converts recorded calls of Runloop's attachments (tools.json, version 1) to the frames that
+//! Runloop traces: CT_TOOL_CALL and CT_TOOL_RESULT. A frame has the declared id, schema references
+//! and tags, and the stored payloads.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,7 @@ const ATTACHMENTS: u32 = 1;
 #[derive(Debug, Default)]
 pub struct Attachments(HashMap<(String, String), Attachment>);
 
-/// The parts of an entry of tools.json that a frame has.
+/// The parts of an entry of tools.json that a frame contains.
 #[derive(Debug)]
 struct Attachment {
     input_schema: Value,
@@ -28,14 +29,14 @@ struct Attachment {
 }
 
 impl Attachments {
-    /// The attachments of these bundles.
+    /// Returns the attachments of these bundles.
     pub fn of(contents: &[Content]) -> Self {
         let mut found = HashMap::new();
         for content in contents {
             if content.index.version != ATTACHMENTS {
                 continue;
             }
-            // The bytes that the index was read from.
+            // The bytes from which the index was read.
             let document = content.files.get("tools.json");
             let document = document.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
             let entries = document
@@ -64,7 +65,8 @@ impl Attachments {
         Self(found)
     }
 
-    /// The frames of a recorded call; `None` if its tool is not an attachment of these bundles.
+    /// Returns the frames of a recorded call; `None` if its tool is not an attachment of these
+    /// bundles.
     ///
     /// # Errors
     /// The errors of the ledger.

@@ -1,7 +1,8 @@
-//! Makes a bundle under work of what was made for another host. Of a component: a contract for
-//! each of its functions, a driver with how they are called, and its bytes, unchanged; what it may do comes
-//! from the caller, never from the component. Of documents ([`aml`](aml())): contracts, and drivers for
-//! those whose requests the host can make.
+//! Makes a bundle under work from files of another host. From a component it makes a contract for
+//! each of its functions and a driver that describes how to call them, and it keeps the component's
+//! bytes unchanged. The permissions of its tools come from the caller, never from the component.
+//! From documents ([`aml`](aml())) it makes contracts, and drivers for the tools whose requests the
+//! host can make.
 
 use std::path::Path;
 
@@ -32,55 +33,55 @@ pub use amplifier::{amplifier, spec_bundle};
 pub use document::NewBundle;
 pub use runloop::{RunloopFiles, runloop};
 
-/// The formats whose documents `check` finds by their names.
+/// The formats whose documents `check` recognises by their names.
 pub const FORMATS: &[&dyn ImportFormat] = &[&Aml];
 
-/// What the user declares about the tools of an imported component.
+/// The user's declarations about the tools of an imported component.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// The bundle, whose id is its tool's, too; of several tools, the prefix of each.
+    /// The bundle. Its id is also the id of its tool, or the prefix of the ids of several tools.
     pub bundle: NewBundle,
-    /// Directories that the tools read, such as `/data`; with `:rw` behind, also write.
+    /// Directories that the tools read, such as `/data`. With the suffix `:rw` they also write
+    /// there.
     pub workspaces: Vec<String>,
     /// Hosts that they send requests to.
     pub network: Vec<String>,
     /// Secrets that are put into their requests.
     pub secrets: Vec<String>,
-    /// That they change nothing, and may be called again with the same input.
+    /// Whether they change nothing and may be called again with the same input.
     pub read_only: bool,
     /// The name of the component's file, for ORIGIN.md.
     pub file: String,
 }
 
-/// A bundle that was made of something else.
+/// A bundle that was made from another host's files.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Its files, with `/` between folders.
+    /// Its files. Their names use `/` between folders.
     pub files: Vec<(String, Vec<u8>)>,
     /// The ids of its tools.
     pub tools: Vec<String>,
-    /// Functions and definitions of which no tool was made.
+    /// Functions and definitions without a tool.
     pub left_out: Vec<Remark>,
-    /// How many more can't be called, and are not listed.
+    /// How many other functions can't be called and are not listed.
     pub uncounted: usize,
-    /// What is not as it was in the document that a tool was made of.
+    /// Differences between a tool and the document from which it was made.
     pub remarks: Vec<Remark>,
-    /// A draft of the policy that the tools need, as TOML. What a person has to choose is a placeholder, which
-    /// gives nothing.
+    /// A draft of the policy that the tools need, as TOML. Choices that a person must make are
+    /// placeholders, which grant nothing.
     pub policy: String,
 }
 
-/// Something that a person should know about a tool that was made, or about a function or definition of which none
-/// was made.
+/// A remark for a person about a tool, or about a function or definition without a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remark {
-    /// The tool's id; the name of the function or definition.
+    /// The tool's id, or the name of the function or definition.
     pub name: String,
     /// Its code.
     pub code: &'static str,
-    /// What it is, in words.
+    /// The remark in words.
     pub message: String,
 }
 
@@ -139,7 +140,7 @@ fn first(findings: &[Diagnostic]) -> String {
 }
 
 impl ImportError {
-    /// All errors of the definitions, if they are the reason.
+    /// Returns all errors of the definitions, if they are the reason.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Definition(findings) => findings,
@@ -157,7 +158,7 @@ pub const TABLES: &[&[Code]] = &[
     aml::Note::CODES,
 ];
 
-/// A function that becomes a tool: what its contract is made of.
+/// A function that becomes a tool, with the parts of its contract.
 struct Described<'a> {
     tool: String,
     name: String,
@@ -165,14 +166,14 @@ struct Described<'a> {
     inputs: Value,
     outputs: Value,
     function: &'a str,
-    /// How it is called, for `metadata.component`.
+    /// How to call it, for `metadata.component`.
     component: Value,
 }
 
-/// The same, with the text of its contract.
+/// A function, with the text of its contract.
 type Called<'a> = (Described<'a>, String);
 
-/// The bundle of these functions.
+/// Makes the bundle of these functions.
 fn bundle(
     wasm: &[u8],
     surface: &Surface,
@@ -187,12 +188,12 @@ fn bundle(
     })
 }
 
-/// Makes a bundle of a component with its own functions: a tool for each that can be called.
+/// Makes a bundle from a component with its own functions: a tool for each function that can be
+/// called.
 ///
 /// # Errors
 ///
-/// When a name is not an id, no tool can be made of any function, or what is declared is not
-/// valid.
+/// If a name is not an id, no function can become a tool, or a declaration is not valid.
 pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "component")?;
@@ -236,7 +237,7 @@ pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, Impor
         };
         match write::contract(&described, options) {
             Ok(contract) => called.push((described, contract)),
-            // Its schemas are too large, or too costly to check.
+            // Its schemas are too large, or take too long to check.
             Err(error) => left_out.push(Remark::new(export, &error)),
         }
     }
@@ -270,7 +271,7 @@ codes! {
     }
 }
 
-/// What a component imports and no flag declares, as far as a call depends on it.
+/// Returns remarks on imports of a component that no flag declares, if calls depend on them.
 fn remarks(surface: &Surface, options: &ImportOptions) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut add = |undeclared| remarks.push(Remark::new(&options.bundle.id, &undeclared));
@@ -297,13 +298,13 @@ codes! {
     }
 }
 
-/// The function's name without that of its interface.
+/// Returns the function's name without the name of its interface.
 fn last(export: &str) -> &str {
     export.rsplit('#').next().unwrap_or(export)
 }
 
-/// The id of a tool among several: with the name of its interface where that of the function is
-/// taken.
+/// Returns the id of one of several tools. If the function's name is taken, the id contains the
+/// name of its interface as well.
 fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTool> {
     let holder = |tool: &str| called.iter().find(|(one, _)| one.tool == tool);
     let function = last(export).to_ascii_lowercase();
@@ -323,11 +324,11 @@ fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTo
     }
 }
 
-/// Whether a component can be imported in this way.
+/// Checks that a component can be imported in this way.
 ///
 /// # Errors
 ///
-/// [`ImportError::NothingOffered`] if not.
+/// [`ImportError::NothingOffered`] if it can't.
 pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportError> {
     let reason = match Usability::of(wasm, surface) {
         Usability::Import(found) if found == word => return Ok(()),
@@ -341,7 +342,7 @@ pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportEr
     ))
 }
 
-/// How a function is called. A record that is all there is to it is the input.
+/// Describes how to call a function. If its only parameter is a record, the record is the input.
 fn how(export: &str, function: &Function) -> WitCall {
     let mut call = WitCall::new(export);
     if let [(_, only)] = &function.parameters[..]
@@ -356,7 +357,7 @@ fn valid<T>(parsed: Parsed<T>) -> Result<T, ImportError> {
     parsed.into_result().map_err(ImportError::Invalid)
 }
 
-/// Reads a contract back that was written.
+/// Reads a contract after it was written.
 fn read_back(text: &str) -> Result<Tool, ImportError> {
     valid(Tool::parse("TOOL.md", text, &NoScope))
 }

@@ -1,4 +1,5 @@
-//! Other hosts' formats. Nothing in the core knows them: a program gives this crate's parts to the core's.
+//! Formats of other hosts. The core does not know them: a program registers the parts of this crate
+//! with the core.
 //!
 //! * [`records`]: tools and calls as records of Agent Tool, for OpenAI's chat completions and for Amplifier;
 //! * [`import`]: bundles of components, of AML's definitions, of Amplifier's tools and of Runloop's tools.json;

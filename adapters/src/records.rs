@@ -1,9 +1,9 @@
-//! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that keep or
-//! exchange them. Projections only: what they say was decided by the host.
+//! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that store or exchange
+//! them. The records only show decisions of the host.
 //!
-//! It has 16 of the 19 objects, of which the MCP server makes `deferred_tool_ref`. It has no `tool_hook`, `tool_scheduler_policy`
-//! and `tool_result_persistence`: the host has no hooks, decides about each call alone, and
-//! returns every result whole.
+//! There are records for 16 of the 19 objects; the MCP server makes `deferred_tool_ref`.
+//! `tool_hook`, `tool_scheduler_policy` and `tool_result_persistence` are missing: the host has no
+//! hooks, decides about each call alone, and returns every result whole.
 //!
 //! ```
 //! use toolward_host::Host;
@@ -43,8 +43,9 @@ use self::result::tool_error;
 
 const PRODUCER: &str = concat!("toolward/", env!("CARGO_PKG_VERSION"));
 
-/// The records of a tool among all tools of its host, as a principal sees it at `at`. The declaration has its input and
-/// output contracts and its external mappings; the preferred one of its drivers comes first.
+/// Returns the records of a tool among all tools of its host, as a principal sees it at `at`. The
+/// declaration contains its input and output contracts and its external mappings. Its preferred
+/// driver comes first.
 pub fn tool_records(
     tool: &Described<'_>,
     all: &[Described<'_>],
@@ -64,8 +65,9 @@ pub fn tool_records(
     }
 }
 
-/// All records of one call: the call itself, what was decided about it if it did not end before, what the driver
-/// reported, its events if they were read, its result, and its error if it has no output.
+/// Returns all records of one call: the call itself, the decision about it unless it ended earlier,
+/// the driver's reports, its events if they were read, its result, and its error if it has no
+/// output.
 pub fn call_records(call: &EndedCall<'_>) -> Value {
     let id = &call.reply.metadata.invocation;
     let decision = permission::permission_decision(call);
@@ -126,7 +128,7 @@ fn not_empty<T>(all: Vec<T>) -> Option<Vec<T>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// The tools of a host, which a principal sees at `at`.
+/// Returns the tools of a host that a principal sees at `at`.
 fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Value {
     let mut references = Vec::with_capacity(tools.len());
     let (mut loaded, mut blocked) = (Vec::new(), Vec::new());
@@ -175,7 +177,7 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
     }
     let none: [String; 0] = [];
     record! {
-        // Equal for surfaces with equal tools in equal states.
+        // Equal for surfaces with the same tools in the same states.
         surface_id = format!("surface:{}", hasher.finalize().to_hex());
         scope = format!("principal:{}", line(principal));
         created_at = timestamp(at);
@@ -193,8 +195,8 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
     }
 }
 
-/// The tools of one publisher whose names can collide with this one's. The operator's trust decides about the
-/// publisher's prefixes.
+/// Returns the tools of one publisher whose names can collide with this tool's name. The operator's
+/// trust decides about the publisher's prefixes.
 fn tool_namespace(tool: &Described<'_>, all: &[Described<'_>]) -> Value {
     let namespace = tool.info.contract.effective_namespace();
     let here = all.iter().filter(|other| {
@@ -218,8 +220,8 @@ macro_rules! schemas {
     };
 }
 
-/// The name of each object, and the JSON Schema of its records, written from the tables of the specification. They
-/// allow unknown fields, as it asks for.
+/// The name of each object, and the JSON Schema of its records, written from the tables of the
+/// specification. The schemas allow unknown fields, as the specification requires.
 pub const SCHEMAS: [(&str, &str); 16] = schemas! {
     "deferred_tool_ref" = "deferred-tool-ref",
     "tool_declaration" = "tool-declaration",

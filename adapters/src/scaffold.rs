@@ -1,4 +1,5 @@
-//! A new bundle whose source is a tools.json of version 1, Runloop's: requests, without code.
+//! A new bundle whose source is a tools.json of version 1, in Runloop's form: requests, without
+//! code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +15,7 @@ use toolward_signing::id::Id;
 use crate::import::NewBundle;
 use crate::records::references::object;
 
-/// One tool: a request.
+/// One tool, which is a request.
 #[derive(Debug, Clone, Default)]
 pub struct Attachment {
     /// The tool's id.
@@ -23,18 +24,18 @@ pub struct Attachment {
     pub description: String,
     /// The method, in capitals.
     pub method: String,
-    /// The URL; `${NAME}` in path and query is an input.
+    /// The URL. `${NAME}` in its path and query is an input.
     pub url: String,
     /// The id of the secret that goes into `Authorization: Bearer`.
     pub secret: Option<String>,
 }
 
-/// Writes a new bundle with these tools, one at least, to `directory`, which must not exist, and gives the names of the
-/// files written.
+/// Writes a new bundle with these tools, at least one, to `directory`, which must not exist.
+/// Returns the names of the written files.
 ///
 /// # Errors
 ///
-/// When a name is not an id, an entry can't be, or the directory exists or can't be written.
+/// If a name is not an id, an entry is invalid, or the directory exists or can't be written.
 pub fn create(
     directory: &Path,
     bundle: &NewBundle,
@@ -57,16 +58,16 @@ pub fn create(
     Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-/// Checks that a host reads and runs an entry alone.
+/// Checks that a host can read and run an entry alone.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem of the entry.
 pub fn check_entry(entry: &Attachment) -> Result<(), ScaffoldError> {
     let document = json!({ "version": 1, "tools": [written(entry)] });
     read_back(&document.to_string(), &entry.id)
 }
 
-/// Reads a document as a host does. A transport that would be denied is an error here.
+/// Reads a document as a host does. A transport that a host would deny is an error here.
 fn read_back(document: &str, id: &str) -> Result<(), ScaffoldError> {
     let wrong =
         |found: Diagnostic| ScaffoldError::Entry(id.chars().take(100).collect(), found.message);
@@ -113,7 +114,7 @@ fn written(entry: &Attachment) -> Value {
     }
 }
 
-/// The names in `${NAME}` and `${input.NAME}`.
+/// Returns the names in `${NAME}` and `${input.NAME}`.
 fn inputs(url: &str) -> BTreeSet<String> {
     let after = url.split("${").skip(1);
     let inner = after.filter_map(|text| Some(text.split_once('}')?.0));

@@ -8,7 +8,7 @@ use toolward_support::fields::Content;
 use super::fields::{Node, find, meaning};
 use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
-/// A definition that breaks no hard rule. Its texts are as the author wrote them.
+/// A definition that breaks no hard rule. Its texts are unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) spec_version: String,
@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(crate) error_codes: Vec<StatusMeaning>,
 }
 
-/// What a status means. Its key need not be an HTTP status.
+/// The meaning of a status. Its key may be something other than an HTTP status.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusMeaning {
     pub(crate) key: String,
@@ -43,7 +43,7 @@ pub(crate) struct StatusMeaning {
 pub(crate) struct Transport {
     /// The protocol.
     pub(crate) kind: String,
-    /// All of it, as written.
+    /// The whole block, as written.
     pub(crate) block: Value,
     pub(crate) base_url: String,
     pub(crate) endpoint: String,
@@ -140,7 +140,7 @@ fn error_codes(node: &Node) -> Vec<StatusMeaning> {
     meanings.collect()
 }
 
-/// A text that is not empty.
+/// Returns a text that is not empty.
 fn text(node: &Node, way: &str) -> Option<String> {
     match &find(node, way)?.content {
         Content::Text(text) | Content::Other(_, text) if !text.trim().is_empty() => {
@@ -150,7 +150,7 @@ fn text(node: &Node, way: &str) -> Option<String> {
     }
 }
 
-/// One text or a list of texts; a number becomes its digits.
+/// Returns one text or a list of texts. A number becomes its digits.
 fn texts(node: &Node) -> Vec<String> {
     let one = |node: &Node| match &node.content {
         Content::Text(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),

@@ -39,7 +39,7 @@ impl Findings<'_> {
         read.map_err(|problem| self.refuse(&problem)).ok()
     }
 
-    /// A required field. Null is nothing.
+    /// Returns a required field. Null counts as missing.
     pub(super) fn required<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -58,7 +58,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Required text. Empty text is nothing.
+    /// Returns a required text. Empty text counts as missing.
     pub(super) fn required_text<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -77,7 +77,7 @@ impl Findings<'_> {
         Some((text, field.at))
     }
 
-    /// Text of a form with its own rule.
+    /// Returns a text whose form has its own rule.
     pub(super) fn text<'n>(
         &mut self,
         field: &Field<'n>,
@@ -96,7 +96,7 @@ impl Findings<'_> {
         None
     }
 
-    /// One of these words.
+    /// Returns one of these words.
     pub(super) fn one_of<'n>(
         &mut self,
         field: &Field<'n>,
@@ -118,7 +118,7 @@ impl Findings<'_> {
         None
     }
 
-    /// What one of these words means.
+    /// Returns the meaning of one of these words.
     pub(super) fn choice<T: Copy>(
         &mut self,
         field: &Field<'_>,
@@ -129,7 +129,7 @@ impl Findings<'_> {
         meaning(known, self.one_of(field, code, &words)?)
     }
 
-    /// A required mapping, with the position of its key.
+    /// Returns a required mapping, with the position of its key.
     pub(super) fn required_mapping<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -139,7 +139,7 @@ impl Findings<'_> {
         Some((self.mapping(&field)?, field.key_at))
     }
 
-    /// A required field of a form with its own rule.
+    /// Returns a required field whose form has its own rule.
     pub(super) fn formed(
         &mut self,
         fields: &mut Fields<'_>,
@@ -157,7 +157,7 @@ impl Findings<'_> {
         }
     }
 
-    /// A field with something in it; without one, the finding that it is missing.
+    /// Returns a field that is not empty; otherwise adds the finding that it is missing.
     pub(super) fn filled<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -198,19 +198,19 @@ impl Findings<'_> {
                 let hint = quoted(found).filter(|_| *expected == Kind::Text);
                 self.add_hinted(&codes::FIELD_TYPE, found.at, message, hint);
             }
-            // No field is read as an integer, and unknown ones are not asked for.
+            // No field is read as an integer, and unknown fields are not refused here.
             FieldProblem::Integer { .. } | FieldProblem::Unknown { .. } => {}
         }
     }
 }
 
-/// What a word means.
+/// Returns the meaning of a word.
 pub(super) fn meaning<T: Copy>(known: &[(&'static str, T)], word: &str) -> Option<T> {
     let found = known.iter().find(|(known, _)| *known == word);
     found.map(|(_, value)| *value)
 }
 
-/// The hint for a number in the place of text.
+/// The hint for a number in place of a text.
 fn quoted(found: &Node) -> Option<String> {
     match &found.content {
         Content::Number(number) => Some(format!("quote it: \"{number}\"")),
@@ -218,18 +218,18 @@ fn quoted(found: &Node) -> Option<String> {
     }
 }
 
-/// A field that need not be there. Null is nothing.
+/// Returns an optional field. Null counts as missing.
 pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<Field<'n>> {
     fields.take(key).filter(|field| !field.is_null())
 }
 
-/// The value that keys lead to, with dots between.
+/// Returns the value at a path of keys with dots in between.
 pub(super) fn find<'n>(document: &'n Node, way: &str) -> Option<&'n Node> {
     let mut keys = way.split('.').filter(|key| !key.is_empty());
     keys.try_fold(document, |node, key| node.get(key))
 }
 
-/// Whether there is nothing in a value.
+/// Whether a value is empty.
 pub(super) fn is_empty(node: &Node) -> bool {
     match &node.content {
         Content::Null => true,

@@ -1,5 +1,5 @@
-//! AML's recommended lints, and fields that AML does not know and that look like one it does: valid, and probably not
-//! meant. Its compiler reads past unknown fields.
+//! AML's recommended lints, and fields that AML does not know but that resemble one that it knows.
+//! They are valid, but probably not as intended, since AML's compiler ignores unknown fields.
 
 use toolward_support::fields::{Content, nearest};
 
@@ -56,7 +56,8 @@ fn says_none(node: &Node) -> bool {
     }
 }
 
-/// A mapping of a definition, by the way to it, and the fields of its reference ("Field reference").
+/// A mapping of a definition, given by its path, with the fields of its reference ("Field
+/// reference").
 const MAPPINGS: &[(&str, &str)] = &[
     (
         "",
@@ -76,7 +77,7 @@ const MAPPINGS: &[(&str, &str)] = &[
     ("transport.retry_policy", "max_attempts on_status"),
     (
         "transport.credentials",
-        // Connections of databases and clouds, too.
+        // Includes the connections of databases and clouds.
         "scheme source name secret_id header header_name provider function_id \
          account cluster_arn database dataset host password port project project_id region \
          resource_arn role role_arn schema scope scopes secret_arn secret_name token_url user \
@@ -84,7 +85,7 @@ const MAPPINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Warns of each field that is nearly one of its mapping.
+/// Warns of each field whose name is similar to a field of its mapping.
 pub(super) fn check_names(document: &Node, findings: &mut Findings<'_>) {
     for (way, known) in MAPPINGS {
         let Some(Content::Mapping(entries)) = find(document, way).map(|node| &node.content) else {

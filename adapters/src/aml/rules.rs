@@ -1,5 +1,5 @@
-//! AML's hard rules: a definition that breaks one is refused by its compiler. Its subset of JSON Schema
-//! ("JSON Schema in YAML") has an object at the top, and everything written out in place.
+//! AML's hard rules: its compiler refuses a definition that breaks one. Its subset of JSON Schema
+//! ("JSON Schema in YAML") has an object at the top, and no references.
 
 use semver::Version;
 
@@ -13,7 +13,7 @@ use toolward_support::report::Code;
 use super::codes;
 use super::fields::{Field, Fields, Findings, Node, is_empty, present};
 
-/// The version of AML that these rules are of.
+/// The version of AML that has these rules.
 pub(crate) const SPEC_VERSION: &str = "1.2";
 
 /// How a tool behaves.
@@ -40,7 +40,7 @@ pub(crate) enum Lifecycle {
     Disabled,
 }
 
-/// Its word in a definition.
+/// Returns its word in a definition.
 pub(crate) fn word<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'static str {
     let found = known.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)
@@ -65,9 +65,9 @@ const PROTOCOLS: [&str; 6] = [
 /// How a caller proves who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
-    /// Without a secret of the definition's own.
+    /// Without a secret in the definition.
     Ambient,
-    /// By a secret, which comes from somewhere.
+    /// With a secret, which comes from a source.
     Secret,
     Oauth2,
 }
@@ -81,7 +81,7 @@ const SCHEMES: [(&str, Scheme); 6] = [
     ("service-account", Scheme::Secret),
 ];
 
-/// Where secrets come from.
+/// The sources of secrets.
 const SOURCES: [&str; 4] = [
     "env",
     "aws_secrets_manager",
@@ -195,8 +195,8 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A field of a table of AML's transports, without `rest-api`: whether it is required, and the values that it may have;
-/// any text, if none is listed.
+/// A field of a table of AML's transports, except `rest-api`: its name, whether it is required, and
+/// its allowed values. Without allowed values, any text is valid.
 type Row = (&'static str, bool, &'static [&'static str]);
 
 const LAMBDA: &[Row] = &[
@@ -255,7 +255,8 @@ fn listed(protocol: &str, transport: &mut Fields<'_>, at: Position, findings: &m
     }
 }
 
-/// AML requires neither part of a request, and without them there is none.
+/// Checks that a request is complete. AML requires neither part, but without both there is no
+/// request.
 fn request(transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
     let code = &codes::REQUEST_INCOMPLETE;
     findings.filled(transport, "base_url", code, at);
@@ -312,7 +313,8 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
 /// Keywords whose values are data and not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// The first part that AML's compiler refuses, and why; the reason follows the field's name.
+/// Returns the first part of a schema that AML's compiler refuses, with the reason. The reason
+/// follows the field's name in a message.
 fn breach(schema: &Node) -> Option<(Position, String)> {
     let Content::Mapping(_) = &schema.content else {
         return None;
@@ -325,7 +327,7 @@ fn breach(schema: &Node) -> Option<(Position, String)> {
     Some((at, format!("does not describe an object: {problem}")))
 }
 
-/// The first `$ref` or `$id`. `names`: whether the keys are names of properties.
+/// Returns the first `$ref` or `$id`. `names` states whether the keys are names of properties.
 fn reference(node: &Node, names: bool) -> Option<(Position, String)> {
     match &node.content {
         Content::List(items) => items.iter().find_map(|item| reference(item, false)),

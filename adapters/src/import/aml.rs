@@ -1,5 +1,5 @@
-//! A bundle of AML's tool definitions. A contract declares what its definition states about the tool, and gives
-//! nothing until a policy grants it.
+//! Makes a bundle from AML's tool definitions. A contract declares the needs that its definition
+//! states, and grants nothing until a policy does.
 
 use serde_json::{Value, json};
 use toolward_author::check::ImportFormat;
@@ -21,11 +21,11 @@ use crate::records::references::object;
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
 pub struct AmlOptions {
-    /// The bundle, whose id is the prefix of its tools' ids.
+    /// The bundle. Its id is the prefix of its tools' ids.
     pub bundle: NewBundle,
     /// Whether tools are made of drafts.
     pub allow_draft: bool,
-    /// The `spec_version` that every definition must have. `None`: the version of these rules.
+    /// The `spec_version` that every definition must have. `None` means the version of these rules.
     pub spec_version: Option<String>,
 }
 
@@ -46,13 +46,13 @@ impl ImportFormat for Aml {
 /// A definition and the name of its file.
 #[derive(Debug, Clone)]
 pub struct AmlFile {
-    /// What diagnostics call it.
+    /// Its name in diagnostics.
     pub name: String,
     /// Its text.
     pub text: String,
 }
 
-/// A tool that was made of a definition.
+/// A tool made from a definition.
 struct Made {
     id: String,
     contract: Tool,
@@ -61,21 +61,21 @@ struct Made {
     carrier: Carrier,
 }
 
-/// What carries a tool out.
+/// The way in which a tool's calls are carried out.
 enum Carrier {
     Request(Box<Request>),
     /// A person, who fills in the contract's outputs.
     Form,
-    /// Nothing that this host has.
+    /// No driver of this host can carry it out.
     Missing,
 }
 
-/// Makes a bundle of definitions: a contract for each, and a driver if the host can call the tool by a request, or
-/// by a form that a person fills in.
+/// Makes a bundle from definitions: a contract for each definition, and a driver if the host can
+/// call the tool by a request or by a form that a person fills in.
 ///
 /// # Errors
 ///
-/// When a definition breaks a rule of AML, a name is not an id, or no tool can be made of any definition.
+/// If a definition breaks a rule of AML, a name is not an id, or no definition can become a tool.
 pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, ImportError> {
     options.bundle.check("prefix")?;
     let (mut read, mut broken): (Vec<Definition>, Vec<Diagnostic>) = Default::default();
@@ -115,8 +115,9 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
     Ok(imported)
 }
 
-/// What `check` reports of a definition: AML's findings and, if none is an error, why no tool is made of it.
-/// The states `draft` and `disabled` give no finding: `import` leaves them out on purpose.
+/// Returns the findings of `check` about a definition: AML's findings, or, if none of them is an
+/// error, why no tool is made from it. The states `draft` and `disabled` give no finding, since
+/// `import` leaves such definitions out on purpose.
 fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     let mut found = crate::aml::check_bytes(file, bytes);
     let source = std::str::from_utf8(bytes).unwrap_or_default();
@@ -185,7 +186,7 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
     }
     let prefix = &options.bundle.id;
     let id = format!("{prefix}.{}", definition.tool_id.replace('_', "-"));
-    // The driver's id is the longer one.
+    // The driver's id is longer than the tool's.
     let driver_id = format!("{id}.driver");
     if ToolId::parse(&id).is_err() || ToolId::parse(&driver_id).is_err() {
         return Err(Refused::NoId(prefix.clone()));
@@ -241,13 +242,13 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
     })
 }
 
-/// Why a form can't ask a person for the contract's outputs; `None` if it can.
+/// Returns why a form can't ask a person for the contract's outputs; `None` if it can.
 fn unaskable(driver: &Driver, contract: &Tool) -> Option<String> {
     let mut entries = driver.implements.iter();
     entries.find_map(|entry| driver.form(contract, entry).err())
 }
 
-/// The fields of the tool's DRIVER.md; `None` if nothing carries the tool out.
+/// Returns the fields of the tool's DRIVER.md; `None` if the tool has no driver.
 fn driver(definition: &Definition, id: &str, carrier: &Carrier) -> Option<Value> {
     let request = match carrier {
         Carrier::Missing => return None,

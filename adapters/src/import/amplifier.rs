@@ -1,4 +1,4 @@
-//! A bundle of a tool of Amplifier, by what the tool declares about itself.
+//! Makes a bundle from a tool of Amplifier, by the tool's own declarations.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::amplifier::{SPEC, TOOL, WORLD};
 /// The tool of the bundle that asks a component for its description.
 const SPEC_TOOL: &str = "import.get-spec";
 
-/// Makes a bundle of a tool of Amplifier. `spec` is what its `get-spec` returned.
+/// Makes a bundle from a tool of Amplifier. `spec` is the result of its `get-spec`.
 ///
 /// # Errors
 ///
-/// As [`component`](super::component), and when `spec` does not describe a tool.
+/// As [`component`](super::component). Fails also if `spec` does not describe a tool.
 pub fn amplifier(
     wasm: &[u8],
     spec: &str,
@@ -37,8 +37,8 @@ pub fn amplifier(
     bundle(wasm, &surface, vec![(described, contract)], options)
 }
 
-/// Reads what `get-spec` returned: JSON with `name`, `description` and `parameters`, a JSON
-/// Schema. The error ends a sentence.
+/// Reads the result of `get-spec`: JSON with `name`, `description` and `parameters`, a JSON Schema.
+/// The error completes a sentence.
 fn described(text: &str, options: &ImportOptions) -> Result<Described<'static>, String> {
     let limits = Limits {
         bytes: 256 << 10,
@@ -58,19 +58,19 @@ fn described(text: &str, options: &ImportOptions) -> Result<Described<'static>, 
         name: title(name),
         description: text("description").map(str::to_owned),
         inputs,
-        // Amplifier does not say what a tool returns.
+        // Amplifier does not state what a tool returns.
         outputs: json!({}),
         function: TOOL,
         component: json!({ "world": WORLD.name }),
     })
 }
 
-/// Writes a bundle to `directory`, which must not exist, whose one tool gives the description of
-/// a component: it takes nothing, may do nothing, and has small limits. Gives its id.
+/// Writes a bundle to `directory`, which must not exist. Its only tool returns the description of a
+/// component. The tool takes no input, may do nothing, and has small limits. Returns the tool's id.
 ///
 /// # Errors
 ///
-/// When the directory exists or can't be written.
+/// If the directory exists or can't be written.
 pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, ImportError> {
     let driver = format!("{SPEC_TOOL}.driver");
     let contract = json!({
@@ -86,7 +86,7 @@ pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, Import
         "implements": [{
             "tool": SPEC_TOOL, "version": "1.x", "metadata": { "component": component },
         }],
-        // A component that imports HTTP is linked, and reaches nothing.
+        // A component that imports HTTP is linked but reaches nothing.
         "network": { "egress": [] },
         "limits": { "fuel": 1_000_000_000, "memory_mib": 32, "output_bytes": 256 << 10 },
     });

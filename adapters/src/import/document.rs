@@ -1,5 +1,5 @@
-//! What imported bundles are written with: front matter by a serialiser, and `bundle.toml`. Foreign text passes
-//! [`clean`] or [`line`] before it gets here. And a [`Draft`] of the policy that imported tools need.
+//! Writes imported bundles: front matter with a serialiser, `bundle.toml`, and a [`Draft`] of the
+//! policy that the tools need. Foreign text must pass [`clean`] or [`line`] before it gets here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ pub(super) const MAX_DESCRIPTION: usize = 2000;
 pub struct NewBundle {
     /// Its id.
     pub id: String,
-    /// Who will sign it.
+    /// The name of the publisher.
     pub publisher: String,
     /// `created`, in seconds since 1970.
     pub created: i64,
 }
 
 impl NewBundle {
-    /// `bundle.toml` of its first release; `None` if the time can't be written.
+    /// Returns the `bundle.toml` of its first release; `None` if the time can't be written.
     pub(crate) fn toml(&self) -> Option<String> {
         let created = Timestamp::from_unix(self.created).ok()?;
         Some(format!(
@@ -38,36 +38,36 @@ impl NewBundle {
         ))
     }
 
-    /// The file.
+    /// Returns the file `bundle.toml`.
     pub(super) fn file(&self) -> Result<(String, Vec<u8>), ImportError> {
         let toml = self.toml().ok_or(ImportError::Time)?;
         Ok(("bundle.toml".to_owned(), toml.into_bytes()))
     }
 
-    /// Checks its names; `id` is what its id is called.
+    /// Checks its names. `id` describes its id in errors.
     pub(super) fn check(&self, id: &str) -> Result<(), ImportError> {
         check_id(id, &self.id)?;
         check_id("publisher", &self.publisher)
     }
 }
 
-/// Checks that `name` is an id; `what` it is.
+/// Checks that `name` is an id. `what` describes it in errors.
 pub(super) fn check_id(what: &str, name: &str) -> Result<(), ImportError> {
     let parsed = Id::parse(name).map(drop);
     parsed.map_err(|source| ImportError::Name(what.to_owned(), source))
 }
 
-/// Foreign text of several lines, in which nothing is hidden.
+/// Returns foreign text of several lines without hidden characters.
 pub(super) fn clean(text: &str) -> String {
     visible(text, usize::MAX).trim().to_owned()
 }
 
-/// Foreign text on one line, in which nothing is hidden.
+/// Returns foreign text on one line without hidden characters.
 pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
 }
 
-/// A value whose texts are all cleaned, for readers that act on none of them.
+/// Cleans all texts of a value, for readers that do not act on them.
 pub(super) fn lines(value: &Value) -> Value {
     match value {
         Value::String(text) => line(text).into(),
@@ -84,8 +84,9 @@ pub(super) fn lines(value: &Value) -> Value {
     }
 }
 
-/// A value in which nothing is hidden: prose, which stands below these keys, is cleaned. The rest can't be written
-/// otherwise without a change of its meaning, so `None` where something is hidden there.
+/// Returns a value without hidden characters. Prose below the keys `prose` is cleaned. A change
+/// elsewhere would change the meaning, so the result is `None` if another text has hidden
+/// characters.
 pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     let is_fine = |text: &str| !text.chars().any(is_hidden);
     Some(match value {
@@ -109,7 +110,7 @@ pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     })
 }
 
-/// The first characters of a text; the last one shows that it was longer.
+/// Returns the first characters of a text. The last one shows that the text was longer.
 pub(super) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
@@ -130,7 +131,8 @@ pub(super) fn document(fields: &Value, body: &str) -> String {
     text
 }
 
-/// Writes a value as a block of YAML. Texts are written as in JSON, which YAML reads alike.
+/// Writes a value as a block of YAML. Texts are written as in JSON, which YAML reads in the same
+/// way.
 fn block(value: &Value, indent: usize, text: &mut String) {
     let spaces = " ".repeat(indent);
     match value {
@@ -160,7 +162,7 @@ fn block(value: &Value, indent: usize, text: &mut String) {
     }
 }
 
-/// Whether a value stands on one line.
+/// Whether a value is written on one line.
 fn is_flat(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.is_empty(),
@@ -171,12 +173,12 @@ fn is_flat(value: &Value) -> bool {
     }
 }
 
-/// A value as JSON, without the one character that YAML does not take and JSON does.
+/// Writes a value as JSON, without the one character that JSON allows and YAML does not.
 fn flow(value: &Value) -> String {
     value.to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A key, quoted where a reader of YAML could take it for something else.
+/// Writes a key, in quotes if YAML could read it as something else.
 fn key(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
@@ -187,11 +189,11 @@ fn key(name: &str) -> String {
     }
 }
 
-/// Characters of one comment.
+/// The most characters of a comment.
 const MAX_COMMENT: usize = 300;
 
-/// A draft of a policy. It grants what contracts declare and nothing else; where a
-/// secret comes from and goes to is a person's choice, as in the lines that `policy suggest` writes.
+/// A draft of a policy. It grants only what contracts declare. A person must choose the source and
+/// the destination of a secret, as in the lines of `policy suggest`.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     remarks: Vec<String>,
@@ -200,16 +202,16 @@ pub(super) struct Draft {
     grants: Vec<Granted>,
 }
 
-/// What is known of a secret.
+/// The known facts about a secret.
 #[derive(Debug, Default)]
 struct Secret {
     hosts: BTreeSet<String>,
     methods: BTreeSet<&'static str>,
-    /// Where the driver puts it; `None` where it leaves that to the policy.
+    /// The header in which the driver sends it; `None` if the driver leaves that to the policy.
     header: Option<String>,
 }
 
-/// What one tool gets.
+/// The grants of one tool.
 #[derive(Debug, Default)]
 pub(super) struct Granted {
     pub(super) tool: String,
@@ -218,7 +220,7 @@ pub(super) struct Granted {
 }
 
 impl Draft {
-    /// A comment before all tables.
+    /// Adds a comment before all tables.
     pub(super) fn remark(&mut self, text: &str) {
         let remark = format!("# {}", visible_line(text, MAX_COMMENT));
         if !self.remarks.contains(&remark) {
@@ -226,12 +228,12 @@ impl Draft {
         }
     }
 
-    /// A path that tools know, whose directory a person chooses.
+    /// Adds a path that tools use. A person must choose its directory.
     pub(super) fn workspace(&mut self, path: &str) {
         self.workspaces.insert(path.to_owned());
     }
 
-    /// A secret that goes to a host with a method.
+    /// Adds a secret that is sent to a host with a method.
     pub(super) fn secret(
         &mut self,
         slug: &str,
@@ -253,7 +255,7 @@ impl Draft {
         }
     }
 
-    /// The draft as TOML; empty where nothing is needed.
+    /// Writes the draft as TOML. It is empty if nothing is needed.
     pub(super) fn write(&self, publisher: &str) -> String {
         let owner = text(publisher);
         let mut blocks = Vec::new();

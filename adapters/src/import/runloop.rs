@@ -1,5 +1,6 @@
-//! A bundle of Runloop's tools.json, version 1. The document stays what it is, cleaned: a host reads version 1 itself.
-//! `policy.caps` is what Runloop gives an agent: TOML with one table of lists and booleans.
+//! Makes a bundle from Runloop's tools.json, version 1. The document is cleaned but otherwise stays
+//! the same, since a host reads version 1 itself. `policy.caps` contains Runloop's grants to an
+//! agent: TOML with one table of lists and booleans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +18,23 @@ use toolward_support::fields::{without_mark, without_mark_bytes};
 use super::document::{Draft, Granted, NewBundle, unhidden};
 use super::{ImportError, Imported, Remark};
 
-/// What an agent's directory holds of its tools.
+/// The files about tools in an agent's directory.
 #[derive(Debug, Clone, Default)]
 pub struct RunloopFiles {
     /// `tools.json`.
     pub tools_json: Vec<u8>,
-    /// The files of `schemas`, by name: `NAME.json` is what `schema:NAME` refers to.
+    /// The files of `schemas`, by name. `schema:NAME` refers to `NAME.json`.
     pub schemas: BTreeMap<String, Vec<u8>>,
-    /// `policy.caps`, where there is one.
+    /// `policy.caps`, if it exists.
     pub policy_caps: Option<String>,
 }
 
-/// Makes a bundle of a version 1 tools.json, and a draft of the policy that its tools need and `policy.caps` allows.
+/// Makes a bundle from a tools.json of version 1. Also makes a draft of the policy with the grants
+/// that its tools need and `policy.caps` allows.
 ///
 /// # Errors
 ///
-/// When a document is not valid, or the id or the publisher is none.
+/// If a document is not valid, or the id or the publisher is not an id.
 pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, ImportError> {
     bundle.check("id")?;
     let caps = given.policy_caps.as_deref().map(Caps::parse).transpose();
@@ -66,7 +68,7 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     imported
         .files
         .extend(written.map(|(name, bytes)| (name, bytes.to_vec())));
-    // Denied attachments, and what else differs from the document.
+    // Denied attachments, and other differences from the document.
     for warning in found {
         let entry = index.tools.iter().find(|one| one.at == warning.position());
         imported.remarks.push(Remark {
@@ -79,12 +81,12 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     Ok(imported)
 }
 
-/// A document, as it can be signed.
+/// Adds a document in a form that can be signed.
 fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError> {
     const PROSE: [&str; 3] = ["title", "description", "$comment"];
     let bytes = without_mark_bytes(bytes);
     let Ok(value) = json::parse(bytes, &json::Limits::default()) else {
-        // Its reader reports what is wrong, and where.
+        // Its reader reports the error and its position.
         files.insert(name, Arc::from(bytes));
         return Ok(());
     };
@@ -98,7 +100,8 @@ fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError>
     Ok(())
 }
 
-/// What the tools declare, as far as `policy.caps` covers it. What it does not cover stays ungranted, with a comment.
+/// Drafts the grants that the tools declare and `policy.caps` covers. Other declarations stay
+/// ungranted, with a comment.
 fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
     let mut draft = Draft::default();
     if caps.is_none() {
@@ -153,7 +156,7 @@ fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
     draft
 }
 
-/// The secrets of an http transport, which go to its host.
+/// Adds the secrets of an http transport, which are sent to its host.
 fn secrets(entry: &IndexEntry, draft: &mut Draft) {
     let Transport::Http {
         method,
@@ -182,21 +185,21 @@ fn secrets(entry: &IndexEntry, draft: &mut Draft) {
 /// The largest `policy.caps`, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// What is given: a family with everything of it (`None`), or with some.
+/// The granted capabilities by family. `None` means everything of the family.
 #[derive(Debug)]
 struct Caps {
     given: Vec<(Class, Option<Vec<Capability>>)>,
-    /// Whether secrets are named at all. If not, it states nothing about them.
+    /// Whether the text mentions secrets. If not, it states nothing about them.
     names_secrets: bool,
-    /// What has nothing like it in a policy, in words.
+    /// Grants without an equivalent in a policy, in words.
     untranslated: Vec<String>,
 }
 
 impl Caps {
-    /// Reads the text.
+    /// Parses the text.
     ///
     /// # Errors
-    /// What is wrong with it; ends a sentence.
+    /// A description of the problem, which completes a sentence.
     fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MAX_BYTES {
             return Err(format!("has more than {MAX_BYTES} bytes"));
@@ -247,7 +250,7 @@ impl Caps {
             let text = item
                 .as_str()
                 .ok_or_else(|| format!("has something else than text in `{family}`"))?;
-            // With or without the family before it.
+            // The family may precede the scope.
             let scope = text.strip_prefix(&format!("{family}:")).unwrap_or(text);
             match Capability::of(class.clone(), scope) {
                 Ok(capability) => given.push(capability),
@@ -259,7 +262,7 @@ impl Caps {
         Ok(Some(given))
     }
 
-    /// Notes a family that has nothing like it here.
+    /// Notes a family without an equivalent here.
     fn leave(&mut self, family: &str, value: &toml::Value) {
         let gives = match value {
             toml::Value::Boolean(given) => *given,
@@ -273,7 +276,7 @@ impl Caps {
         }
     }
 
-    /// Whether it gives a capability.
+    /// Whether the caps cover a capability.
     fn covers(&self, wanted: &Capability) -> bool {
         if *wanted.class() == Class::Secret && !self.names_secrets {
             return true;
@@ -306,7 +309,7 @@ mod tests {
             ("workspace:/data/x", true),
             ("workspace:/other", false),
             ("database:d", false),
-            // It names no secrets.
+            // The text does not mention secrets.
             ("secret:k", true),
         ] {
             assert_eq!(covers(some, wanted), covered, "{wanted}");

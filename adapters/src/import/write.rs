@@ -1,4 +1,4 @@
-//! The documents of an imported bundle.
+//! Writes the documents of an imported bundle.
 
 use serde_json::{Value, json};
 use toolward_bundle::component::Surface;
@@ -11,7 +11,7 @@ use super::document::{MAX_DESCRIPTION, check_id, clean, document};
 use super::{Called, Described, ImportError, ImportOptions, read_back, valid};
 use crate::records::references::{filled, object};
 
-/// The text of a contract. It is read back, as a host reads it.
+/// Returns the text of a contract. It is read again as a host reads it.
 pub(super) fn contract(
     described: &Described<'_>,
     options: &ImportOptions,
@@ -37,7 +37,7 @@ pub(super) fn declarations(options: &ImportOptions) -> Result<(), ImportError> {
     contract(&described, options).map(drop)
 }
 
-/// All files of the bundle. The driver is read back, as a host reads it.
+/// Returns all files of the bundle. The driver is read again as a host reads it.
 pub(super) fn files(
     wasm: &[u8],
     surface: &Surface,
@@ -101,7 +101,7 @@ fn fields(called: &Described<'_>, options: &ImportOptions) -> Value {
     }
 }
 
-/// A component's description of itself, as far as a contract may hold it.
+/// Returns a component's description of itself, cut to the length of a contract's description.
 fn description(own: Option<&str>) -> String {
     match clean(own.unwrap_or_default()).as_str() {
         "" => UNDESCRIBED.to_owned(),
@@ -109,7 +109,7 @@ fn description(own: Option<&str>) -> String {
     }
 }
 
-/// What the tools need, and what they change, as the user declared it.
+/// Returns the needs and the effects of the tools, as the user declared them.
 fn declared(options: &ImportOptions) -> (Value, Vec<String>) {
     let mut mutates = Vec::new();
     let mut read = Vec::new();

@@ -1,4 +1,4 @@
-//! A call that has ended: what its records are made of.
+//! A call that has ended, with the data for its records.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,28 +18,28 @@ use super::references::{filled, object};
 pub struct EndedCall<'a> {
     /// How it ended.
     pub reply: &'a Reply,
-    /// The tool, where there is one.
+    /// The tool, if it exists.
     pub tool: Option<&'a ToolFacts>,
-    /// On whose behalf it was made.
+    /// The principal for which it was made.
     pub principal: &'a str,
-    /// What it was called with; only what hooks and transcripts may see of it is recorded.
+    /// Its input. Only the parts that hooks and transcripts may see are recorded.
     pub input: Option<&'a Value>,
-    /// What the protocol calls it, over which it came.
+    /// The ids that the protocol gives the call.
     pub native: NativeCall,
-    /// What a person answered.
+    /// A person's answer.
     pub answer: Option<Answer>,
-    /// What the driver reported.
+    /// The driver's reports.
     pub(crate) reports: Vec<ProgressReport>,
-    /// What readers of events heard of it.
+    /// Its events, as readers of events got them.
     pub(crate) events: Vec<Arc<CallEvent>>,
-    /// Where it is recorded.
+    /// The places at which it is recorded.
     pub(crate) evidence: Vec<String>,
     /// When it ended.
     pub ended: SystemTime,
 }
 
 impl<'a> EndedCall<'a> {
-    /// A call that ended just now, on behalf of the local user.
+    /// Returns a call that ended just now, made for the local user.
     #[must_use]
     pub fn now(reply: &'a Reply, tool: Option<&'a ToolFacts>, recorder: &Recorder) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl<'a> EndedCall<'a> {
         }
     }
 
-    /// The same, with what readers of events heard of it. Those of other calls are left out.
+    /// Adds its events. Events of other calls are left out.
     #[must_use]
     pub fn with_events(mut self, events: impl IntoIterator<Item = Arc<CallEvent>>) -> Self {
         let own = &self.reply.metadata.invocation;
@@ -65,7 +65,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// The same, with the rows that a ledger of this origin has of it.
+    /// Adds the rows about it in a ledger with this origin.
     #[must_use]
     pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
         let rows = rows.into_iter();
@@ -73,7 +73,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// The given ids, else the ids of its events.
+    /// Returns the given ids, otherwise the ids of its events.
     pub(crate) fn native(&self) -> &Native {
         let of_events = self.events.first().map(|event| &event.native);
         match (self.native.call.is_empty(), of_events) {
@@ -102,13 +102,13 @@ impl<'a> EndedCall<'a> {
         Some(&driver.decision)
     }
 
-    /// The states that it went through; the last one is that in which it ended.
+    /// Returns the states of the call. The last one is the state in which it ended.
     pub(crate) fn transitions(&self) -> Vec<Transition> {
         let events = self.events.iter();
         let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
         let ended = json!(Status::of(self.reply));
         let last = all.last_mut();
-        // What an event calls failed may be blocked, or wait for a person.
+        // A call that an event reports as failed may be blocked, or wait for a person.
         let failed = ["failed", "canceled", "timed_out"];
         if let Some(last) = last.filter(|last| failed.iter().any(|one| last.status == *one)) {
             last.status = ended;
@@ -117,17 +117,19 @@ impl<'a> EndedCall<'a> {
         all
     }
 
-    /// What others may see of the input. Without a contract it is not known what is sensitive.
+    /// Returns the part of the input that others may see. Without a contract, the sensitive parts
+    /// are unknown.
     pub(crate) fn observable_input(&self) -> Option<Value> {
         let schema = &self.tool?.contract.inputs;
         Some(schema.observable(self.input?))
     }
 }
 
-/// What a protocol calls a call. Texts of the caller: a record shows them sanitised.
+/// The ids that a protocol gives a call. They are the caller's texts, so a record shows them
+/// sanitised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NativeCall {
-    /// Its ids. Without any, the ids of the call's events count.
+    /// The call's ids. If there are none, the ids of the call's events are used.
     pub call: Native,
     /// The session, in which ids of requests are unique.
     pub session: Option<String>,
@@ -136,7 +138,7 @@ pub struct NativeCall {
 }
 
 impl NativeCall {
-    /// What a record has besides the id of `call`; `None` if that is nothing.
+    /// Returns the fields of a record besides the id of `call`; `None` if there are none.
     pub(crate) fn refs(&self, call: &Native) -> Option<Value> {
         let refs = object! {
             session ? shown(self.session.as_deref());

@@ -1,6 +1,7 @@
-//! `tool_declaration`: what a tool is, by its contract and its host. Its parts are `tool_input_contract`
-//! and `tool_output_contract`, what a tool takes and gives as a model sees it and as the host checks it, and
-//! `tool_external_mapping`, its names in protocols that Agent Tool does not replace.
+//! `tool_declaration`: describes a tool, by its contract and its host. It contains
+//! `tool_input_contract` and `tool_output_contract`, the inputs and outputs as a model sees them
+//! and as the host checks them. It also contains `tool_external_mapping`, the tool's names in
+//! protocols that Agent Tool does not replace.
 
 use serde_json::{Value, json};
 
@@ -14,14 +15,14 @@ use toolward_support::text::{visible, visible_line};
 use super::references;
 use super::references::{object, record, serving};
 
-/// Characters of a line of a publisher's, and of a description.
+/// Characters of a publisher's line, and of a description.
 pub(crate) const MAX_LINE_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
 /// The prefix of the publisher of an unsigned bundle.
 const DEV: &str = "dev:";
 
-/// A tool of a host, and the name that models call it by.
+/// A tool of a host, and its name for models.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     /// The tool.
@@ -30,9 +31,9 @@ pub struct Described<'a> {
     pub name: &'a str,
 }
 
-/// A tool's state: `draft` is unsigned, under work; `available` can be called; `deprecated` too, and its publisher calls
-/// it so (`metadata.aml.status`); `disabled` is denied by the operator; `requires_setup` lacks a grant, a driver or a
-/// context.
+/// Returns a tool's state. `draft` is unsigned and under work. `available` can be called.
+/// `deprecated` can be called, but its publisher has deprecated it (`metadata.aml.status`).
+/// `disabled` is denied by the operator. `requires_setup` lacks a grant, a driver or a context.
 fn lifecycle(info: &ToolFacts) -> &'static str {
     let denied = |driver: &DriverFacts| match &driver.decision {
         Decision::Deny(denial) => !denial.denied_by.is_empty(),
@@ -51,7 +52,7 @@ fn lifecycle(info: &ToolFacts) -> &'static str {
     }
 }
 
-/// Whether the definition of AML that the contract was made of is deprecated.
+/// Whether the contract was made from a definition of AML that is deprecated.
 fn is_deprecated(info: &ToolFacts) -> bool {
     let aml = info.contract.metadata.get("aml");
     let status = aml.and_then(|aml| aml.get("status"));
@@ -84,7 +85,7 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
         execution_profile_ref ? driver.map(|driver| references::execution_profile(info, driver));
         permission_profile_ref ? driver.map(|driver| references::permission_profile(info, driver));
         external_mappings = external_mappings(contract.id.as_str(), name);
-        // Claims of its publisher, which nothing is decided by.
+        // Claims of the tool's publisher. No decision depends on them.
         annotations = json!({
             "tags": lines(&contract.tags),
             "cost": driver.and_then(|driver| cost(info, driver)),
@@ -93,7 +94,7 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
     }
 }
 
-/// How calls through a driver are carried out.
+/// Returns the way in which calls through a driver are carried out.
 pub(crate) fn kind(driver: &DriverFacts) -> &'static str {
     driver.declaration.kind.record()
 }
@@ -112,8 +113,9 @@ pub(crate) fn line(text: &str) -> String {
 /// The name of this server over MCP.
 const SERVER: &str = "toolward";
 
-/// What protocols call a tool that models call by `name`: the Model Context Protocol, as `toolward serve` speaks it,
-/// and a model's interface for calls of functions, whose provider need not enforce the schema.
+/// Returns the names of a tool in protocols, if models call it by `name`: in the Model Context
+/// Protocol as `toolward serve` implements it, and in a model's interface for function calls, whose
+/// provider may not enforce the schema.
 pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
     let mcp = record! {
         tool_id = tool_id;
@@ -132,18 +134,18 @@ pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
     [mcp, function]
 }
 
-/// The definition of a function for models, in the form of OpenAI's chat completions.
+/// Returns the definition of a function for models, in the form of OpenAI's chat completions.
 /// `definition` is the tool as MCP lists it.
 pub fn function_definition(definition: &Value) -> Value {
     let mut function = amplifier_spec(definition);
     if let Some(members) = function.as_object_mut() {
-        // The host checks the input itself, by more keywords than the strict form has.
+        // The host checks the input itself, with more keywords than the strict form allows.
         members.insert("strict".to_owned(), json!(false));
     }
     json!({ "type": "function", "function": function })
 }
 
-/// Amplifier's specification of a tool. `definition` is the tool as MCP lists it.
+/// Returns Amplifier's specification of a tool. `definition` is the tool as MCP lists it.
 pub fn amplifier_spec(definition: &Value) -> Value {
     let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
     json!({
@@ -161,7 +163,8 @@ const MAX_NAME_CHARS: usize = 200;
 /// The dialect of every contract (AIP-14).
 const DIALECT: &str = "json-schema-2020-12";
 
-/// What a tool takes. The host refuses what the schema does not allow, and passes the rest to the driver unchanged.
+/// Describes a tool's input. The host refuses input that the schema does not allow, and passes the
+/// rest to the driver unchanged.
 pub(crate) fn input_contract(contract: &Tool) -> Value {
     let schema = &contract.inputs;
     let examples = contract.examples.iter().map(|example| {
@@ -187,7 +190,7 @@ pub(crate) fn input_contract(contract: &Tool) -> Value {
     }
 }
 
-/// What a tool gives: a result is whole, or the call ends with `result_too_large`.
+/// Describes a tool's output. A result is whole, or the call ends with `result_too_large`.
 pub(crate) fn output_contract(info: &ToolFacts) -> Value {
     let schema = &info.contract.outputs;
     let driver = serving(info);
@@ -216,7 +219,7 @@ pub(crate) fn output_contract(info: &ToolFacts) -> Value {
     }
 }
 
-/// What a model may see of a schema, its author's prose made safe.
+/// Returns the part of a schema that a model may see, with its author's prose made safe.
 pub(crate) fn model_view(schema: &Schema) -> Value {
     schema.outward_view("", &|text| visible(text, MAX_PROSE_CHARS))
 }

@@ -1,4 +1,4 @@
-//! `tool_event`: something that happened to a call, and the states that a call went through.
+//! `tool_event`: an event of a call, and the states of a call.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use toolward_host::{
 
 use super::references::{object, record, timestamp};
 
-/// The record of an event. It has ids, codes and numbers, and nothing of what the call
-/// was made with or returned.
+/// Returns the record of an event. It contains ids, codes and numbers, but nothing of the call's
+/// input or output.
 pub fn event_record(event: &CallEvent) -> Value {
     let tool = event.tool.as_deref();
     let tool = tool.map(|tool| tool.split('@').next().unwrap_or_default());
@@ -37,7 +37,7 @@ pub fn event_record(event: &CallEvent) -> Value {
     record
 }
 
-/// A trace, and the caller's span in it (W3C Trace Context).
+/// Returns a trace and the caller's span in it (W3C Trace Context).
 fn trace_ref(traceparent: &TraceParent) -> Value {
     object! {
         trace_id = traceparent.trace_id();
@@ -45,7 +45,7 @@ fn trace_ref(traceparent: &TraceParent) -> Value {
     }
 }
 
-/// What events of some classes have besides.
+/// Returns the additional details of events of some classes.
 fn details(kind: &CallEventKind) -> Value {
     match kind {
         CallEventKind::ValidationFailed { code } => object! { error_code = code; },
@@ -74,7 +74,7 @@ fn details(kind: &CallEventKind) -> Value {
     }
 }
 
-/// These details, and what the call took.
+/// Adds the cost of the call to these details.
 fn took(cost: &CallCost, details: Value) -> Value {
     let mut took = object! {
         duration_us = cost.micros;
@@ -89,16 +89,16 @@ fn took(cost: &CallCost, details: Value) -> Value {
     took
 }
 
-/// A state that a call went through.
+/// A state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Transition {
     pub(crate) status: Value,
-    /// Since when.
+    /// The time from which the call is in the state.
     pub(crate) at: String,
 }
 
 impl Transition {
-    /// The state after an event, if that is a change.
+    /// Returns the state after an event, if the event changes the state.
     pub(crate) fn of(event: &CallEvent) -> Option<Self> {
         Some(Self {
             status: status(&event.kind)?.into(),
@@ -107,7 +107,7 @@ impl Transition {
     }
 }
 
-/// The state of a call after an event, where that is a change.
+/// Returns the state of a call after an event, if the event changes the state.
 fn status(kind: &CallEventKind) -> Option<&'static str> {
     Some(match kind {
         CallEventKind::Planned => "planned",
@@ -138,7 +138,7 @@ fn status(kind: &CallEventKind) -> Option<&'static str> {
     })
 }
 
-/// The states in which an invocation can end; the events of a call have the states before.
+/// The states in which a call can end. Its earlier states come from its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -149,13 +149,13 @@ pub enum Status {
     NeedsInput,
     /// The input does not match the contract's schema.
     SchemaParseFailed,
-    /// The input matches the schema, and no driver takes it.
+    /// The input matches the schema, but no driver accepts it.
     ValidationFailed,
     /// A person is asked, and has not answered yet.
     AwaitingApproval,
-    /// A person denied it, or could not be asked; or its caller may not call it.
+    /// A person denied it or could not be asked, or its caller may not call it.
     Denied,
-    /// Policy blocks it, or something that it needs is missing.
+    /// Policy blocks it, or a requirement is missing.
     Blocked,
     /// The deadline passed.
     TimedOut,
@@ -166,7 +166,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// That of a call with this reply.
+    /// Returns the state of a call with this reply.
     pub fn of(reply: &Reply) -> Self {
         match &reply.result {
             Ok(_) => Self::Succeeded,

@@ -1,4 +1,4 @@
-//! `tool_interface` and `tool_execution_profile`: what a runtime has to know of a tool.
+//! `tool_interface` and `tool_execution_profile`: the facts about a tool that a runtime needs.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use super::references::record;
 use crate::records::declaration::{Described, kind, line};
 use crate::records::references::{self, milliseconds, serving};
 
-/// What a runtime must know of a tool. A tool that no call can run has the most cautious
-/// classification.
+/// Returns the facts about a tool that a runtime needs. If no call can run a tool, its
+/// classification is the most cautious one.
 pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
     let Described { info, name } = *tool;
     let contract = &info.contract;
@@ -39,16 +39,16 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
         runtime_input_schema = contract.inputs.closed();
         output_schema = model_view(&contract.outputs);
         strict = true;
-        // Its schemas are for callers if calls can run.
+        // Callers see its schemas only if calls can run.
         schema_visibility = if refusal.is_none() { "loaded" } else { "internal" };
         is_enabled = refusal.is_none();
-        // `ready`, or the class of the error that every call ends with.
+        // `ready`, or the class of the error with which every call ends.
         setup_state = refusal.as_ref().map_or(json!("ready"), |error| json!(error.class));
         required_credentials = credentials;
         is_read_only = hints.read_only;
         is_destructive = hints.destructive;
         is_open_world = hints.open_world;
-        // Each call has its own instance; only what is read-only shares nothing that changes.
+        // Each call has its own instance, but calls share state unless the tool only reads.
         is_concurrency_safe = hints.read_only;
         // A person approves calls, or answers questions of the driver.
         requires_user_interaction = questions || driver.is_some_and(asks);
@@ -61,8 +61,8 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
     }
 }
 
-/// How calls of a tool through one driver run. A result is whole, a call ends with its reply and changes nothing for
-/// the calls after it.
+/// Describes how calls of a tool through one driver run. A result is whole. A call ends with its
+/// reply, and changes nothing for later calls.
 pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> Value {
     let (contract, declared) = (&info.contract, &driver.declaration);
     let (id, version) = (contract.id.as_str(), &contract.version);
@@ -87,15 +87,15 @@ pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> Value
         supports_background = false;
         supports_artifacts = false;
         supports_context_modifiers = false;
-        // Whether code of the publisher runs in a sandbox: a request has none.
+        // Whether the publisher's code runs in a sandbox. A driver of requests has no code.
         sandboxed = component;
         sandbox_profile = sandbox(driver);
         timeout_ms = milliseconds(timeout(info, driver));
     }
 }
 
-/// What confines the calls of a driver: its code, or, where it has none, the host's own
-/// request.
+/// Returns what confines the calls of a driver: the sandbox of its component, the broker of its
+/// program, or the host that makes its request.
 pub(crate) fn sandbox(driver: &DriverFacts) -> &'static str {
     match kind(driver) {
         "wasm_component" => "wasm-component",

@@ -1,5 +1,5 @@
-//! `tool_permission_profile`: what a tool may do through one driver, from its grant;
-//! `tool_permission_decision`: what was decided about one call, and by whom.
+//! `tool_permission_profile`: the permissions of a tool through one driver, from its grant.
+//! `tool_permission_decision`: the decision about one call, and who made it.
 
 use std::time::SystemTime;
 
@@ -15,10 +15,10 @@ use super::references;
 use super::references::{record, timestamp};
 use super::result::prose;
 
-/// How much harm a call can do: AIP-14's levels 0 to 3.
+/// How much harm a call can do, by AIP-14's levels 0 to 3.
 const RISK_LEVELS: [&str; 4] = ["low", "medium", "high", "critical"];
 
-/// What a tool may do through one driver. Of a blocked tool that is nothing.
+/// Returns the permissions of a tool through one driver. A blocked tool has none.
 pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Value {
     let nothing = Grant::default();
     let granted = granted(driver.decision.grant().unwrap_or(&nothing));
@@ -68,7 +68,7 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Valu
     }
 }
 
-/// The rules that gave something, or that deny the tool.
+/// Returns the rules that granted something or that deny the tool.
 pub(crate) fn rules(decision: &Decision) -> Vec<String> {
     let rules = match decision {
         Decision::Allow(allowed) | Decision::Ask(allowed, _) => &allowed.rules,
@@ -77,7 +77,7 @@ pub(crate) fn rules(decision: &Decision) -> Vec<String> {
     rules.iter().map(|rule| line(&rule.to_string())).collect()
 }
 
-/// A grant as capabilities.
+/// The capabilities of a grant.
 struct Granted {
     access: Vec<String>,
     writes: Vec<String>,
@@ -104,13 +104,13 @@ fn granted(grant: &Grant) -> Granted {
 
 /// * `allow`, `ask` if a person has not answered yet, or `deny`;
 /// * `policy` if its rules decide alone, `approval` if a person must be asked;
-/// * who decided: `policy`, `person`, or `nobody` if no one could be asked;
+/// * who decided: `policy`, `person`, or `nobody` if no person could be asked;
 /// * `granted`, `preapproved`, `approved`, `pending`, or the error's class;
-/// * in words, and when.
+/// * the reasons in words, and the time.
 type Outcome = ([&'static str; 4], Vec<String>, SystemTime);
 
-/// What was decided about a call; `None` if it ended before anything was decided. The host lets no one change the input
-/// of a call.
+/// Returns the decision about a call; `None` if it ended before a decision. The host never lets
+/// anyone change the input of a call.
 pub(crate) fn permission_decision(call: &EndedCall<'_>) -> Option<Value> {
     let invocation = &call.reply.metadata.invocation;
     let decision = call.decision()?;
@@ -163,7 +163,7 @@ fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
     })
 }
 
-/// What came of a question. The reply has it if the answer was not recorded.
+/// Returns the outcome of a question. The reply states it if the answer was not recorded.
 fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
     let answer = call.answer.as_ref();
     let error = call.reply.result.as_ref().err();
@@ -183,7 +183,7 @@ fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
         Some(_) => ("deny", "nobody", "approval_rejected"),
         None if pending => ("ask", "person", "pending"),
         None if ended(ErrorClass::ApprovalRejected) => ("deny", "person", "approval_rejected"),
-        // It ended before the question.
+        // The call ended before the question.
         None if error.is_some() && call.reply.metadata.attempts == 0 => return None,
         None => ("allow", "person", "approved"),
     };

@@ -1,4 +1,5 @@
-//! Keeps what happens in a call and is not in its reply: progress (`tool_progress`), and what a person answered.
+//! Stores events of a call that are not in its reply: progress (`tool_progress`), and a person's
+//! answer.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +12,11 @@ use toolward_support::text::visible_line;
 
 use super::references::{milliseconds, record, timestamp};
 
-/// Reports of a call that are kept. A driver may send any number: of more, the first ones
-/// and the last one are kept.
+/// The most reports of a call that are stored. A driver may send any number. Beyond the limit, the
+/// first reports and the last one are stored.
 const MAX_REPORTS: usize = 1024;
 
-/// What a person answered.
+/// A person's answer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Answer {
@@ -63,7 +64,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A record from now on.
+    /// Starts a record.
     pub fn new() -> Self {
         Self(Arc::new(Shared {
             started: Instant::now(),
@@ -71,7 +72,7 @@ impl Recorder {
         }))
     }
 
-    /// An approver that asks `inner`, and records what the person answered.
+    /// Returns an approver that asks `inner`, and records the person's answer.
     pub fn approver<A: Approver>(&self, inner: A) -> impl Approver + use<A> {
         Asking {
             inner,
@@ -83,7 +84,7 @@ impl Recorder {
         self.with(|recorded| recorded.reports.clone())
     }
 
-    /// What a person answered about an invocation.
+    /// Returns a person's answer about an invocation.
     pub(crate) fn answer(&self, invocation: &str) -> Option<Answer> {
         self.with(|recorded| {
             let mut answers = recorded.answers.iter().rev();
@@ -147,7 +148,7 @@ impl<A: Approver> Approver for Asking<A> {
 /// Characters of a message.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
-/// A report as it came.
+/// A report with its time.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressReport {
     pub(crate) sequence: u64,
@@ -162,7 +163,7 @@ pub(crate) fn record(invocation: &str, reported: &ProgressReport) -> Value {
         sequence, report, ..
     } = reported;
     let message = report.message.as_deref();
-    // Known if the driver knows how much there is.
+    // Known only if the driver knows the total.
     let total = report.total.filter(|total| *total > 0.0);
     let percent = total.map(|total| (report.done / total * 100.0).clamp(0.0, 100.0));
     record! {

@@ -1,4 +1,4 @@
-//! How records are written: members in the order of their JSON Schemas, references, times.
+//! The form of records: members in the order of their JSON Schemas, references, times.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 
 use toolward_host::{DriverFacts, ToolFacts};
 
-/// The driver that calls go to, if one may run; else the first.
+/// Returns the driver to which calls go, if one may run; otherwise the first driver.
 pub(crate) fn serving(info: &ToolFacts) -> Option<&DriverFacts> {
     let open = info.drivers.iter().find(|driver| driver.is_open());
     open.or(info.drivers.first()).map(|driver| &**driver)
@@ -25,21 +25,21 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Stri
     format!("permission:{}/{}", info.contract.major_id(), driver.id)
 }
 
-/// RFC 3339, in UTC.
+/// Writes a time as RFC 3339, in UTC.
 pub(crate) fn timestamp(at: SystemTime) -> String {
     let text = OffsetDateTime::from(at).format(&Rfc3339);
-    // A year beyond 9999 has no such form.
+    // A year after 9999 can't be written in this form.
     text.unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned())
 }
 
-/// The time within a UUIDv7, to the millisecond.
+/// Returns the time in a UUIDv7, to the millisecond.
 pub(crate) fn time_of(uuid: &str) -> Option<SystemTime> {
     let digits: String = uuid.chars().filter(|c| *c != '-').take(12).collect();
     let milliseconds = u64::from_str_radix(&digits, 16).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))
 }
 
-/// Whole milliseconds.
+/// Returns whole milliseconds.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -47,7 +47,7 @@ pub(crate) fn milliseconds(duration: Duration) -> u64 {
 /// The version of Agent Tool that all records follow.
 pub(crate) const VERSION: &str = "0.2.0";
 
-/// An object with members.
+/// Returns an object that has members; `None` for an empty one.
 pub(crate) fn filled(object: serde_json::Value) -> Option<serde_json::Value> {
     let members = object.as_object().is_some_and(|all| !all.is_empty());
     members.then_some(object)

@@ -1,5 +1,5 @@
-//! How a call ended: `tool_result` with its output, `tool_error` with why it has none, and what can be done about it;
-//! and the same in the form of Amplifier's tool contract.
+//! The end of a call: `tool_result` with its output, or `tool_error` with the reason why it has
+//! none and the possible next steps. Also the same in the form of Amplifier's tool contract.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use super::call::EndedCall;
 use super::declaration::line;
 use super::references::{milliseconds, object, record, timestamp};
 
-/// How far the call got: `completed` has an output, `partial` asks and can continue with answers, `rejected` failed
-/// before a driver ran, `failed` after.
+/// Returns how far the call got: `completed` has an output; `partial` asks and can continue with
+/// answers; `rejected` failed before a driver ran; `failed` failed after that.
 fn status(reply: &Reply) -> &'static str {
     match &reply.result {
         Ok(_) => "completed",
@@ -24,7 +24,8 @@ fn status(reply: &Reply) -> &'static str {
     }
 }
 
-/// The result of a call. Artifacts and pieces of results are not the host's: their lists are empty.
+/// Returns the result of a call. The host has no artifacts and no partial results, so their lists
+/// are empty.
 pub(crate) fn record(call: &EndedCall<'_>, policy_refs: &[String]) -> Value {
     let reply = call.reply;
     let content = reply.result.as_ref().map(|output| &*output.content);
@@ -36,7 +37,7 @@ pub(crate) fn record(call: &EndedCall<'_>, policy_refs: &[String]) -> Value {
         status = status(reply);
         is_error = reply.result.is_err();
         content = content;
-        // Left out without an output, `null` if it is null.
+        // Omitted if there is no output, and `null` if the output is null.
         structured_content ? reply.result.as_ref().ok().map(|output| &output.structured);
         model_facing_content = model_facing(call);
         resource_refs = content.iter().filter_map(linked).collect::<Vec<_>>();
@@ -69,7 +70,8 @@ fn model_facing(call: &EndedCall<'_>) -> Value {
     }])
 }
 
-/// What a model may see: not what the schema of the tool's outputs marks `x-internal`.
+/// Returns the part of an output that a model may see, without values that the tool's output schema
+/// marks `x-internal`.
 fn outward<'a>(output: &'a Output, outputs: Option<&Schema>) -> Cow<'a, Value> {
     match outputs {
         Some(schema) if schema.has_internal() => {
@@ -91,8 +93,9 @@ fn linked(block: &Block) -> Option<Value> {
 /// Characters of a message or a hint.
 const MAX_MESSAGE_CHARS: usize = 4096;
 
-/// What can make the same call succeed: calling again, after `retry_after` if that is given; another tool or other
-/// arguments; another policy, which is the operator's; something that must be set up; or nothing that is known.
+/// Returns what can make the same call succeed: calling again, after `retry_after` if it is set;
+/// another tool or other arguments; another policy, which the operator must write; setup; or
+/// nothing that is known.
 fn recoverability(error: &CallError) -> &'static str {
     // A call that asks continues with answers.
     if error.retryable || error.code == ErrorCode::INPUT_REQUIRED {
@@ -104,7 +107,7 @@ fn recoverability(error: &CallError) -> &'static str {
         | ErrorClass::SchemaValidationFailed
         | ErrorClass::SchemaNotLoaded
         | ErrorClass::ResultTooLarge => "change_arguments",
-        // A driver's is about another policy.
+        // A driver's error concerns a policy of another system.
         ErrorClass::PermissionDenied if error.origin == Origin::Driver => "none",
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
@@ -112,13 +115,13 @@ fn recoverability(error: &CallError) -> &'static str {
         | ErrorClass::SandboxViolation => "change_policy",
         ErrorClass::SetupRequired | ErrorClass::CredentialMissing => "setup",
         ErrorClass::DependencyUnavailable if error.origin == Origin::Host => "setup",
-        // The answer is still to come.
+        // The person has not answered yet.
         ErrorClass::ApprovalRejected if error.code == ErrorCode::APPROVAL_PENDING => "retry",
         _ => "none",
     }
 }
 
-/// Why a call has no result.
+/// Describes why a call has no result.
 pub(crate) fn tool_error(call: &EndedCall<'_>, error: &CallError, policy_refs: &[String]) -> Value {
     record! {
         invocation_id = call.reply.metadata.invocation;
@@ -136,12 +139,12 @@ pub(crate) fn tool_error(call: &EndedCall<'_>, error: &CallError, policy_refs: &
     }
 }
 
-/// Text of several lines, safe to show.
+/// Returns text of several lines that is safe to show.
 pub(crate) fn prose(text: &str) -> String {
     visible(text, MAX_MESSAGE_CHARS)
 }
 
-/// A value with all texts in it safe to show, its names too.
+/// Returns a value in which all texts, including names, are safe to show.
 fn shown(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(prose(text)),
@@ -154,7 +157,7 @@ fn shown(value: &Value) -> Value {
     }
 }
 
-/// An error as a model reads it.
+/// Returns an error as text for a model.
 pub(crate) fn text_of(error: &CallError) -> String {
     let mut text = format!("{}: {}", error.code, prose(&error.message));
     if let Some(hint) = &error.hint {
@@ -164,7 +167,8 @@ pub(crate) fn text_of(error: &CallError) -> String {
     text
 }
 
-/// A reply as Amplifier's `ToolResult`: the value, or the text of the content blocks if it is null. A model reads it.
+/// Returns a reply as Amplifier's `ToolResult`: the value, or, if it is null, the text of the
+/// content blocks. A model reads it.
 pub fn amplifier_result(reply: &Reply, outputs: Option<&Schema>) -> Value {
     let value = reply.result.as_ref().ok();
     let error = reply.result.as_ref().err().map(|error| {

@@ -1,5 +1,5 @@
-//! AML's tool definitions. Each document of `corpus/aml` begins with comments that say which rule it stands for
-//! (`rule`) and which findings it gives (`gives`: code and line).
+//! AML's tool definitions. Each document of `corpus/aml` starts with comments that state which rule
+//! it is for (`rule`) and which findings it gives (`gives`: code and line).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn every_rule_has_a_definition_that_breaks_it() {
     for row in aml::CODES {
         assert!(found.contains(row.code), "nothing gives {}", row.code);
     }
-    // Twelve rules, and what the field reference says beyond them; six lints.
+    // Twelve rules, more rules from the field reference, and six lints.
     let of = |severity| (aml::CODES.iter()).filter(move |row| row.severity == severity);
     assert_eq!(of(Severity::Error).count(), 12 + 3);
     assert_eq!(of(Severity::Warning).count(), 6 + 3);
@@ -51,7 +51,7 @@ fn a_finding_points_at_the_value_in_its_line() {
     let demo = Demo::new();
     let text = invalid("24-transport-unknown.tool.md");
     let path = demo.write("tools/find-parcel.tool.md", text);
-    // Wherever it lies, it is no part of a bundle.
+    // Wherever the file is, it is not part of a bundle.
     let report = check_path(&path);
     assert_eq!(report.documents, 1);
     let [found] = report.diagnostics.as_slice() else {

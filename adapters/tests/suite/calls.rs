@@ -1,5 +1,4 @@
-//! What the records of calls say: each ending has its state, its class, and whoever
-//! decided.
+//! The records of calls: each way to end has its state, its class, and the decision's source.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ impl Approver for Says {
     }
 }
 
-/// The records of a call that asks, and of the same call with the answer.
+/// Returns the records of a call that asks, and of the same call with the answer.
 pub(crate) async fn answered(fixture: &Fixture) -> [Value; 2] {
     let host = fixture.host(None::<Says>);
     let recorder = Recorder::new();
@@ -48,7 +47,7 @@ fn host(fixture: &Fixture) -> Host {
     fixture.host(None::<Says>)
 }
 
-/// Status of the invocation, of the result, error class, recoverability.
+/// Returns the status of the invocation and of the result, the error class, and the recoverability.
 fn ending(records: &Value) -> [&str; 4] {
     [
         &records["tool_invocation"]["status"],
@@ -139,7 +138,7 @@ async fn the_states_of_a_call_lead_to_the_one_in_which_it_ended() {
             json!({ "do": "trap" }),
             &["queued", "running", "failed"],
         ),
-        // There is no one to ask.
+        // No person can be asked.
         ("test.asks", json!({ "do": "echo" }), &["denied"]),
         (
             "test.missing",
@@ -266,7 +265,7 @@ async fn a_decision_says_who_decided() {
             "test.asks",
             ["ask", "approval", "person"],
         ),
-        // Nothing was decided about what is not there.
+        // No decision was made about a missing tool.
         (None, "test.none", ["-", "-", "-"]),
         (None, "test.alone", ["-", "-", "-"]),
     ] {
@@ -310,7 +309,7 @@ async fn the_input_is_seen_without_what_is_sensitive() {
     let records = called(&host(&fixture), "test.run", input).await;
     let seen = &records["tool_invocation"]["observable_input"];
     assert_eq!(seen, &json!({ "do": "echo", "password": "[hidden]" }));
-    // Without a contract it is not known what is sensitive.
+    // Without a contract, the sensitive parts are unknown.
     let records = called(
         &host(&fixture),
         "test.none",
@@ -333,7 +332,7 @@ async fn a_null_is_a_result_and_a_model_sees_no_internal_field() {
     );
     let text = result["model_facing_content"][0]["text"].as_str().unwrap();
     assert_eq!(text, r#"{"did":"echo"}"#);
-    // A failure has no output at all, not a null.
+    // A failure has no output at all, rather than a null output.
     let records = called(&host, "test.run", json!({ "do": "trap" })).await;
     let result = records["tool_result"].as_object().unwrap();
     assert!(!result.contains_key("structured_content"), "{result:?}");

@@ -1,4 +1,4 @@
-//! AML's definitions as their authors write them.
+//! AML's definitions as authors write them.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use toolward_contract::tool::Tool;
 use crate::form_corpus::{Form, findings, forms, hold};
 use crate::{acme, check_path};
 
-/// What every definition begins with.
+/// The start of every definition.
 const DEFINITION: &str = "spec_version: \"1.2\"\ntool_id: find-parcel\nversion: \"1.0.0\"\n";
 
 fn definitions() -> Vec<Form> {
     forms("definition.tool.md", DEFINITION)
 }
 
-/// The codes that AML's definitions of the corpus give.
+/// Returns the codes that AML's definitions of the corpus give.
 pub(crate) fn codes_of_definitions() -> BTreeSet<&'static str> {
     let forms = definitions().into_iter();
     let found = forms.flat_map(|form| findings(&form, "", check_path));

@@ -1,4 +1,4 @@
-//! What the records of a tool say before it is called.
+//! The records of a tool before it is called.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn a_call_costs_what_entry_driver_and_contract_say_in_this_order() {
         "the contract's class"
     );
     assert_eq!(cost("test.run"), stated(None, None, "trivial"));
-    // No call of it is possible.
+    // No call can run it.
     assert_eq!(cost("test.alone"), Value::Null);
 }
 
@@ -166,7 +166,7 @@ fn the_surface_separates_what_can_be_called_and_is_the_same_for_each_tool() {
     assert_eq!(run["tool_namespace"]["namespace"], "test");
     let tools = run["tool_namespace"]["tool_refs"].as_array().unwrap();
     assert_eq!(tools.len(), 7);
-    // The bundles lie in different directories, and are otherwise the same.
+    // The bundles are in different directories, and equal otherwise.
     assert_eq!(surface["tool_refs"], alone["tool_surface"]["tool_refs"]);
 }
 

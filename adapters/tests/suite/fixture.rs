@@ -1,4 +1,4 @@
-//! A bundle whose tools differ in what the policy makes of them.
+//! A bundle whose tools get different decisions from the policy.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -124,7 +124,7 @@ impl Fixture {
         Policy::from_toml(&text).unwrap()
     }
 
-    /// The host; `approver` answers for a person.
+    /// Returns the host. `approver` answers for a person.
     pub(crate) fn host(&self, approver: Option<impl Approver + 'static>) -> Host {
         static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
         let cache = Cache::open(CACHE.path().join("cache")).unwrap();
@@ -141,7 +141,7 @@ impl Fixture {
     }
 }
 
-/// What a program sees of one tool.
+/// Returns a program's view of one tool.
 pub(crate) fn described(host: &Host, tool: &str) -> Value {
     let infos: Vec<&ToolFacts> = host.tools().collect();
     let names = infos
@@ -155,7 +155,7 @@ pub(crate) fn described(host: &Host, tool: &str) -> Value {
     tool_records(found.unwrap(), &all, "local", SystemTime::now())
 }
 
-/// One call, and the records of it.
+/// Makes one call, and returns its records.
 pub(crate) async fn called(host: &Host, tool: &str, input: Value) -> Value {
     let recorder = Recorder::new();
     let mut events = host.events(EventFilter::all());

@@ -1,5 +1,5 @@
-//! Words of bundles, drivers, servers and callers in records: what would mislead a reader is
-//! escaped, in every text but the data of the call itself.
+//! Text of bundles, drivers, servers and callers in records: misleading characters are escaped in
+//! every text except the data of the call itself.
 
 use serde_json::{Value, json};
 use toolward_adapters::records::{EndedCall, NativeCall, Recorder, call_records};
@@ -11,7 +11,7 @@ use toolward_host::{
 use crate::calls::Says;
 use crate::fixture::Fixture;
 
-/// Moves the cursor, turns the text round, hides, and starts a line.
+/// Moves the cursor, reverses the text direction, hides text, and starts a line.
 const HOSTILE: &str = "a\u{1b}[2J\u{9b}1A\u{202e}\u{2066}\u{200b}\u{e0041}\u{2028}\rb";
 
 fn hidden(character: char) -> bool {
@@ -20,7 +20,7 @@ fn hidden(character: char) -> bool {
         || matches!(character, '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The texts of a record that would mislead, by their places.
+/// Finds the misleading texts of a record, by their places.
 fn misleading(value: &Value, place: &str, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.contains(hidden) => found.push(place.to_owned()),
@@ -68,7 +68,7 @@ async fn no_foreign_word_misleads_who_reads_a_record() {
             total: None,
             message: Some(HOSTILE.to_owned()),
         });
-        // What a driver, and a server behind it, may say.
+        // The texts of a driver, and of a server behind it.
         let mut error = CallError::new(
             ErrorCode::UPSTREAM_ERROR,
             ErrorClass::ExecutionFailed,
@@ -114,7 +114,7 @@ async fn a_link_in_a_result_is_shown_safe_beside_the_data() {
     let mut found = Vec::new();
     misleading(&records["tool_result"]["resource_refs"], "", &mut found);
     assert_eq!(found, [""; 0]);
-    // The data is what the driver gave.
+    // The data is the driver's.
     assert_eq!(records["tool_result"]["content"][0]["uri"], HOSTILE);
 }
 

@@ -1,4 +1,5 @@
-//! What `import aml` makes of definitions, hostile ones included. What is written is read back as a host reads it.
+//! The bundles that `import aml` makes from definitions, including hostile ones. The output is read
+//! again as a host reads it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use toolward_contract::tool::Tool;
 
 use crate::{acme, check_path};
 
-/// The fields of a definition that nothing is wrong with.
+/// The fields of a valid definition.
 fn definition() -> Value {
     json!({
         "spec_version": "1.2", "tool_id": "find_parcel", "version": "1.2.0", "status": "active",
@@ -28,7 +29,7 @@ fn definition() -> Value {
     })
 }
 
-/// The definition with these values at these pointers; null takes one out.
+/// Returns the definition with these values at these pointers. A null removes a field.
 fn with(changes: &[(&str, Value)]) -> Value {
     let mut definition = definition();
     for (pointer, value) in changes {
@@ -50,7 +51,7 @@ fn options() -> AmlOptions {
     }
 }
 
-/// JSON is YAML; what it escapes is escaped.
+/// JSON is also YAML, and its escapes stay valid.
 fn file(definition: &Value) -> AmlFile {
     AmlFile {
         name: "a.tool.md".to_owned(),
@@ -66,7 +67,7 @@ fn import(definition: &Value) -> Imported {
     import_with(definition, &options()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The code that a definition is refused with.
+/// Returns the code with which a definition is refused.
 fn refused(definition: &Value) -> &'static str {
     match import_with(definition, &options()) {
         Ok(imported) => panic!("{:?}", imported.tools),
@@ -95,7 +96,7 @@ fn driver(imported: &Imported) -> Option<Driver> {
     read.value
 }
 
-/// `metadata.http` of the driver, as it is written.
+/// Returns `metadata.http` of the written driver.
 fn request(imported: &Imported) -> Value {
     driver(imported).unwrap().implements[0].metadata["http"].clone()
 }
@@ -135,7 +136,7 @@ fn a_definition_becomes_a_contract_and_a_driver() {
             .contains("requires = [\"network:parcels.example\"]")
     );
 
-    // In a directory it is a bundle that nothing is wrong with.
+    // In a directory it is a bundle without findings.
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("bundle");
     import::create(&place, &imported).unwrap();
@@ -162,7 +163,7 @@ fn an_action_asks_first_and_is_sent_once() {
     assert_eq!(tool.retry, None);
     assert!(tool.description.ends_with("Side effects: Sends it back."));
     assert_eq!(codes(&imported), ["aml-one-attempt"]);
-    // An action by GET is one all the same.
+    // An action by GET is still an action.
     let imported = import(&with(&[("/type", json!("action"))]));
     assert!(!self::tool(&imported).mutates.is_empty());
 }
@@ -192,7 +193,7 @@ fn statuses_have_their_meaning_and_say_whether_to_try_again() {
     assert_eq!(errors["503"]["code"], "aml:503");
     assert!(errors["503"]["message"].as_str().unwrap().len() <= 500);
     assert_eq!(errors.as_object().unwrap().len(), 2);
-    // As the definition lists them, and no others.
+    // Exactly the statuses that the definition lists.
     assert_eq!(request(&imported)["retry_statuses"], json!([429, 503]));
     assert_eq!(codes(&imported), ["aml-status-ignored"; 3]);
     assert_eq!(tool(&imported).retry.unwrap().max_attempts, 4);
@@ -223,7 +224,7 @@ fn the_time_of_a_request_is_not_that_of_all_attempts() {
         assert_eq!(request(&imported)["timeout_ms"], 2000);
         assert_eq!(tool(&imported).timeout.as_millis(), all, "{behaviour}");
     }
-    // No contract has more than a day.
+    // A contract has at most one day.
     let imported = import(&with(&[("/transport/timeout_ms", json!(86_400_000))]));
     assert_eq!(tool(&imported).timeout.as_millis(), 86_400_000);
 }
@@ -255,7 +256,7 @@ fn a_credential_is_a_secret_in_a_header() {
             "prod/x",
             true,
         ),
-        // A name that is no slug of ours is not made one.
+        // A name that is not a valid slug here is not changed to one.
         (
             json!({ "scheme": "bearer-token", "source": "env", "name": "a}${input.number" }),
             json!({ "Authorization": "Bearer ${secrets.acme.find-parcel}" }),
@@ -342,7 +343,7 @@ fn a_person_is_asked_for_what_can_be_a_form() {
         "{}",
         imported.policy
     );
-    // No request, whatever the transport is, and nothing is granted for one.
+    // No request is made for any transport, and none is granted.
     assert!(!imported.policy.contains("network:"), "{}", imported.policy);
     assert!(
         !imported.policy.contains("[[secret]]"),
@@ -381,7 +382,7 @@ fn what_is_not_in_use_is_left_out() {
     assert!(tool(&deprecated).description.starts_with("Deprecated.\n"));
     assert_eq!(tool(&deprecated).metadata["aml"]["status"], "deprecated");
 
-    // Beside others it is left out, and the others are not.
+    // Among other definitions it is left out, and the others are not.
     let two = [
         file(&disabled),
         file(&with(&[("/tool_id", json!("other"))])),
@@ -441,7 +442,7 @@ fn ids_that_fall_together_or_are_none_are_left_out() {
             "{prefix:?}: {error}"
         );
     }
-    // The driver's id has to fit as well.
+    // The driver's id must also fit.
     let long = AmlOptions {
         bundle: NewBundle {
             id: "a".repeat(70),
@@ -612,7 +613,7 @@ fn what_is_too_large_is_refused_in_words() {
         &options(),
     );
     assert_eq!(error.unwrap_err().code(), "import-definition-invalid");
-    // What just fits the definition, and not the contract.
+    // It fits the limits of a definition, but not those of a contract.
     let many: Vec<Value> = (0..1900).map(|n| json!(format!("w{n}"))).collect();
     let imported = import(&with(&[("/use_guidance/use_when", json!(many))]));
     assert_eq!(codes(&imported), ["aml-description-cut"]);

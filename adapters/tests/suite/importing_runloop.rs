@@ -1,4 +1,5 @@
-//! What `import runloop` makes of a tools.json of version 1 and its policy.caps, and what `pack` does with one.
+//! The bundles that `import runloop` makes from a tools.json of version 1 and its policy.caps, and
+//! what `pack` does with such a tools.json.
 
 use serde_json::{Value, json};
 use toolward_adapters::import::{self, ImportError, Imported, NewBundle, RunloopFiles};
@@ -107,7 +108,7 @@ fn the_policy_gives_what_is_declared_and_what_policy_caps_covers() {
         ),
         "{policy}"
     );
-    // It is a policy, which gives nothing yet.
+    // It is a valid policy, but grants nothing yet.
     let read: toml::Table = policy.parse().unwrap();
     assert_eq!(read["grant"].as_array().unwrap().len(), 2);
     let without = RunloopFiles {

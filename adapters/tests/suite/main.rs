@@ -1,5 +1,5 @@
-//! What is made for other hosts and read from them: records of a real host, with the hostile guest of `tests/guests`
-//! behind contracts made for these tests (build it with `cargo xtask guests`), and imported bundles.
+//! Formats of other hosts: records of a real host, with the hostile guest of `tests/guests` behind
+//! contracts for these tests (build it with `cargo xtask guests`), and imported bundles.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ mod importing_runloop;
 mod objects;
 mod other_forms;
 mod schemas;
-// How bundles and corpora are written is one for all crates.
+// A fixture for writing bundles and corpora that several crates share.
 #[expect(dead_code, reason = "bundles of other crates' tests need more of it")]
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;

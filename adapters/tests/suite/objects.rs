@@ -1,5 +1,5 @@
-//! Finds the objects of Agent Tool in what was written, and holds them to their schemas.
-//! The end-to-end tests use it, too.
+//! Finds the objects of Agent Tool in records, and checks them against their schemas. The
+//! end-to-end tests use it, too.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use toolward_adapters::records::SCHEMAS;
 use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 
-/// Where objects stand, and which they are. Lists hold objects of one kind.
+/// The places of objects, with their kinds. A list contains objects of one kind.
 const PLACES: [(&str, &str); 16] = [
     ("tool_declaration", "tool_declaration"),
     ("input_contract", "tool_input_contract"),
@@ -37,8 +37,8 @@ macro_rules! published {
     };
 }
 
-/// What the fifteen schemas that Agent Tool publishes demand, in our words: the fields that they require and the types
-/// that they give.
+/// The fifteen schemas that Agent Tool publishes, in our own form: the required fields and their
+/// types.
 const PUBLISHED: [(&str, &str); 15] = [
     published!("tool_event"),
     published!("tool_declaration"),
@@ -57,7 +57,7 @@ const PUBLISHED: [(&str, &str); 15] = [
     published!("tool_execution_profile"),
 ];
 
-/// The objects that have a published schema, and that no call of this host has.
+/// The objects that have a published schema, but that no call of this host makes.
 const NOT_MADE: [&str; 4] = [
     "tool_input_mutation",
     "tool_hook",
@@ -65,7 +65,8 @@ const NOT_MADE: [&str; 4] = [
     "tool_result_persistence",
 ];
 
-/// Every record matches the published schema of its object, and there is a record for each of them.
+/// Asserts that every record matches the published schema of its object, and that each object has a
+/// record.
 #[track_caller]
 pub(crate) fn are_published(found: &[(&'static str, Value)]) {
     for (object, text) in PUBLISHED {
@@ -113,8 +114,8 @@ fn schema(object: &str) -> (Value, Schema) {
     )
 }
 
-/// Every record matches its schema; with an unknown field it still does, and
-/// without one of its required fields, or of another version, it does not.
+/// Asserts that every record matches its schema. With an unknown field it must still match. Without
+/// a required field, or with another version, it must not match.
 #[track_caller]
 pub(crate) fn are_valid(found: &[(&'static str, Value)]) {
     for (object, record) in found {
@@ -147,7 +148,7 @@ pub(crate) fn are_valid(found: &[(&'static str, Value)]) {
     }
 }
 
-/// All objects that there are schemas for.
+/// Returns all objects that have schemas.
 pub(crate) fn all() -> BTreeSet<&'static str> {
     SCHEMAS.iter().map(|(name, _)| *name).collect()
 }

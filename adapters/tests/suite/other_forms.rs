@@ -6,8 +6,8 @@ use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 use toolward_host::{Block, BlockContent, Host, Output, Reply, Request};
 
-/// A reply with this output. Only a host makes replies: it takes that of a call that fails
-/// at once.
+/// Returns a reply with this output. Only a host makes replies, so it uses the reply of a call that
+/// fails at once.
 async fn reply(output: Output) -> Reply {
     let host = Host::builder().build().unwrap();
     let mut reply = host.call(Request::new("a.b", "{}")).await;

@@ -1,5 +1,5 @@
-//! Every object that the host makes matches its schema, and needs each field that the
-//! schema requires.
+//! Every object that the host makes matches its schema, and needs each field that the schema
+//! requires.
 
 use serde_json::{Value, json};
 use toolward_host::Host;
@@ -12,7 +12,7 @@ fn host(fixture: &Fixture) -> Host {
     fixture.host(None::<Says>)
 }
 
-/// As `search_tools` of the MCP server returns it.
+/// The record as `search_tools` of the MCP server returns it.
 fn reference(loading_state: &str, schema_visibility: &str) -> Value {
     let reference = json!({
         "schema_version": "0.2.0", "tool_id": "test.run", "name": "test_run", "namespace": "test", "source": "acme",
@@ -53,7 +53,7 @@ async fn each_object_matches_its_schema_and_needs_each_required_field() {
     assert_eq!(all(), made);
 }
 
-/// Nothing here would notice a schema that allows everything.
+/// Without this test, a schema that allows everything would not be noticed.
 #[test]
 fn a_record_of_the_wrong_kind_matches_no_other_schema() {
     let record = json!({ "schema_version": "0.2.0", "tool_id": "a", "protocol": "mcp" });

@@ -1,4 +1,4 @@
-//! The contract of a definition.
+//! Makes the contract of a definition.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::records::references::{filled, object};
 
 /// Longest name of a contract, in characters.
 const MAX_NAME: usize = 80;
-/// Longest tag, in characters, and how many there are.
+/// Longest tag, in characters, and the most tags.
 const MAX_TAG: usize = 80;
 const MAX_TAGS: usize = 32;
 /// AML's defaults.
@@ -25,7 +25,8 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long a person may take.
 const ANSWER_MS: u64 = 600_000;
 
-/// The fields of the contract; `request` is what carries it out, if this host can.
+/// Returns the fields of the contract. `request` is the request that carries it out, if this host
+/// can make it.
 pub(super) fn fields(
     definition: &Definition,
     tool: &str,
@@ -75,20 +76,21 @@ fn rest(definition: &Definition) -> Option<&Transport> {
     transport.filter(|transport| transport.kind == "rest-api")
 }
 
-/// The time of all attempts and the pauses between them: AML has the time of one request.
+/// Returns the time for all attempts and the pauses between them. AML states only the time of one
+/// request.
 fn timeout(definition: &Definition, attempts: Option<&Value>) -> Option<Value> {
     if definition.behaviour == Behaviour::Human {
         return Some(ANSWER_MS.into());
     }
     let given = timeout_of(rest(definition)?);
     let Some(each) = given.as_u64() else {
-        // The contract's reader refuses it.
+        // Not a number: the contract's reader refuses it.
         return Some(given);
     };
     let attempts = attempts.map_or(Some(1), Value::as_u64);
     let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok());
     let policy = Retry {
-        // More than that is refused, too.
+        // The contract's reader refuses a larger number.
         max_attempts: attempts.unwrap_or(1).min(100),
         backoff: Backoff::Exponential,
         initial: Duration::from_millis(INITIAL_MS),
@@ -100,12 +102,12 @@ fn timeout(definition: &Definition, attempts: Option<&Value>) -> Option<Value> {
     Some(all.saturating_add(pauses).min(DAY_MS.max(each)).into())
 }
 
-/// Repeats with a pause that doubles: AML names none.
+/// Repeats with a pause that doubles, since AML states no pause.
 fn retry(attempts: Value) -> Value {
     json!({ "max_attempts": attempts, "backoff": "exponential", "initial_ms": INITIAL_MS })
 }
 
-/// Attempts of what only reads. An empty `on_status` disables retries.
+/// Returns the attempts of a tool that only reads. An empty `on_status` disables retries.
 fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
     let transport = rest(definition).filter(|_| definition.behaviour != Behaviour::Human)?;
     if transport.on_status.as_ref().is_some_and(Vec::is_empty) {
@@ -123,7 +125,7 @@ fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
     Some(attempts)
 }
 
-/// What it does, when to use it, what it changes.
+/// Describes the tool's purpose, when to use it, and its effects.
 fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
     let mut parts = Vec::new();
     match definition.status {
@@ -153,14 +155,15 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
     kept
 }
 
-/// What no field of a contract holds. `owner` is a team's name, not an identity. The definition's own id is no name
-/// of the tool, since nothing keeps two publishers from the same one; below the prefix it is an alias.
+/// Returns the values for which a contract has no field. `owner` is a team's name, not an identity.
+/// The definition's own id can't be the tool's name, since two publishers may use the same id.
+/// Below the prefix it is an alias.
 fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = word(&STATES, definition.status);
     let kind = word(&BEHAVIOURS, definition.behaviour);
     let effects = definition.side_effects.iter().map(|text| line(text));
     let effects: Vec<String> = effects.collect();
-    // The whole block: it is what another host calls the tool by.
+    // The whole block, since another host uses it to call the tool.
     let transport = definition.transport.as_ref();
     let aml = object! {
         tool_id = definition.tool_id;

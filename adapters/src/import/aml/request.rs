@@ -1,7 +1,8 @@
-//! The request of a `rest-api` transport, as a driver of `kind: http`.
+//! Converts the request of a `rest-api` transport to a driver of `kind: http`.
 //!
-//! Its line is AML's `endpoint`, `METHOD /path/{name}?key={name}`, as a driver has it. What fills a
-//! placeholder is never looked at again, so nothing of AML's text may become one but `{name}`.
+//! AML's `endpoint`, `METHOD /path/{name}?key={name}`, becomes the driver's request line. The value
+//! of a placeholder is not parsed again, so no other text of AML than `{name}` may become a
+//! placeholder.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::aml::{Behaviour, Credentials, Definition, Transport};
 use crate::import::document::line;
 use crate::records::references::{filled, object};
 
-/// The time of a request where a definition has none.
+/// The time of a request if a definition states none.
 const TIMEOUT_MS: u64 = 5000;
 /// Bytes of a message and of a hint in `errors`.
 const MAX_TEXT: usize = 500;
@@ -34,8 +35,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The request of a definition; `None` where a person answers it, or it has none that this host can make, for the
-    /// reason that is noted.
+    /// Returns the request of a definition. Returns `None` if a person answers it, or if this host
+    /// can't make its request; the reason is then noted.
     pub(super) fn of(
         definition: &Definition,
         tool: &str,
@@ -100,7 +101,7 @@ impl Request {
     }
 }
 
-/// Why this host makes no request of a transport.
+/// Returns why this host can't make the request of a transport.
 fn unsupported(transport: &Transport) -> Option<Note> {
     Some(match (&*transport.kind, &*transport.credentials.scheme) {
         ("rest-api", "iam-role") => Note::IamRole,
@@ -114,7 +115,8 @@ fn unsupported(transport: &Transport) -> Option<Note> {
     })
 }
 
-/// The one host of a base. Everything else about it, the driver's reader looks at.
+/// Returns the host of a base URL, which must name exactly one. The driver's reader checks the rest
+/// of the URL.
 fn host(base_url: &str) -> Result<String, Refused> {
     let start = base_url.get(..7);
     if start.is_some_and(|start| start.eq_ignore_ascii_case("http://")) {
@@ -139,7 +141,7 @@ fn has_body(method: Method) -> bool {
     matches!(method, Method::Post | Method::Put | Method::Patch)
 }
 
-/// The inputs that are neither in the path nor in the query.
+/// Returns the inputs that are neither in the path nor in the query.
 fn unplaced(input: &Value, line: &Line) -> Vec<String> {
     let properties = input.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(Map::keys);
@@ -147,8 +149,8 @@ fn unplaced(input: &Value, line: &Line) -> Vec<String> {
     unused.cloned().collect()
 }
 
-/// The secret that a request needs, by the name of where it comes from; the header that it is sent in, and what is before
-/// it there.
+/// Returns the name of the secret that a request needs, the header in which it is sent, and the
+/// prefix of the header's value.
 fn secret(
     credentials: &Credentials,
     tool: &str,
@@ -169,7 +171,7 @@ fn secret(
     Some((slug.to_owned(), header, before))
 }
 
-/// What the statuses mean.
+/// Returns the meanings of the statuses.
 fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> {
     let mut errors = Map::new();
     for meant in &definition.error_codes {
@@ -188,7 +190,7 @@ fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> 
     errors
 }
 
-/// The statuses after which a request is repeated, and no others.
+/// Returns exactly the statuses after which a request is repeated.
 fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
     let each = listed.iter().filter_map(|key| {
         let status = status(key);
@@ -200,7 +202,7 @@ fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
     each.collect::<Vec<u16>>().into()
 }
 
-/// The time of one request, right or wrong.
+/// Returns the time of one request, whether it is valid or not.
 pub(super) fn timeout_of(transport: &Transport) -> Value {
     let given = transport.timeout_ms.clone();
     given.unwrap_or_else(|| TIMEOUT_MS.into())
@@ -211,7 +213,7 @@ fn status(key: &str) -> Option<u16> {
     status.filter(|status| key.len() == 3 && (400..=599).contains(status))
 }
 
-/// The code of a status: a known one, or a plain one.
+/// Returns the code of a status: a known code, or a general one.
 fn code(status: u16) -> String {
     let known = match status {
         401 => "auth_required",
@@ -224,7 +226,7 @@ fn code(status: u16) -> String {
     known.to_owned()
 }
 
-/// The beginning of a text of one line, of so many bytes.
+/// Returns the start of a text as one line of at most this many bytes.
 fn shortened(text: &str, bytes: usize) -> String {
     let text = line(text);
     if text.len() <= bytes {
@@ -235,14 +237,14 @@ fn shortened(text: &str, bytes: usize) -> String {
     format!("{start}…")
 }
 
-/// A request's line.
+/// The request line of an endpoint.
 struct Line {
     pub(super) method: Method,
-    /// With `${input.name}`.
+    /// The path, with `${input.name}` for its inputs.
     pub(super) path: String,
-    /// Parameters, with `${input.name}`.
+    /// The parameters, with `${input.name}` for their inputs.
     pub(super) query: Map<String, Value>,
-    /// The inputs that path and query use.
+    /// The inputs that the path and the query use.
     pub(super) used: BTreeSet<String>,
 }
 
@@ -250,7 +252,7 @@ impl Line {
     /// Reads an endpoint.
     ///
     /// # Errors
-    /// What is wrong with it; ends a sentence.
+    /// A description of the problem, which completes a sentence.
     pub(super) fn parse(endpoint: &str) -> Result<Self, &'static str> {
         let (method, target) = endpoint
             .split_once(' ')
@@ -281,7 +283,7 @@ impl Line {
         Ok(line)
     }
 
-    /// `{name}` as `${input.name}`.
+    /// Rewrites `{name}` as `${input.name}`.
     fn respelled(&mut self, text: &str) -> Result<String, &'static str> {
         const BRACES: &str = "`endpoint` has braces around something that is no name, or a `$`";
         let mut spelled = String::with_capacity(text.len());
