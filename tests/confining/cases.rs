@@ -1,9 +1,8 @@
-//! What a server is made to call, and with which arguments.
+//! The system calls that a server is made to do, and their arguments.
 //!
-//! A call that has no case of its own gets -1 for each argument: no file, no process, no
-//! address, no flags that the kernel has. What would act on the whole machine is then
-//! refused by the kernel with another error than the filter's, so that it is the filter's
-//! answer that is seen.
+//! A call without its own case gets -1 for each argument: no file, process or address, and no flags
+//! that the kernel knows. A call that would affect the whole machine is then refused by the kernel
+//! with another error than the filter's, so the filter's answer can be told apart.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,14 +11,14 @@ use std::os::unix::fs::MetadataExt as _;
 use super::scene::Scene;
 use super::tracee::{Answer, Tracee};
 
-/// The newest call with a name here.
+/// The newest call whose name is known here.
 pub(super) const NEWEST: u64 = 470;
 
-/// The numbers of x32 begin here.
+/// The numbers of x32 start here.
 pub(super) const X32: u64 = 0x4000_0000;
 
-/// Calls that are not made: one takes the registers from the stack, two end the thread and the process, and two are the
-/// kernel's own, for probes, so that no filter is asked.
+/// Calls that are not made. One takes the registers from the stack, two end the thread and the
+/// process, and two are the kernel's own calls for probes, for which no filter is asked.
 pub(super) const LEFT_OUT: [u64; 5] = [15, 60, 231, 335, 336];
 
 const NONE: u64 = u64::MAX;
@@ -29,7 +28,7 @@ const HERE: u64 = (-100_i64).cast_unsigned();
 /// One call.
 pub(super) struct Case {
     pub(super) number: u64,
-    /// What its arguments say; empty where they are all -1.
+    /// Describes its arguments; empty if they are all -1.
     pub(super) what: &'static str,
     pub(super) arguments: [u64; 6],
 }
@@ -43,11 +42,11 @@ pub(super) fn names() -> BTreeMap<u64, &'static str> {
         .collect()
 }
 
-/// What the arguments point to, in the memory of the process.
+/// Data in the memory of the process to which arguments point.
 pub(super) struct Addresses {
     /// A file that the process must not change.
     file: u64,
-    /// A name beside it that nothing has.
+    /// An unused name next to it.
     new: u64,
     /// A name in a directory that may be written.
     made: u64,
@@ -60,23 +59,23 @@ pub(super) struct Addresses {
     one: u64,
     nice: u64,
     how: u64,
-    /// Zeros, for what a call wants to write.
+    /// Zeros, for calls that write to memory.
     space: u64,
-    /// A file of a directory that may be written, open; for reading where the profile lets it only read, and no file
-    /// where it lets it do neither.
+    /// An open file of a directory that may be written. It is open for reading if the profile
+    /// allows only that, and missing if the profile allows neither.
     open: u64,
-    /// A file that the process must not change, open for reading; no file where it can't be.
+    /// A file that the process must not change, open for reading; missing if it can't be opened.
     outside: u64,
-    /// Its `/proc/self/pagemap`, where it has that open.
+    /// Its `/proc/self/pagemap`, if that is open.
     page_map: u64,
     neighbour: u64,
     itself: u64,
-    /// The group of those files, which their owner may give them.
+    /// The group of these files, to which their owner may give them.
     group: u64,
 }
 
 impl Addresses {
-    /// Writes all of it into the process.
+    /// Writes all of it to the process.
     pub(super) fn write(process: &Tracee, itself: u32, scene: &Scene) -> Self {
         const MMAP: u64 = 9;
         const OPENAT: u64 = 257;
@@ -148,7 +147,7 @@ fn page_map(process: u32) -> Option<u64> {
     map.file_name().to_str()?.parse().ok()
 }
 
-/// The path of a file that must not change, where 32 bits are enough for its address.
+/// Writes the path of a file that must not change, at an address of 32 bits.
 pub(super) fn path_for_32_bits(process: &Tracee, scene: &Scene) -> u64 {
     const MMAP: u64 = 9;
     // The usual flags, and `MAP_32BIT`.
@@ -207,7 +206,7 @@ fn files(at: &Addresses) -> Vec<Row> {
     let Addresses {
         file, new, made, ..
     } = *at;
-    // For writing and emptied; made anew.
+    // Flags for writing: one empties the file, and one creates it.
     let (emptied, made_anew) = (0o1001, 0o101);
     let set_id = 0o4755;
     vec![
@@ -276,7 +275,7 @@ fn attributes(at: &Addresses) -> Vec<Row> {
         ..
     } = *at;
     let (mode, set_id) = (0o777, 0o4755);
-    // The user as it is.
+    // The user stays the same.
     let same = NONE;
     vec![
         (90, "a file outside", vec![file, mode]),
@@ -488,7 +487,7 @@ fn itself(at: &Addresses) -> Vec<Row> {
     const SHARED: u64 = 0x0000_0900;
     let space = at.space;
     vec![
-        // A thread has to share memory and signals: the kernel refuses this one.
+        // A thread must share memory and signals, so the kernel refuses this one.
         (56, "a thread", vec![THREAD, 0, 0, 0, 0]),
         (56, "a process", vec![17, 0, 0, 0, 0]),
         (56, "a user's namespace", vec![0x1000_0000 | 17, 0, 0, 0, 0]),

@@ -1,5 +1,5 @@
-//! A process does every system call: the answers are those of the table that is checked in, and nothing happened that
-//! must not.
+//! A process does every system call. The answers must equal those of the table in the repository,
+//! and nothing forbidden may have happened.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::table::{self, NOT_TRIED, Outcome};
 use super::tracee::{Answer, Tracee};
 use super::{may_trace, skipped};
 
-/// The calls of x32, and one that it does not have.
+/// The number of calls of x32, and one call that it does not have.
 const OF_X32: u64 = 548;
 
 const EPERM: i64 = -1;
@@ -25,7 +25,7 @@ fn outcome(answer: Answer) -> &'static str {
     }
 }
 
-/// Makes a process do all calls but those that are `not_tried`.
+/// Makes a process do all calls except `not_tried`.
 pub(super) fn inject(
     tracee: &Tracee,
     process: u32,
@@ -77,7 +77,7 @@ fn outcomes(user: User) -> Vec<Outcome> {
     found
 }
 
-/// The calls of 32 bits have other numbers, and the same kernel behind them.
+/// The 32-bit calls have other numbers, but the same kernel code.
 fn chmod_of_32_bits(tracee: &Tracee, scene: &Scene) {
     const CHMOD: u64 = 15;
     match tracee.call_of_32_bits(CHMOD, [path_for_32_bits(tracee, scene), 0o777, 0]) {

@@ -1,5 +1,5 @@
-//! Whoever has taken the server over can't reach the ledger: its files can't be opened, shortened, renamed, replaced
-//! or linked to, and its key can't be read.
+//! A compromised server can't reach the ledger: it can't open, truncate, rename, replace or link to
+//! the ledger's files, and it can't read the key.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -51,7 +51,7 @@ fn a_process_that_was_taken_over_can_neither_read_nor_change_the_ledger() {
         panic!("no memory: {memory:?}");
     };
     let (first, second) = (memory.cast_unsigned(), memory.cast_unsigned() + 0x2000);
-    // A file that it may write, and that would take the place of the ledger's.
+    // A file that it may write and that could replace the ledger's.
     let own = scene.path("notes/kept");
     tracee.write(second, &text(&own));
     let kept = tracee.call(OPENAT, [HERE, second, 2, 0, 0, 0]);
@@ -87,14 +87,14 @@ fn a_process_that_was_taken_over_can_neither_read_nor_change_the_ledger() {
         refused(name, TRUNCATE, [first, 0, 0, 0, 0, 0]);
         refused(name, UNLINK, [first, 0, 0, 0, 0, 0]);
         refused(name, CHMOD, [first, 0o666, 0, 0, 0, 0]);
-        // Away from its place, something else into it, and a second name.
+        // Renames the file away, renames another file over it, and makes a second name.
         refused(name, RENAME, [first, second, 0, 0, 0, 0]);
         refused(name, RENAME, [second, first, 0, 0, 0, 0]);
         refused(name, RENAMEAT2, [HERE, second, HERE, first, 2, 0]);
         refused(name, LINK, [first, second, 0, 0, 0, 0]);
         refused(name, SYMLINK, [second, first, 0, 0, 0, 0]);
     }
-    // The directory, and what is beside the files.
+    // The directory, and a file next to the ledger's files.
     tracee.write(first, &text(&ledger));
     refused("the directory", OPENAT, [HERE, first, 0o200_000, 0, 0, 0]);
     refused("the directory", RENAME, [first, second, 0, 0, 0, 0]);
@@ -104,6 +104,6 @@ fn a_process_that_was_taken_over_can_neither_read_nor_change_the_ledger() {
     tracee.release();
 
     assert_eq!(fs::read(ledger.join("key.pem")).unwrap(), key);
-    // And it is recorded on.
+    // Calls are still recorded.
     assert_eq!(server.call("kv.counter", &count)["isError"], false);
 }

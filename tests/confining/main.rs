@@ -1,5 +1,6 @@
-//! The confinement of the real `toolward serve`, on Linux x86-64, and of a process of each other profile: a tracer makes
-//! it do every system call that there is, and looks at which calls are refused while the server works.
+//! The confinement of the real `toolward serve` on Linux x86-64, and of a process of each other
+//! profile. A tracer makes the process do every system call, and checks which calls are refused to
+//! a working server.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(
     clippy::expect_used,
@@ -22,11 +23,11 @@ mod working;
 
 use std::io::Write as _;
 
-/// Leaves out what needs to trace a process, where that is forbidden.
+/// Leaves out tests that trace a process, on machines that forbid tracing.
 const SKIP: &str = "TOOLWARD_TEST_WITHOUT_PTRACE";
 
-/// Whether processes are to be traced. Where that is forbidden, the tests fail unless
-/// somebody said that this is known.
+/// Whether processes can be traced. If tracing is forbidden, the tests fail unless that variable is
+/// set.
 fn may_trace() -> bool {
     if std::env::var_os(SKIP).is_some() {
         skipped(&format!("{SKIP} is set: no process is traced"));
@@ -35,8 +36,8 @@ fn may_trace() -> bool {
     true
 }
 
-/// Says that a test left something out, past the harness, which keeps what a passing test
-/// prints.
+/// Reports that a test left something out. Writes directly to standard error, since the harness
+/// hides the output of a passing test.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

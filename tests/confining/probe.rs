@@ -1,4 +1,4 @@
-//! A process that confines itself, prints its number, and waits: for the tracer, one for each profile.
+//! A process for the tracer, for each profile: it confines itself, prints its number, and waits.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -44,7 +44,7 @@ fn main() {
     wait();
 }
 
-/// What a build starts is confined, and not the process that starts it.
+/// The process that a build starts is confined. The process that starts it is not.
 fn build(this: &Path) {
     let kept = build_profile::BuildProfile {
         read: vec!["/".into()],
@@ -63,7 +63,7 @@ fn build(this: &Path) {
     let _ = child.wait();
 }
 
-/// Until standard input ends.
+/// Waits until standard input ends.
 fn wait() {
     let _ = std::io::stdin().read(&mut [0]);
 }

@@ -9,7 +9,7 @@ use super::scene::{Scene, User};
 use super::table;
 use super::tracee::Tracee;
 
-/// Calls that would start a process, or make this one another program.
+/// Calls that would start a process, or replace this one by another program.
 const STARTING: [(u64, &str); 3] = [(56, "a process"), (57, ""), (58, "")];
 const EXECUTING: [(u64, &str); 2] = [(59, "a program"), (322, "a program")];
 
@@ -37,7 +37,7 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // What it started is told so by its end.
+        // The end of the pipe tells a process that it started.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Tracing, as far as it is needed here.
+//! The parts of ptrace that these tests need.
 
 #![expect(
     unsafe_code,
@@ -13,26 +13,26 @@ pub(super) use libc::user_regs_struct as Registers;
 /// A thread, by its number.
 pub(super) type Thread = libc::pid_t;
 
-/// A thread that starts a thread has it traced as well.
+/// Threads that a traced thread starts are traced as well.
 pub(super) const THREADS_TOO: usize = libc::PTRACE_O_TRACECLONE as usize;
-/// Stops at calls are told from signals.
+/// Distinguishes stops at calls from signals.
 pub(super) const CALLS_APART: usize = libc::PTRACE_O_TRACESYSGOOD as usize;
 
-/// What a thread that is waited for did.
+/// What a traced thread did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// It began or ended a call.
+    /// It started or ended a call.
     Call,
-    /// A signal came.
+    /// It got a signal.
     Signal(i32),
-    /// It began, or was interrupted.
+    /// It started, or was interrupted.
     Stopped,
     /// It has ended.
     Ended,
 }
 
 fn ask(request: libc::c_uint, thread: Thread, data: usize) -> Result<()> {
-    // SAFETY: the requests that are made here take numbers.
+    // SAFETY: the requests here take only numbers.
     answer(unsafe { libc::ptrace(request, thread, 0_usize, data) })
 }
 
@@ -43,7 +43,7 @@ fn answer(result: libc::c_long) -> Result<()> {
     }
 }
 
-/// Begins to trace a thread, without stopping it.
+/// Starts to trace a thread, without stopping it.
 pub(super) fn seize(thread: Thread, options: usize) -> Result<()> {
     ask(libc::PTRACE_SEIZE, thread, options)
 }
@@ -53,12 +53,12 @@ pub(super) fn interrupt(thread: Thread) -> Result<()> {
     ask(libc::PTRACE_INTERRUPT, thread, 0)
 }
 
-/// Lets a thread do one instruction.
+/// Lets a thread execute one instruction.
 pub(super) fn step(thread: Thread) -> Result<()> {
     ask(libc::PTRACE_SINGLESTEP, thread, 0)
 }
 
-/// Lets a thread go on until it begins or ends a call, and gives it a signal, or none (0).
+/// Lets a thread run until it starts or ends a call. Delivers a signal to it, unless `signal` is 0.
 pub(super) fn to_next_call(thread: Thread, signal: i32) -> Result<()> {
     ask(
         libc::PTRACE_SYSCALL,
@@ -67,13 +67,13 @@ pub(super) fn to_next_call(thread: Thread, signal: i32) -> Result<()> {
     )
 }
 
-/// Traces a thread no longer.
+/// Stops tracing a thread.
 pub(super) fn detach(thread: Thread) -> Result<()> {
     ask(libc::PTRACE_DETACH, thread, 0)
 }
 
 pub(super) fn registers(thread: Thread) -> Result<Registers> {
-    // SAFETY: all of it may be nought, and it is as long as the kernel expects.
+    // SAFETY: all fields may be zero, and the size is the kernel's.
     unsafe {
         let mut registers: Registers = std::mem::zeroed();
         let place = &raw mut registers;
@@ -84,12 +84,12 @@ pub(super) fn registers(thread: Thread) -> Result<Registers> {
 
 pub(super) fn set_registers(thread: Thread, registers: &Registers) -> Result<()> {
     let place = std::ptr::from_ref(registers);
-    // SAFETY: the kernel reads what lives until the end.
+    // SAFETY: the kernel reads memory that lives until the end.
     answer(unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread, 0_usize, place) })
 }
 
-/// What one of the threads did that this thread traces, if any did anything: that one, or
-/// any (-1). An error where there is none.
+/// Returns an event of a thread that this thread traces, if there is one: of `thread`, or of any
+/// thread for -1. Fails if no thread is traced.
 pub(super) fn event(thread: Thread) -> Result<Option<(Thread, Event)>> {
     let mut status = 0;
     let flags = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;

@@ -1,4 +1,4 @@
-//! A machine with a server that was granted all that one can be, and with what the server's
+//! A machine with a server that has every possible grant, and with the data that the server's
 //! process must not change.
 
 use std::collections::BTreeMap;
@@ -26,17 +26,17 @@ const EXAMPLES: [&str; 9] = [
 
 const EXAMPLE_KEY: &str = "key:cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5";
 
-/// Who the server runs as.
+/// The user that the server runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum User {
-    /// Somebody without rights over the machine: whoever runs the test, or `nobody` where
-    /// that is root.
+    /// A user without rights over the machine: the user of the test, or `nobody` if the test runs
+    /// as root.
     Ordinary,
     Root,
 }
 
 impl User {
-    /// The user's and group's number, where it is another one than the test's.
+    /// Returns the number of the user and group, if it differs from the test's.
     fn number(self) -> Option<u32> {
         const NOBODY: u32 = 65_534;
         (is_root() && self == Self::Ordinary).then_some(NOBODY)
@@ -48,7 +48,7 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// The command, built now so that it is never an old one.
+/// Returns the command, which is built now so that it is never outdated.
 fn toolward() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -78,7 +78,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What a server is started among.
+/// The environment of a server.
 pub(super) struct Scene {
     directory: tempfile::TempDir,
     user: User,
@@ -88,7 +88,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// A place with all examples.
+    /// Makes a scene with all examples.
     pub(super) fn new(user: User) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
@@ -132,7 +132,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// `toolward serve` with everything, as that user.
+    /// Returns `toolward serve` with all grants, as that user.
     pub(super) fn command(&self, flags: &str) -> Command {
         let mut command = self.program(toolward());
         command
@@ -145,9 +145,9 @@ impl Scene {
         command
     }
 
-    /// A program, as that user.
+    /// Returns a program, as that user.
     pub(super) fn program(&self, program: impl AsRef<Path>) -> Command {
-        // Its own copy: where the test was built, the user may not be able to look.
+        // The user gets a copy, since the user may not have access to the test's build.
         let own = self.path("program");
         fs::copy(program, &own).unwrap();
         let mut command = Command::new(own);
@@ -155,7 +155,7 @@ impl Scene {
             .current_dir(self.directory.path())
             .env_clear()
             .env("HOME", self.path("home"))
-            // What it may have started goes with it.
+            // Processes that it starts end with it.
             .process_group(0);
         if let Some(number) = self.user.number() {
             command.uid(number).gid(number);
@@ -171,7 +171,7 @@ impl Scene {
         self.neighbour.id()
     }
 
-    /// What a process could have changed.
+    /// Returns everything that a process could have changed.
     pub(super) fn state(&mut self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         for folder in ["outside", "notes", "files"] {
@@ -200,7 +200,7 @@ impl Scene {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
         let after_name = stat.rsplit_once(')').unwrap().1;
         let fields: Vec<&str> = after_name.split_whitespace().collect();
-        // Group, session; priority, niceness; real-time priority, policy.
+        // Group and session; priority and niceness; real-time priority and policy.
         let told = [2, 3, 15, 16, 37, 38].map(|field| fields[field].to_owned());
         state.insert("neighbour, stat".to_owned(), told.join(" "));
         let mut datagram = [0; 64];
@@ -211,7 +211,7 @@ impl Scene {
         state
     }
 
-    /// What is not as it was: before, now, and what it is of.
+    /// Returns the differences: the name, the earlier value, and the present one.
     pub(super) fn changed_since(
         &mut self,
         before: &BTreeMap<String, String>,
@@ -234,7 +234,7 @@ impl Drop for Scene {
     }
 }
 
-/// Gives what lies there to a user.
+/// Makes a user the owner of a path.
 fn give(path: &Path, user: u32) {
     chown(path, Some(user), Some(user)).unwrap();
     if path.is_dir() {
@@ -244,7 +244,7 @@ fn give(path: &Path, user: u32) {
     }
 }
 
-/// What is known of each file: what it holds, and what is said of it.
+/// Returns the facts about each file: its content and its metadata.
 fn files(path: &Path, state: &mut BTreeMap<String, String>) {
     let metadata = path.symlink_metadata().unwrap();
     let content = match metadata.is_file() {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// When an answer counts as not coming: compiling comes first, perhaps beside other tests.
+/// How long to wait for an answer. Compiling comes first, possibly while other tests run.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Starts a program. It may have just been copied: while another thread starts a process, that holds the file open for
-/// writing for a moment.
+/// Starts a program that may have just been copied. While another thread starts a process, that
+/// process briefly keeps the file open for writing.
 fn spawn(command: &mut Command) -> Child {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -26,7 +26,7 @@ fn spawn(command: &mut Command) -> Child {
     }
 }
 
-/// A server that has answered its client, and is confined therefore.
+/// A server that has answered its client, and so is confined.
 pub(super) struct Server {
     child: Child,
     input: Option<ChildStdin>,
@@ -86,7 +86,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Says nothing more, so that the server ends.
+    /// Sends nothing more, so that the server ends.
     pub(super) fn hang_up(&mut self) {
         self.input = None;
     }

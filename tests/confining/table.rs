@@ -1,9 +1,9 @@
-//! The table of outcomes: a line for each call, a column for each profile.
+//! The table of outcomes, with a line for each call and a column for each profile.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Writes the table anew, for a person to review.
+/// Writes the table again, for a person to review.
 const WRITE: &str = "TOOLWARD_TEST_WRITE_CALLS";
 
 /// The columns, in this order.
@@ -11,10 +11,10 @@ pub(super) const PROFILES: [&str; 6] = [
     "serving", "recorder", "worker", "broker", "program", "build",
 ];
 
-/// What a column has for a call that is not tried.
+/// The entry for a call that is not tried.
 pub(super) const NOT_TRIED: &str = "-";
 
-/// A call, and what became of it.
+/// A call, and its outcome.
 pub(super) type Outcome = (String, &'static str);
 
 /// The call of a line.
@@ -26,7 +26,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("confining/outcomes.txt")
 }
 
-/// The lines that a person reads: call and columns.
+/// Reads the table's lines: call and columns.
 fn read() -> Vec<(String, Vec<String>)> {
     let text = std::fs::read_to_string(path()).unwrap();
     let lines = text.lines().skip(1);
@@ -40,7 +40,7 @@ fn read() -> Vec<(String, Vec<String>)> {
     split.collect()
 }
 
-/// The column is as the table has it. The lines that differ, rather than both tables.
+/// Asserts that a column equals the table's. Prints the lines that differ instead of both tables.
 #[track_caller]
 pub(super) fn same(profile: &str, found: &[Outcome]) {
     let column = PROFILES.iter().position(|each| *each == profile).unwrap();
@@ -71,7 +71,7 @@ pub(super) fn same(profile: &str, found: &[Outcome]) {
     );
 }
 
-/// Puts a column into the table.
+/// Writes a column to the table.
 fn write(column: usize, found: &[Outcome]) {
     let before = read();
     let mut text = format!("{:<70}", "call");

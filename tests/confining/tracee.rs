@@ -1,4 +1,4 @@
-//! A process that is traced, and made to do system calls.
+//! A process that is traced and made to do system calls.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use super::SKIP;
 use super::ptrace::{self, Event, Registers, Thread};
 
-/// How long a call may take before it counts as one that waits.
+/// How long a call may take before it counts as waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a process has to stop.
+/// How long a process may take to stop.
 const STOPS: Duration = Duration::from_secs(60);
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It came back with this.
+    /// The call returned this value.
     Value(i64),
-    /// It went on until it was interrupted.
+    /// The call continued until it was interrupted.
     Waits,
     /// The process ended.
     Ended,
@@ -27,15 +27,15 @@ pub(super) enum Answer {
 /// The first thread of a process, stopped.
 pub(super) struct Tracee {
     process: Thread,
-    /// As it was found.
+    /// The registers before the first call.
     registers: Registers,
-    /// Where the instruction for a system call is.
+    /// The address of an instruction for a system call.
     site: u64,
     memory: File,
 }
 
 impl Tracee {
-    /// Stops a process. The other threads go on.
+    /// Stops a process. Its other threads continue.
     pub(super) fn stop(process: u32) -> Self {
         let process = process.try_into().unwrap();
         assert!(seize(process, 0), "it is there");
@@ -51,7 +51,7 @@ impl Tracee {
         }
     }
 
-    /// Writes into its memory.
+    /// Writes to its memory.
     pub(super) fn write(&self, address: u64, bytes: &[u8]) {
         self.memory.write_all_at(bytes, address).unwrap();
     }
@@ -61,7 +61,7 @@ impl Tracee {
         self.call_at(self.site, number, arguments)
     }
 
-    /// Makes it do a call by the numbers of 32 bits. `None` where the kernel has none.
+    /// Makes it do a 32-bit call. `None` if the kernel has no such calls.
     pub(super) fn call_of_32_bits(&self, number: u64, arguments: [u64; 3]) -> Option<Answer> {
         const INTERRUPT: [u8; 2] = [0xcd, 0x80];
         let mut before = [0; 2];
@@ -91,11 +91,11 @@ impl Tracee {
             .expect("the instruction is done")
     }
 
-    /// Does one instruction. `None`: it could not be done.
+    /// Executes one instruction. Returns `None` if that was not possible.
     fn step(&self, mut registers: Registers, site: u64, number: u64) -> Option<Answer> {
         registers.rip = site;
         registers.rax = number;
-        // No call that was interrupted is to be done again.
+        // No interrupted call may be repeated.
         registers.orig_rax = u64::MAX;
         ptrace::set_registers(self.process, &registers).unwrap();
         ptrace::step(self.process).unwrap();
@@ -120,20 +120,20 @@ impl Tracee {
             if now.rip != site {
                 return Some(Answer::Value(now.rax.cast_signed()));
             }
-            // A signal came first.
+            // A signal came before it.
             ptrace::step(self.process).unwrap();
         }
     }
 
-    /// Lets it go on where it was stopped.
+    /// Lets the process continue where it was stopped.
     pub(super) fn release(self) {
         ptrace::set_registers(self.process, &self.registers).unwrap();
         ptrace::detach(self.process).unwrap();
     }
 }
 
-/// Begins to trace; `false` where it is traced already, as a new thread of a traced one
-/// is, or has ended. Where that is forbidden the test can't show anything.
+/// Starts to trace a thread. Returns `false` if it has ended, or is traced already, like a new
+/// thread of a traced one. If tracing is forbidden, the test can't show anything.
 pub(super) fn seize(thread: Thread, options: usize) -> bool {
     let Err(error) = ptrace::seize(thread, options) else {
         return true;
@@ -148,7 +148,7 @@ pub(super) fn seize(thread: Thread, options: usize) -> bool {
     }
 }
 
-/// Whether this process traces it.
+/// Whether this process traces the thread.
 fn is_traced(thread: Thread) -> bool {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let mut lines = status.lines();
@@ -167,7 +167,7 @@ fn wait(process: Thread, patience: Duration) -> Option<Event> {
     }
 }
 
-/// The instruction for a system call in what the kernel maps into each process.
+/// Finds an instruction for a system call in the memory that the kernel maps into each process.
 fn site(process: Thread) -> u64 {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();

@@ -1,5 +1,5 @@
-//! The examples, each called over `toolward serve`: under the filter they do what they do
-//! without one, and no call was refused that the server could have needed.
+//! Calls each example over `toolward serve`. Under the filter it must do the same as without, and
+//! no call may be refused that the server could have needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -15,7 +15,7 @@ use super::scene::{Scene, User};
 use super::server::Server;
 use super::tracee::seize;
 
-/// Calls that are refused to a server that works, and why it works all the same.
+/// Calls that are refused to a working server, with the reason why it works anyway.
 const EXPECTED: [(&str, &str); 3] = [
     ("clone3", "the C library then takes `clone`"),
     (
@@ -28,8 +28,8 @@ const EXPECTED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Calls each tool; what came back, by tool. Of the page that is read from the network only
-/// that an answer came: there may be none.
+/// Calls each tool, and returns the results by tool. For the page from the network it records only
+/// that an answer came, since the network may be missing.
 fn call_all(server: &mut Server) -> BTreeMap<&'static str, Value> {
     let calls = [
         (
@@ -74,7 +74,7 @@ fn each_example_works_under_the_filter_and_nothing_was_refused_that_was_needed()
     assert_eq!(call_all(&mut server), expected);
     let written = fs::read_to_string(scene.path("notes/journal.md")).unwrap();
     assert!(written.contains("Tea"), "{written}");
-    // Its end is watched, too.
+    // The end of the server is watched as well.
     server.hang_up();
     only_expected(watching);
 }
@@ -92,18 +92,18 @@ fn only_expected(watching: JoinHandle<BTreeMap<u64, Refused>>) {
     assert!(unexpected.is_empty(), "{unexpected:?}");
 }
 
-/// How often a call was refused, and the first arguments that it had then.
+/// How often a call was refused, and the first arguments of such a call.
 struct Refused {
     times: u64,
     first: [u64; 3],
 }
 
-/// Watches all threads of a process until it ends: the calls that it was refused. On a
-/// thread of its own, since it waits for whatever this thread traces.
+/// Watches all threads of a process until it ends, and returns the refused calls. It runs on a
+/// separate thread, since it waits for any thread that its own thread traces.
 fn refusals(process: Thread) -> BTreeMap<u64, Refused> {
     const REFUSED: [i64; 2] = [-libc::EPERM as i64, -libc::ENOSYS as i64];
     let mut refused: BTreeMap<u64, Refused> = BTreeMap::new();
-    // Whether a thread is within a call.
+    // For each thread, whether it is within a call.
     let mut threads: HashMap<Thread, bool> = HashMap::new();
     seize_all(process, &mut threads);
     loop {
@@ -128,21 +128,21 @@ fn refusals(process: Thread) -> BTreeMap<u64, Refused> {
             Ok(Some((thread, Event::Stopped))) => go_on(thread, 0),
             Ok(Some((thread, Event::Signal(signal)))) => go_on(thread, signal),
             Ok(Some((_, Event::Ended))) => {}
-            // All are gone.
+            // No traced thread is left.
             Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return refused,
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-/// Lets a thread go on to its next call. One that ended meanwhile is told of elsewhere.
+/// Lets a thread run to its next call. If it has ended in the meantime, that is reported elsewhere.
 fn go_on(thread: Thread, signal: i32) {
     if let Err(error) = ptrace::to_next_call(thread, signal) {
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
     }
 }
 
-/// Traces all threads, and those that they start.
+/// Traces all threads, including threads that they start.
 fn seize_all(process: Thread, threads: &mut HashMap<Thread, bool>) {
     let mut more = true;
     while std::mem::take(&mut more) {

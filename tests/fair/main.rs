@@ -1,11 +1,10 @@
-//! Processor time is shared by principal: beside as many endless loops of one as may
-//! run, another's calls take about as long as beside one loop for each core.
+//! Processor time is shared by principal: while one principal runs as many endless loops as it may,
+//! another's calls take about as long as with one loop for each core.
 //!
-//! A loop for each core keeps the machine as busy as many do. The stricter promise, at most
-//! three times as long as alone, needs an otherwise idle machine, and is checked by
-//! `cargo xtask long`.
+//! One loop for each core keeps the machine as busy as many loops. The stricter promise, at most
+//! three times as long as alone, needs an otherwise idle machine. `cargo xtask long` checks it.
 //!
-//! A program of its own: what measures time is not run beside other tests.
+//! It is a separate program, since tests that measure time must not run next to others.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
@@ -27,30 +26,30 @@ use toolward_host::{Host, Limit, Limits, Observer, Progress, Request};
 
 use crate::world::{Bundle, Guest};
 
-/// Endless loops beside a neighbour's calls: many more than one for each core.
+/// The number of endless loops during a neighbour's calls: many more than one for each core.
 fn many() -> usize {
     cores().saturating_mul(16).max(96)
 }
 
-/// Fuel of a neighbour's call: some ten turns.
+/// Fuel of a neighbour's call: about ten turns.
 const WORK: u64 = 10_000_000;
 
-/// Calls of a neighbour in one round, beside few loops and beside many.
+/// Calls of a neighbour in one round, with few loops and with many.
 const CALLS: usize = 50;
 
 const ROUNDS: usize = 5;
 
-/// How many times as long a neighbour's calls may take, at the 99th percentile.
+/// The most that a neighbour's calls may take at the 99th percentile, as a multiple.
 const MAX_SLOWDOWN: f64 = 3.0;
 
-/// Other work on the machine may disturb a try.
+/// Other work on the machine may spoil a try.
 const TRIES: usize = 5;
 
-/// Without turns at least 16 times as many loops run before each slice of a call. Other work
-/// on the machine does not explain that, so it is not tried again.
+/// Without turns, at least 16 times as many loops run before each slice of a call. Other work on
+/// the machine can't explain that, so such a try is not repeated.
 const HOPELESS_SLOWDOWN: f64 = 12.0;
 
-/// Counts guests that have begun.
+/// Counts guests that have started.
 #[derive(Default)]
 struct Begun(AtomicUsize);
 
@@ -60,8 +59,8 @@ impl Observer for Begun {
     }
 }
 
-/// `a.tool` may call `b.tool`. Neither time nor fuel ends a call, and no share but
-/// the principals' holds one up.
+/// `a.tool` may call `b.tool`. Neither time nor fuel ends a call, and only the principals' shares
+/// hold one up.
 fn host() -> (Bundle, Host) {
     let bundle = Bundle::of(
         "a.tool",
@@ -85,8 +84,8 @@ fn host() -> (Bundle, Host) {
     (bundle, host)
 }
 
-/// One call of the modest principal, in a task, as a server makes it: what a test waits for
-/// itself is polled by a thread that no task keeps busy.
+/// Makes one call of the modest principal in a task, as a server does. A future that a test awaits
+/// directly is polled by a thread that no task keeps busy.
 async fn modest(host: &Host, times: u64) -> (Duration, u64) {
     let echo = json!({"do": "echo", "value": 1});
     let input = json!({"do": "repeat", "times": times, "step": echo});
@@ -101,8 +100,9 @@ async fn modest(host: &Host, times: u64) -> (Duration, u64) {
     (took, reply.metadata.fuel)
 }
 
-/// Waits between its calls as long as each took: whoever computes all the time has no
-/// more than its equal share of a single core, and is no neighbour that asks for less.
+/// Waits between its calls as long as each call took. A principal that computes all the time gets
+/// no more than its equal share of a single core, so it would not be a neighbour that asks for
+/// less.
 async fn calls(host: &Host, times: u64, took: &mut Vec<Duration>) {
     for _ in 0..CALLS {
         let (time, _) = modest(host, times).await;
@@ -111,13 +111,13 @@ async fn calls(host: &Host, times: u64, took: &mut Vec<Duration>) {
     }
 }
 
-/// The time that one in a hundred exceeds.
+/// Returns the 99th percentile.
 fn p99(times: &mut [Duration]) -> f64 {
     times.sort();
     times[times.len() * 99 / 100].as_secs_f64()
 }
 
-/// Loops beside the calls that those beside many are compared with.
+/// The number of loops in the reference measurement.
 fn few() -> usize {
     match std::env::var_os("TOOLWARD_LONG") {
         Some(_) => 0,
@@ -158,12 +158,12 @@ async fn calls_beside(
     }
 }
 
-/// How many times as long a neighbour's calls take while the greedy principal runs
-/// this as often as it may, instead of a few times. Both take turns, so that whatever
-/// else the machine does meets both alike.
+/// Returns how many times as long a neighbour's calls take while the greedy principal makes as many
+/// calls as it may, compared with a few calls. Both take turns, so that other work of the machine
+/// affects them equally.
 async fn slowdown(host: &Host, greedy: &Value) -> f64 {
     assert_eq!(host.prepare().await.len(), 0);
-    // As much work on each machine: fuel counts instructions.
+    // The same amount of work on each machine, since fuel counts instructions.
     let (_, little) = modest(host, 10).await;
     let (_, more) = modest(host, 110).await;
     let times = WORK * 100 / (more - little);
@@ -175,7 +175,7 @@ async fn slowdown(host: &Host, greedy: &Value) -> f64 {
     p99(&mut beside_many) / p99(&mut beside_few)
 }
 
-/// As a server does it: one worker more than guests run at once.
+/// Runs as a server does, with one worker more than guests at once.
 fn is_fair(greedy: &Value) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores() + 1)
@@ -186,7 +186,7 @@ fn is_fair(greedy: &Value) {
 }
 
 async fn measured(greedy: &Value) {
-    // Two of these at once would measure each other.
+    // Two of these tests at once would affect each other.
     static ONE: Mutex<()> = Mutex::const_new(());
     let _one = ONE.lock().await;
     let (_bundle, host) = host();

@@ -1,4 +1,4 @@
-//! What a yes covers: the tools that the question named, and no other.
+//! An approval covers the tools that the question named, and no others.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use toolward_host::{ApprovalRequest, Approver, Host, Verdict};
 
 use crate::world::{Bundle, Guest, value};
 
-/// Says yes to the first question and no to all others.
+/// Approves the first question and denies all others.
 #[derive(Clone, Default)]
 struct Once {
     asked: Arc<Mutex<Vec<ApprovalRequest>>>,

@@ -1,4 +1,4 @@
-//! Buckets of others, and beyond what a grant or a limit says of one's own.
+//! Buckets of other principals and publishers, and a tool's own buckets beyond its grant or limit.
 
 use serde_json::{Value, json};
 use toolward_host::{Host, LOCAL, Limits, Request, ViolationKind};
@@ -11,7 +11,7 @@ use crate::world::{Bundle, Guest, call, error};
 const TOOL: &str = "hostile.buckets";
 const THEIRS: &str = "what others keep";
 
-/// A tool that declares `counters` and what a store holds beside it.
+/// A tool that declares `counters`, and a store with other data as well.
 struct World {
     store: Store,
     host: Host,
@@ -80,7 +80,7 @@ impl World {
         reply.result.unwrap().structured["value"].clone()
     }
 
-    /// What others keep is all there, and nothing else is.
+    /// Asserts that the data of others is complete, and that nothing else was added.
     fn assert_untouched(&self) {
         let own = self.bundle.publisher();
         for (owner, principal, name) in [
@@ -151,7 +151,7 @@ async fn a_bucket_of_the_same_name_of_another_publisher_or_principal_is_another(
     }
     world.assert_untouched();
 
-    // Whoever calls as somebody else finds that one's own, and no third one's.
+    // A caller with another name finds that principal's bucket, and no third one's.
     let own = world.bundle.publisher();
     let set = json!({"do": "kv", "op": "set", "bucket": "counters", "key": "new", "text": "ann's"});
     let request = Request::with_value(TOOL, set).principal("ann");
@@ -194,7 +194,7 @@ async fn a_bucket_holds_so_much_and_no_more() {
     let world = World::new(true, limits);
     let own = world.bundle.publisher();
     for (op, n) in [("fill", 1_000_000), ("fill-keys", 100)] {
-        // Ended at the limit, or told of it: what counts is what is kept.
+        // The call may end at the limit or get an error. Only the stored data counts.
         let input = json!({"do": "kv", "op": op, "bucket": "counters", "key": "k", "n": n});
         let _ = call(&world.host, TOOL, input).await;
         let limits = toolward_state::Limits::default();

@@ -1,5 +1,5 @@
-//! A test in a process of its own: what is measured there is not what other tests,
-//! with threads and files of theirs, take beside it.
+//! Runs a test in a separate process, so that measurements do not include the threads and files of
+//! other tests.
 
 use std::process::{Command, Stdio};
 
@@ -8,9 +8,8 @@ use crate::world::{CACHE_VARIABLE, cache};
 /// Set in the child.
 const CHILD: &str = "TOOLWARD_HOSTILE_CHILD";
 
-/// Runs `measured` in a child, which is this test again, alone. Returns what the child
-/// printed; in the child itself `None`. `test` is its path: `module_path!()` with the
-/// function's name.
+/// Runs `measured` in a child, which is this test again, alone. Returns the child's output, or
+/// `None` in the child itself. `test` is its path: `module_path!()` with the function's name.
 pub(crate) fn run(test: &str, measured: impl FnOnce()) -> Option<String> {
     if std::env::var_os(CHILD).is_some() {
         measured();
@@ -20,7 +19,7 @@ pub(crate) fn run(test: &str, measured: impl FnOnce()) -> Option<String> {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", "--test-threads=1", test])
         .env(CHILD, "1")
-        // The child finds the drivers that other tests had compiled.
+        // The child finds the drivers that other tests have compiled.
         .env(CACHE_VARIABLE, cache().directory())
         .stdin(Stdio::null())
         .output()

@@ -1,5 +1,5 @@
-//! Components made to be too much: many memories, tables and instances, and
-//! start functions that do what a call may not.
+//! Components that demand too much: many memories, tables and instances, and start functions that
+//! do what a call may not do.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use toolward_host::{Limit, Limits, Origin, Request};
 use crate::limits::{TOOL, hit, small, still_serves};
 use crate::world::{Bundle, Guest, error, value};
 
-/// The hostile driver with one more core module in its component, instantiated
-/// `times` times along with the rest.
+/// The hostile driver with one more core module in its component. The module is instantiated
+/// `times` times.
 fn with_module(wat: &str, times: u32) -> Bundle {
     limited_with_module(wat, times, "")
 }
@@ -150,7 +150,7 @@ async fn a_component_with_too_many_or_too_large_parts_is_not_run() {
     }
 }
 
-/// As a guest whose language makes an exception of it, and goes on.
+/// A guest whose language turns the refusal into an exception, and continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end() {
     let grows = "(module (memory 1) (func $f (drop (memory.grow (i32.const 60000)))) (start $f))";
@@ -174,7 +174,7 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
         );
         assert_eq!(ended.hint, own.hint, "{what}");
     }
-    // What ended it stands first.
+    // The reason that ended it comes first.
     let request = Request::with_value(TOOL, json!({"do": "loop"}));
     let request = request.timeout(Duration::from_millis(200));
     let late = host.call(request).await.result.unwrap_err();
@@ -185,7 +185,7 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
         hint.contains("limit `memory_bytes`") && hint.contains("`limits.memory_mib`"),
         "{hint}"
     );
-    // One that came to a good end is left alone.
+    // A call that succeeded is not changed.
     assert_eq!(
         value(&host, TOOL, json!({"do": "echo", "value": 7})).await,
         json!(7)

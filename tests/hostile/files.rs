@@ -1,5 +1,5 @@
-//! Ways out of a workspace, and beyond a grant within one. What counts is what
-//! the host's file system looks like afterwards.
+//! Attempts to leave a workspace, or to exceed a grant within one. Only the host's file system
+//! afterwards counts.
 
 mod grants;
 mod links;
@@ -24,7 +24,7 @@ use crate::world::{Bundle, Guest, call, error, policy_of, value};
 const TOOL: &str = "hostile.files";
 const OUTSIDE: &str = "what is outside";
 
-/// A workspace `/notes` in `inside`, and files beside it that nobody granted.
+/// A workspace `/notes` in `inside`, and files next to it without a grant.
 struct Disk(TempDir);
 
 impl Disk {
@@ -47,17 +47,17 @@ impl Disk {
         self.0.path().join("outside").join(path)
     }
 
-    /// The whole of `/notes`, to read.
+    /// Grants reading the whole of `/notes`.
     fn reading(&self) -> (Bundle, Host) {
         self.granting(&["/notes"], &[], "", Limits::default())
     }
 
-    /// The whole of `/notes`, to write.
+    /// Grants writing the whole of `/notes`.
     fn writing(&self) -> (Bundle, Host) {
         self.granting(&[], &["/notes"], "", Limits::default())
     }
 
-    /// What a tool declares and policy grants.
+    /// Grants what a tool declares.
     fn granting(
         &self,
         read: &[&str],
@@ -75,7 +75,7 @@ impl Disk {
         (bundle, host)
     }
 
-    /// Everything on it, except what lies in the workspace.
+    /// Returns everything on the disk, except the workspace.
     fn beside(&self) -> BTreeMap<PathBuf, String> {
         let mut found = everything(self.0.path());
         found.retain(|path, _| !path.starts_with(self.inside("")));
@@ -83,7 +83,7 @@ impl Disk {
     }
 }
 
-/// Lines of a contract.
+/// Returns lines of a contract.
 fn declaring(read: &[&str], write: &[&str]) -> String {
     let mut lines = format!("requires:\n  workspace: {}\n", json!(read));
     if !write.is_empty() {
@@ -118,7 +118,8 @@ fn granting(read: &[&str], write: &[&str]) -> String {
     )
 }
 
-/// Paths, kinds, contents, sizes, links and times of change of all that is there.
+/// Returns paths, kinds, contents, sizes, links and modification times of everything in a
+/// directory.
 fn everything(directory: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -145,7 +146,7 @@ fn everything(directory: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// One raw operation, and the whole reply.
+/// Does one raw operation, and returns the complete reply.
 async fn fs(host: &Host, operation: Value) -> (Value, Reply) {
     let mut input = operation;
     input["do"] = json!("fs");
@@ -162,7 +163,7 @@ async fn std_fs(host: &Host, operation: Value) -> Value {
     value(host, TOOL, input).await
 }
 
-/// Every operation that takes a path, on this one.
+/// Returns every operation that takes a path, for this path.
 fn all_on(path: &str) -> Vec<Value> {
     let mut operations = reads_on(path);
     operations.extend(changes_on(path));
@@ -206,8 +207,7 @@ fn changes_on(path: &str) -> Vec<Value> {
     ]
 }
 
-/// None of the operations may work, tell what is outside, or change anything
-/// anywhere.
+/// Asserts that no operation works, reveals data outside, or changes anything.
 async fn nothing_works(disk: &Disk, host: &Host, operations: Vec<Value>) {
     let before = everything(disk.0.path());
     for operation in operations {

@@ -1,5 +1,5 @@
-//! Drivers of `kind: http` (AIP-31) against a real https server: what arrives there, and what no input, secret or
-//! answer does to it.
+//! Drivers of `kind: http` (AIP-31) with a real https server: the requests that arrive there, and
+//! that no input, secret or answer can abuse them.
 
 mod asked;
 mod fallback;
@@ -18,7 +18,7 @@ use crate::world::{Bundle, policy_of};
 
 const TOOL: &str = "things.use";
 const VALUE: &str = "s3cr3t/value+0123456789=";
-/// The value as it stands in a query.
+/// The value as it is encoded in a query.
 const ENCODED: &str = "s3cr3t%2Fvalue%2B0123456789%3D";
 
 /// A service and the driver of a bundle that uses it.
@@ -28,7 +28,7 @@ struct Service {
     _bundle: Bundle,
 }
 
-/// What a test says about contract, driver and policy.
+/// A test's lines for the contract, driver and policy.
 struct Terms {
     /// More fields of DRIVER.md.
     driver: Value,
@@ -44,7 +44,7 @@ struct Terms {
     outputs: &'static str,
     /// Whether a person is asked.
     asks: bool,
-    /// Where the secret `THINGS_KEY` goes out: lines of `[[secret]]`.
+    /// The destinations of the secret `THINGS_KEY`, as lines of `[[secret]]`.
     secret: &'static str,
     limits: Limits,
 }
@@ -146,7 +146,7 @@ impl Terms {
         let host = bundle.builder(&policy);
         let host = host.transport(vault.transport()).secrets(sources);
         let host = host.limits(self.limits);
-        // As one installation has it: all hosts here make the same keys for ids of callers.
+        // As in one installation, all hosts here make the same keys for ids of callers.
         let state = SharedState::keyed([7; 32]);
         let host = host.shared_state(&state).build();
         Service {
@@ -158,7 +158,7 @@ impl Terms {
 }
 
 impl Service {
-    /// A call whose reply nowhere holds the secret's value.
+    /// Makes a call, and asserts that its reply does not contain the secret's value.
     async fn run(&self, request: Request) -> Reply {
         let reply = self.host.call(request).await;
         let shown = format!("{} {:?}", reply.envelope(), reply.captured);
@@ -182,7 +182,7 @@ impl Service {
         }
     }
 
-    /// The one request that the service was sent.
+    /// Returns the only request that the service got.
     fn sent(&self) -> Sent {
         let seen = self.vault.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");

@@ -1,5 +1,5 @@
-//! Limits that a driver runs into on purpose: each ends the call with its code,
-//! says what was used and what to raise, and leaves the host serving.
+//! A driver reaches limits on purpose. Each limit ends the call with its code, states the used
+//! amount and the setting to raise, and leaves the host working.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ fn plain(limits: Limits) -> (Bundle, Host) {
     (bundle, host)
 }
 
-/// The code and the limit of an error that says all that such an error has to.
+/// Returns the code and the limit of an error, after asserting that the error has all its parts.
 pub(crate) fn hit(error: &CallError) -> (&str, &'static str) {
     let hit = error
         .limit
@@ -125,7 +125,7 @@ async fn a_huge_string_for_any_import_ends_the_call_and_a_long_one_is_refused() 
                 ("toolward:limit_exceeded", "host_call_bytes"),
                 "{import}"
             ),
-            // No path is this long: the guest's own library says so.
+            // No path can be this long, and the guest's own library reports that.
             Ok(output) => assert!(import == "path", "{import}: {}", output.structured),
         }
         let long = json!({"do": "large-import", "name": import, "n": 100_000});
@@ -256,7 +256,7 @@ async fn an_input_that_is_too_large_too_deep_or_not_strict_never_reaches_the_dri
         "{\"do\":\"echo\",\"do\":\"trap\"}".to_owned(),
         "{\"do\":\"echo\",\"value\":{\"a\":1,\"\\u0061\":2}}".to_owned(),
         "{\"do\":\"echo\"} {}".to_owned(),
-        // 2^60 + 1: half of all programs would read another number.
+        // 2^60 + 1: half of all programs would parse another number.
         "{\"do\":\"echo\",\"value\":1152921504606846977}".to_owned(),
     ] {
         let started = Instant::now();
@@ -298,7 +298,7 @@ fn networked(server: &Server, limits: Limits) -> (Bundle, Host) {
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_on_requests_hold_for_a_call_and_the_tools_that_it_calls() {
     let server = Server::start(|request| {
-        // The body is cut off by the host, so that no such request is ever whole.
+        // The host cuts the body off, so no complete request arrives.
         if request.starts_with("POST") {
             return None;
         }
@@ -323,7 +323,7 @@ async fn limits_on_requests_hold_for_a_call_and_the_tools_that_it_calls() {
     assert!(got.to_string().contains("HttpResponseBodySize"), "{got}");
     assert!(got["ok"]["bytes"].as_u64().unwrap_or(0) <= 10_000, "{got}");
 
-    // Of all requests of a call, those of tools that it calls included.
+    // The limit covers all requests of a call, including those of tools that it calls.
     let total = Limits {
         http_requests_total: Limit::fixed(5),
         ..small()

@@ -1,7 +1,6 @@
-//! Drivers written to escape, against the host. Each test asserts what did not
-//! happen: no file read or written, no packet at a listener, no neighbour kept
-//! waiting. The drivers are in `tests/guests`; build them with
-//! `cargo xtask guests`.
+//! Drivers that try to escape, run by the host. Each test asserts what did not happen: no file was
+//! read or written, no packet reached a listener, no neighbour had to wait. The drivers are in
+//! `tests/guests`; build them with `cargo xtask guests`.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

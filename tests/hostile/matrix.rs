@@ -1,6 +1,6 @@
-//! Every capability, declared or not, allowed by policy or not: what is both
-//! works, what is declared alone blocks the tool, and what is not declared is
-//! refused inside the guest, whatever policy allows.
+//! Every capability, declared or not, and allowed by policy or not. If it is both declared and
+//! allowed, it works. If it is only declared, the tool is blocked. If it is not declared, the guest
+//! is refused, whatever the policy allows.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,25 +22,25 @@ const TOOL: &str = "hostile.matrix";
 struct Row {
     name: &'static str,
     guest: Guest,
-    /// Lines of the contract. `HOST` stands for the server in all texts here.
+    /// Lines of the contract. `HOST` stands for the server in all texts of this struct.
     declared: &'static str,
-    /// Lines of a contract without it: a driver may import only what its
-    /// contract declares something of.
+    /// Lines of a contract without it. A driver may import an interface only if its contract
+    /// declares something of it.
     otherwise: &'static str,
     /// Lines of a grant.
     allowed: &'static str,
-    /// Lines of a grant that is always there.
+    /// Lines of a grant that every case has.
     base: &'static str,
-    /// How a denial names it.
+    /// Its name in a denial.
     capability: &'static str,
     attempt: fn(&Server) -> Value,
-    /// Whether it came about: from what there is afterwards and what was given.
+    /// Whether it happened, judged by the state afterwards and the reply.
     happened: fn(&Place, &Value) -> bool,
-    /// What is recorded of an attempt; `None` where a guest finds nothing to try.
+    /// The recorded violation of an attempt; `None` if a guest has nothing to try.
     recorded: Option<ViolationKind>,
 }
 
-/// What an attempt may leave its mark on.
+/// The places where an attempt may leave traces.
 struct Place {
     directory: TempDir,
     server: Server,
@@ -231,7 +231,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// A host for one square of the table; `more` goes at the end of its policy.
+/// A host for one cell of the table. `more` is appended to its policy.
 fn built(row: &Row, declared: bool, allowed: bool, more: &str) -> (Place, Host, Bundle) {
     let mut place = Place {
         directory: tempfile::tempdir().unwrap(),
@@ -307,7 +307,7 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
                     assert!(error.message.contains(&name), "{what}: {error:?}");
                     assert!(error.hint.is_some());
                     assert_eq!(reply.metadata.attempts, 0, "{what}");
-                    // Shown as blocked before anybody calls it.
+                    // It is shown as blocked before any call.
                     let info = host.tool(TOOL).unwrap();
                     assert!(
                         matches!(info.drivers[0].decision, Decision::Deny(_)),
@@ -326,7 +326,7 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_to_read_gives_no_right_to_write_and_none_declared_is_taken_along() {
-    // Declared to write, allowed to read: blocked as a whole.
+    // It declares writing but may only read, so it is blocked as a whole.
     for row in rows().iter().filter(|row| {
         row.declared.starts_with("mutates: [\"network")
             || row.declared.starts_with("mutates: [\"workspace")
@@ -383,7 +383,7 @@ async fn questions_are_asked_only_where_that_is_declared_and_allowed() {
             assert!(error.message.contains("user:form"), "{what}: {error:?}");
             continue;
         }
-        // Nobody is behind this caller; what differs is why.
+        // This caller has no person, and only the reason differs.
         assert_eq!(
             error.code.as_str(),
             "input_unavailable",

@@ -1,7 +1,6 @@
-//! Guests that ask each interface of the host for as much as it gives, measured by
-//! what their process has resident: within the call's memory limit while they run,
-//! and given back when they are gone. Each says by its reports of progress that it
-//! was stopped, and had not come to its end.
+//! Guests that request as much as possible from each interface of the host. The resident memory of
+//! their process is measured: it must stay within the call's memory limit while they run, and must
+//! be freed afterwards. The progress reports of each guest show that it was stopped before its end.
 
 mod crowd;
 mod instances;
@@ -25,10 +24,10 @@ use process::{MIB, alone, idle, peak, settled};
 
 const TOOL: &str = "hostile.hoard";
 
-/// A guest is to reach this number, and never does.
+/// The number that a guest tries to reach, and never does.
 const ENDLESS: u64 = 1_000_000;
 
-/// The most that a DRIVER.md may ask for.
+/// The most that a DRIVER.md may request.
 const MOST: &str = "limits:\n  fuel: 10000000000000\n  memory_mib: 256\n  \
                     output_bytes: 16777216\n  stdio_bytes: 4194304\n  log_records: 10000\n  \
                     resources: 16384\n  http_requests: 64\n  http_body_bytes: 67108864\n";
@@ -43,18 +42,18 @@ impl Observer for Course {
     }
 }
 
-/// What a guest may reach.
+/// The resources that a guest may reach.
 struct Yard {
     host: Host,
-    /// Where it may send to.
+    /// The address to which it may send.
     url: String,
-    /// What goes with the host.
+    /// Lives as long as the host.
     _keep: Box<dyn Any>,
 }
 
 /// A host of `guest`, with `limits` in its DRIVER.md.
 fn yard(guest: Guest, limits: &str) -> Yard {
-    // Many header fields, and a body that never ends.
+    // Many header fields, and an endless body.
     let server = Server::start(|_| {
         let fields: String = (0..90)
             .map(|n| format!("x-{n}: {}\r\n", "v".repeat(500)))
@@ -124,10 +123,10 @@ async fn hoards(guest: Guest, what: &str, name: &str) {
     }
 }
 
-/// The same in `yard`, whose memory limit is `memory`.
+/// The same in `yard`, with the memory limit `memory`.
 async fn hoards_in(yard: Yard, what: &str, name: &str, memory: u64) {
     let input = |n: u64| json!({"do": what, "name": name, "n": n, "value": yard.url});
-    // Whatever is compiled, opened or kept for later is there before.
+    // Everything that is compiled, opened or cached once exists before the measurement.
     value(&yard.host, TOOL, json!({"do": "echo", "value": 7})).await;
     let _ = yard.host.call(Request::with_value(TOOL, input(1))).await;
 
@@ -156,7 +155,7 @@ async fn hoards_in(yard: Yard, what: &str, name: &str, memory: u64) {
     );
 }
 
-/// Which limit ended a call.
+/// Returns the limit that ended a call.
 fn told(error: &CallError) -> String {
     let (code, limit) = hit(error);
     assert!(
@@ -183,7 +182,7 @@ fn told(error: &CallError) -> String {
     )
 }
 
-/// A test for each, in a process of its own.
+/// Makes a test for each guest, in a separate process.
 macro_rules! hoards {
     ($($test:ident: $guest:ident $what:literal $name:literal;)*) => {$(
         #[test]
@@ -224,7 +223,7 @@ hoards! {
     buckets_and_cursors: Buckets "hoard-kv" "things";
 }
 
-/// Calls the tool to its end, and checks what the process had resident.
+/// Calls the tool to its end, and checks the resident memory of the process.
 async fn ends(input: Value, limits: &str, memory: u64) -> toolward_host::Reply {
     let yard = yard(Guest::Plain, limits);
     value(&yard.host, TOOL, json!({"do": "echo", "value": 7})).await;
@@ -239,7 +238,7 @@ async fn ends(input: Value, limits: &str, memory: u64) -> toolward_host::Reply {
     assert!(peak <= before + memory + 32 * MIB, "at most: {peak}");
     assert!(shown <= memory + MIB, "{shown}");
     let after = match reply.result {
-        // A caller that keeps a result keeps its memory.
+        // A caller that keeps a result also keeps the result's memory.
         Ok(_) => return reply,
         Err(_) => settled(before + 32 * MIB, Duration::from_secs(2)).await,
     };
@@ -247,7 +246,7 @@ async fn ends(input: Value, limits: &str, memory: u64) -> toolward_host::Reply {
     reply
 }
 
-/// Only the last reports and the shortest messages are kept; the guest goes on.
+/// Only the latest reports and the shortest messages are stored, and the guest continues.
 #[test]
 fn reports_of_progress() {
     alone(concat!(module_path!(), "::reports_of_progress"), || async {
@@ -272,7 +271,7 @@ fn results_of_small_values() {
     );
 }
 
-/// A driver that has used most of its memory returns as large a result as it may.
+/// A driver that has used most of its memory returns the largest allowed result.
 #[test]
 fn a_large_result_of_a_large_driver() {
     alone(

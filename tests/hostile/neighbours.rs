@@ -1,5 +1,5 @@
-//! While drivers misbehave in every way, a neighbour's calls take their normal
-//! time; afterwards the process is what it was before.
+//! While drivers misbehave in every way, a neighbour's calls take their normal time. Afterwards the
+//! process is in its original state.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::child;
 use crate::server::{Server, to_loopback};
 use crate::world::{Bundle, Guest, policy_of, value};
 
-/// Far more than a neighbour's call takes on a busy machine: how fast it is beside
-/// such calls is measured in `fair.rs`.
+/// Far more than a neighbour's call takes on a busy machine. `fair.rs` measures the exact effect of
+/// such calls.
 const NORMAL: Duration = Duration::from_secs(20);
 
-/// What the kernel counts of this process.
+/// The kernel's figures for this process.
 #[derive(Debug, Clone, Copy)]
 struct Process {
     threads: usize,
@@ -61,7 +61,7 @@ fn neighbours_notice_nothing_and_the_process_is_as_it_was() {
             .unwrap();
         runtime.block_on(measured());
     });
-    // Nothing that a guest printed is on the host's own streams.
+    // No output of a guest is on the host's own streams.
     let printed = printed.unwrap_or_default();
     assert!(!printed.contains("xxxxxxxx"), "{printed}");
 }
@@ -74,7 +74,7 @@ struct Yard {
 }
 
 fn yard() -> Yard {
-    // One that never answers.
+    // A server that never answers.
     let silent = Server::start(|_| None);
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.txt"), "a").unwrap();
@@ -178,7 +178,7 @@ fn behaviours(silent: &Server) -> Vec<(&'static str, Value)> {
     plain.chain(net).collect()
 }
 
-/// What only the clock ends; the rest has all the time that it needs for its end.
+/// Calls that only the clock ends. The other calls have all the time that they need.
 const ENDLESS: [&str; 10] = [
     "loop",
     "loop-host-call",
@@ -192,8 +192,8 @@ const ENDLESS: [&str; 10] = [
     "http-parallel",
 ];
 
-/// Runs all of them at once and a neighbour's calls beside them; gives how long
-/// those took.
+/// Runs all of them at once, with a neighbour's calls in the same time. Returns how long the
+/// neighbour's calls took.
 async fn round(yard: &Yard) -> Vec<Duration> {
     let bad: Vec<_> = behaviours(&yard.silent)
         .into_iter()
@@ -243,7 +243,7 @@ async fn round(yard: &Yard) -> Vec<Duration> {
 async fn measured() {
     let yard = yard();
     assert_eq!(yard.host.prepare().await.len(), 0);
-    // Whatever is made once is made here: pools, threads, allocators' arenas.
+    // Makes everything that is made once: pools, threads, arenas of allocators.
     round(&yard).await;
     let before = settled(|_| true).await;
     for _ in 0..2 {
@@ -254,7 +254,7 @@ async fn measured() {
     assert!(after.is_back_at(&before), "{before:?}, then {after:?}");
 }
 
-/// Waits until the process is quiet and `done`; not for ever.
+/// Waits for a limited time until the process is quiet and `done` holds.
 async fn settled(done: impl Fn(&Process) -> bool) -> Process {
     tokio::time::sleep(Duration::from_millis(1000)).await;
     for _ in 0..300 {

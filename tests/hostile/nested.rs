@@ -80,7 +80,7 @@ async fn a_flood_of_calls_ends_at_the_roots_limit_however_it_fans_out() {
         json!({"do": "call-tool", "tool": "b.tool", "input": leaf, "times": 30}),
     )
     .await;
-    // 64 calls altogether, at all levels: the last ones are told so.
+    // 64 calls in total, at all levels. The last calls get an error.
     let text = got.to_string();
     assert!(text.contains("rate_limited"), "{text}");
 }
@@ -89,7 +89,7 @@ async fn a_flood_of_calls_ends_at_the_roots_limit_however_it_fans_out() {
 async fn a_called_tool_does_not_outlive_its_callers_deadline() {
     let (_bundle, host) = pair(Limits {
         timeout: Limit::fixed(Duration::from_millis(500)),
-        // The clock is to end it, however fast the machine computes.
+        // Only the clock must end it, however fast the machine is.
         fuel: Limit::fixed(u64::MAX / 2),
         ..Limits::default()
     });
@@ -127,8 +127,8 @@ async fn called_tools_spend_their_callers_fuel() {
     assert_eq!(error.code.as_str(), "toolward:fuel_exhausted", "{error:?}");
 }
 
-/// After a long call the host makes a guest yield by setting its fuel. If it did so while the guest grows its memory for
-/// the answer, the guest would get back what it has spent.
+/// After a long call the host makes a guest yield by setting its fuel. If the host did that while
+/// the guest grows its memory for the answer, the guest would get its spent fuel back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_grows_its_memory_after_a_long_call_gets_no_fuel_back() {
     let (_bundle, host) = pair(Limits {
@@ -149,7 +149,7 @@ async fn a_guest_that_grows_its_memory_after_a_long_call_gets_no_fuel_back() {
         let nest = json!({"do": "nest", "chain": chain, "last": {"do": "echo", "value": 1}});
         let fuel = spent(json!([nest])).await;
         assert!(fuel > before, "{fuel} at {depth} levels, {before} at fewer");
-        // The time of a turn begins at the first call of the host.
+        // The time of a turn starts at the first call of the host.
         let more = spent(json!([{"do": "progress", "n": 1}, nest])).await;
         assert!(more > fuel, "{more} at {depth} levels, {fuel} for less");
         before = fuel;
@@ -192,7 +192,7 @@ async fn callers_that_wait_for_each_others_slots_all_end() {
     });
     let started = Instant::now();
     for task in calls.collect::<Vec<_>>() {
-        // Each ends well, or is told to come back; none hangs.
+        // Each call ends well or gets a retry-after. None hangs.
         task.await.unwrap().result.unwrap();
     }
     assert!(started.elapsed() < Duration::from_secs(60));
@@ -203,7 +203,7 @@ async fn callers_that_wait_for_each_others_slots_all_end() {
     );
 }
 
-/// Says what it was told to say, and keeps what it was asked.
+/// Gives a fixed answer, and stores the questions.
 #[derive(Clone)]
 struct Person {
     says: Verdict,
@@ -308,7 +308,7 @@ async fn nobody_to_ask_means_no() {
     assert!(!notes.path().join("x").exists());
 }
 
-/// Two tools may write to the workspace; the driver of the first asks for little.
+/// Two tools may write to the workspace, but the driver of the first requests little.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_called_tool_writes_no_more_than_its_root_may() {
     let notes = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Ways out over HTTP that were not granted: nothing reaches a listener.
+//! Requests over HTTP that were not granted: nothing reaches a listener.
 
 mod destinations;
 mod quantity;
@@ -119,8 +119,7 @@ async fn what_was_refused_is_on_the_result_and_policy_can_end_the_call_there() {
     server.assert_untouched("the call went on");
 }
 
-/// On a single thread, where the requests themselves run only when the guest
-/// waits.
+/// On a single thread, the requests themselves run only while the guest waits.
 #[tokio::test]
 async fn a_refused_request_ends_the_call_before_the_guest_waits_for_an_answer() {
     let server = Server::saying("fine");

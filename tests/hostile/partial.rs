@@ -1,4 +1,5 @@
-//! Tools that are served with some of the hosts and workspaces that they declare: the others are out of their reach.
+//! Tools that are served with only some of their declared hosts and workspaces. They can't reach
+//! the others.
 
 use std::future::Future;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::world::{Bundle, Guest, call, value};
 
 const OUTSIDE: &str = "what was not given";
 
-/// A tool that declares two servers, and is given the first.
+/// A tool that declares two servers, of which the first is granted.
 fn one_of_two(given: &Server, other: &Server, tool: &str) -> (Bundle, Host) {
     let hosts = [
         format!("api.test:{}", given.port()),
@@ -87,7 +88,7 @@ async fn a_tool_that_calls_it_gets_no_further() {
     other.assert_untouched("a nested call");
 }
 
-/// What a person was asked.
+/// The questions to a person.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<ApprovalRequest>>>);
 
@@ -101,7 +102,7 @@ impl Approver for Asked {
     }
 }
 
-/// A tool that may change `/notes`, and declares `/private` and a host beside it.
+/// A tool that may change `/notes`, and also declares `/private` and a host.
 fn notes_only(disk: &Path, person: &Asked) -> (Bundle, Host) {
     for directory in ["notes", "private"] {
         std::fs::create_dir(disk.join(directory)).unwrap();

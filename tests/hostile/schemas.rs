@@ -1,4 +1,4 @@
-//! Contracts whose schemas reach out, or make checking a value cost too much.
+//! Contracts whose schemas refer outside, or make checking a value too expensive.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::world::{Bundle, Guest, cache};
 
 const TOOL: &str = "hostile.schema";
 
-/// A bundle whose tool takes what `schema` says, if it can be read.
+/// A bundle whose tool has the inputs `schema`, if it can be read.
 fn taking(schema: &str) -> (Bundle, Result<Content, String>) {
     let bundle = Bundle::of(TOOL, Guest::Plain, "", "");
     bundle.write(
@@ -84,7 +84,7 @@ async fn a_pattern_that_could_backtrack_is_checked_in_time_or_refused() {
         );
         assert_eq!(reply.metadata.attempts, 0);
     }
-    // Back references and looking around can't be checked without backtracking.
+    // Back references and lookaround can't be checked without backtracking.
     for pattern in ["^(a+)\\1$", "^(?=a)b", "^(?<!a)b"] {
         let (_bundle, content) =
             taking(&field(json!({"type": "string", "pattern": pattern})).to_string());

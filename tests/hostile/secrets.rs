@@ -1,5 +1,5 @@
-//! Secrets: one value goes out in one header to one place. It is seen nowhere else,
-//! and a tool uses only what it declared and was granted.
+//! Secrets: one value is sent in one header to one place, and appears nowhere else. A tool uses
+//! only secrets that it declared and was granted.
 
 mod placeholders;
 mod revealed;
@@ -16,15 +16,15 @@ use crate::world::{Bundle, Guest, call, error, policy_of};
 const TOOL: &str = "hostile.secrets";
 const VALUE: &str = "s3cr3t-value-0123456789";
 
-/// A tool that declares `token` and may use it as policy says, and `other.tool`,
-/// which it may call.
+/// A tool that declares `token` and may use it as the policy states, and `other.tool`, which it may
+/// call.
 struct World {
     vault: Vault,
     host: Host,
     _bundle: Bundle,
 }
 
-/// What differs from a tool that declares `token` and may use it.
+/// The differences from a tool that declares `token` and may use it.
 struct Terms {
     declared: &'static str,
     granted: &'static str,
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// A call whose reply nowhere holds the value.
+    /// Makes a call, and asserts that its reply does not contain the value.
     async fn run(&self, input: Value) -> Reply {
         let reply = call(&self.host, TOOL, input).await;
         let shown = format!("{} {:?}", reply.envelope(), reply.captured);
@@ -203,7 +203,7 @@ async fn a_secret_goes_to_no_other_host_path_method_or_scheme() {
     }
     for request in requests {
         let reply = world.run(request.clone()).await;
-        // A path like this goes out with nothing, so it says nothing of secrets.
+        // A request with such a path is not sent, so it proves nothing about secrets.
         let odd = request["url"] == json!(world.vault.url("//repos/x"));
         assert_eq!(
             reply.metadata.violations_total,

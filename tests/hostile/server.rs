@@ -1,4 +1,4 @@
-//! A plain HTTP server on loopback that keeps what it was sent.
+//! A plain HTTP server on loopback that stores the requests that it gets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolward_egress::{LookupPermit, Resolve, Resolving, Transport, TransportSettings};
 
-/// A listener and what came in.
+/// A listener, and the data that arrived.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -16,11 +16,11 @@ pub(crate) struct Server {
     stop: Arc<AtomicBool>,
 }
 
-/// What to do with a request: the bytes of the answer, or `None` to say nothing.
+/// Returns the bytes of the answer to a request, or `None` to send nothing.
 type Respond = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
 impl Server {
-    /// Answers each request with what `respond` makes of its text.
+    /// Answers each request with the result of `respond` for its text.
     pub(crate) fn start(respond: impl Fn(&str) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Self {
@@ -103,7 +103,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, respond: &Respond) {
                     return;
                 }
             }
-            // Says nothing, and waits for the other side to give up.
+            // Sends nothing, and waits for the other side to give up.
             None => {
                 let _ = stream.read(&mut [0; 1]);
                 return;
@@ -112,7 +112,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, respond: &Respond) {
     }
 }
 
-/// One request, or `None` at the end.
+/// Reads one request; `None` at the end.
 fn read(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     let mut byte = [0; 1];
@@ -134,8 +134,7 @@ fn read(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Gives these addresses for every name, one list after the other; the last one
-/// for ever.
+/// Returns these addresses for every name, one list after the other. The last list is repeated.
 pub(crate) struct Answers {
     lists: Vec<Vec<IpAddr>>,
     asked: AtomicUsize,
@@ -152,7 +151,7 @@ impl Answers {
         }
     }
 
-    /// How often a name was looked up.
+    /// Returns how many names were looked up.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! A guest that does little itself and keeps the engine busy: one component passes another a
-//! string, which the engine transcodes.
+//! A guest that does little itself but keeps the engine busy: one component passes a string to
+//! another, and the engine transcodes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{Bundle, call};
 
-/// The text has a megabyte. The call of the outer function gives it `count` times.
+/// The text has a megabyte. A call of the outer function passes it `count` times.
 const TRANSCODING: &str = r#"(component
   (component $reader
     (core module $module
@@ -67,7 +67,7 @@ fn bundle() -> Bundle {
     bundle
 }
 
-/// On one thread: another task only runs where the guest lets it.
+/// On one thread, another task runs only when the guest yields.
 #[tokio::test]
 async fn a_guest_that_only_enters_the_engine_lets_others_run() {
     let host = bundle().host("");
@@ -86,7 +86,7 @@ async fn a_guest_that_only_enters_the_engine_lets_others_run() {
         assert_eq!(output.structured, json!(7));
         turns.load(Relaxed) - before
     };
-    // It is compiled by the first.
+    // The first call compiles it.
     turns_beside(1).await;
     let short = turns_beside(1).await;
     let long = turns_beside(2000).await;

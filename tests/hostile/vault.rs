@@ -1,4 +1,4 @@
-//! An https server on loopback, with an authority of its own.
+//! An https server on loopback, with its own certificate authority.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use toolward_egress::{Transport, TransportSettings};
 
 use crate::server::{Answers, ok};
 
-/// An https server for `api.test` and `evil.test`, and what it was sent.
+/// An https server for `api.test` and `evil.test`, with the requests that it got.
 pub(crate) struct Vault {
     pub(crate) port: u16,
     pem: String,
@@ -88,7 +88,7 @@ impl Vault {
         settings.build()
     }
 
-    /// Nothing that the server was sent holds the value.
+    /// Asserts that no request to the server contains the value.
     pub(crate) fn assert_not_told(&self, value: &str, why: &str) {
         assert!(
             self.seen().iter().all(|request| !request.contains(value)),

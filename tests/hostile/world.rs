@@ -1,5 +1,5 @@
-//! A host for one test: bundles made up by the test around the hostile drivers,
-//! a policy, directories and listeners on loopback.
+//! A host for one test: bundles that the test makes around the hostile drivers, a policy,
+//! directories and listeners on loopback.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -13,11 +13,11 @@ use toolward_policy::Policy;
 /// One of the hostile drivers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// Imports nothing but what its toolchain brings.
+    /// Imports only the interfaces of its toolchain.
     Plain,
-    /// Imports `wasi:http`, too.
+    /// Also imports `wasi:http`.
     Net,
-    /// Imports `wasi:keyvalue`, too.
+    /// Also imports `wasi:keyvalue`.
     Buckets,
 }
 
@@ -43,8 +43,8 @@ impl Guest {
     }
 }
 
-/// A bundle under work, in a directory that goes with it. Its publisher is
-/// `dev:<directory>`, which [`Bundle::publisher`] gives for the policy.
+/// A bundle under work, with its directory. Its publisher is `dev:<directory>`, which
+/// [`Bundle::publisher`] returns for the policy.
 pub(crate) struct Bundle {
     directory: TempDir,
 }
@@ -63,8 +63,8 @@ impl Bundle {
         bundle
     }
 
-    /// One tool, `id`, carried out by `guest`. `tool` and `driver` are more lines
-    /// of TOOL.md and DRIVER.md.
+    /// One tool, `id`, served by `guest`. `tool` and `driver` are additional lines of TOOL.md and
+    /// DRIVER.md.
     pub(crate) fn of(id: &str, guest: Guest, tool: &str, driver: &str) -> Self {
         Self::empty().with(id, guest, tool, driver)
     }
@@ -104,12 +104,12 @@ impl Bundle {
         self.read().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Its content, or what is wrong with it.
+    /// Returns its content, or the problem with it.
     pub(crate) fn read(&self) -> Result<Content, String> {
         Content::from_dev(self.directory.path()).map_err(|error| format!("{error:#?}"))
     }
 
-    /// Its publisher, as a policy names it.
+    /// Returns its publisher's name in a policy.
     pub(crate) fn publisher(&self) -> String {
         self.content().origin.publisher()
     }
@@ -128,13 +128,13 @@ impl Bundle {
     }
 }
 
-/// The policy in `text`, with the publisher put in.
+/// Returns the policy in `text` with the publisher filled in.
 pub(crate) fn policy_of(text: &str, publisher: &str) -> Policy {
     let text = text.replace("PUBLISHER", publisher);
     Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Where a process that a test starts finds the cache of that test.
+/// The variable by which a process that a test starts finds the cache of the test.
 pub(crate) const CACHE_VARIABLE: &str = "TOOLWARD_HOSTILE_CACHE";
 
 /// One cache for all tests: each driver is compiled once.
@@ -151,7 +151,7 @@ pub(crate) async fn call(host: &Host, tool: &str, input: Value) -> Reply {
     host.call(Request::with_value(tool, input)).await
 }
 
-/// Calls a tool that gives something, and gives what it did.
+/// Calls a tool that succeeds, and returns its value.
 pub(crate) async fn value(host: &Host, tool: &str, input: Value) -> Value {
     match call(host, tool, input).await.result {
         Ok(output) => output.structured["value"].clone(),
@@ -159,7 +159,7 @@ pub(crate) async fn value(host: &Host, tool: &str, input: Value) -> Value {
     }
 }
 
-/// Calls a tool that fails, and gives the error.
+/// Calls a tool that fails, and returns the error.
 pub(crate) async fn error(host: &Host, tool: &str, input: Value) -> CallError {
     match call(host, tool, input).await.result {
         Ok(output) => panic!("an output: {}", output.structured),

@@ -1,5 +1,5 @@
-//! The package for Amplifier: installed as its users install it, then its own tests, which
-//! run the real command under amplifier-core from PyPI.
+//! The package for Amplifier: installed as its users install it. Its own tests then run the real
+//! command under amplifier-core from PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::machine::toolward;
 use crate::support::{Machine, Run, root};
 
-/// A Python with what the tests need, fetched once.
+/// A Python with the packages that the tests need, downloaded once.
 fn python() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let output = Command::new(root().join("xtask/amplifier.sh"))

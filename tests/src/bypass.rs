@@ -1,4 +1,4 @@
-//! What is unsigned and what a closed pipe can't bring the command to do.
+//! An unsigned bundle and a closed pipe must not bypass the command's checks.
 
 use std::fs;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const BUNDLE_TOML: &str = "id = \"text.stats-bundle\"\nversion = \"1.0.0\"\nsequence = 1\n\
                            publisher = \"toolward-examples\"\ncreated = \"2026-11-01T00:00:00Z\"\n";
 
-/// A machine with the directory `b`, under work, and a key that didn't sign it.
+/// A machine with the directory `b` under work, and a key that did not sign it.
 fn under_work() -> Machine {
     let machine = Machine::with_example("text-stats");
     Signed::of("text-stats").write_directory(&machine.path("b"));
@@ -53,7 +53,7 @@ fn unsigned_code_is_tested_only_where_dev_names_it_and_that_is_said() {
 fn every_example_is_run_when_the_reader_goes_after_the_first() {
     let machine = Machine::new();
     let key = new_key(&machine.work(), "key");
-    // The last example fails; a reader that has gone must not hide it.
+    // The last example fails. A closed pipe must not hide that.
     let bundle = Draft::of("text-stats").change(TOOL_MD, |text| {
         let (before, last) = text.rsplit_once("words: 0").unwrap();
         format!("{before}words: 7{last}")

@@ -1,4 +1,4 @@
-//! `toolward call`: what goes in, what comes out, and where.
+//! `toolward call`: its input, its output, and the streams of each.
 
 mod beside;
 mod cache;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::Machine;
 
-/// An input of `text.stats`, and some of what it gives.
+/// An input of `text.stats`, and parts of its output.
 const TEXT: &str = "The cat sat. The dog ran away!";
 
 fn text_stats() -> Machine {
@@ -101,7 +101,7 @@ fn the_envelope_says_what_was_called_and_what_it_took() {
     for taken in ["milliseconds", "fuel", "peak_memory"] {
         assert!(meta[taken].as_f64().unwrap() > 0.0, "{taken} of {meta}");
     }
-    // A UUIDv7 (RFC 9562): the version stands at the fifteenth character.
+    // A UUIDv7 (RFC 9562) has its version in the fifteenth character.
     let invocation = meta["invocation"].as_str().unwrap();
     assert_eq!((invocation.len(), invocation.as_bytes()[14]), (36, b'7'));
 }

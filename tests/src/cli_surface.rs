@@ -1,4 +1,4 @@
-//! The command's own manners: help, usage, JSON, colours, completions.
+//! General behaviour of the command: help, usage, JSON, colours, completions.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::support::outside::have;
 use crate::support::{Machine, Session, machine::toolward};
 
-/// The commands that the help lists, but for the help itself.
+/// Returns the commands that the help lists, except `help`.
 pub(crate) fn commands(help: &str) -> Vec<&str> {
     let listed = help.split_once("\nCommands:\n").unwrap().1;
     let listed = listed.split_once("\n\n").unwrap().0;
-    // What goes on on a further line is indented by more.
+    // Continued lines are indented further.
     let names = listed.lines().filter_map(|line| line.strip_prefix("  "));
     let names = names.filter(|line| !line.starts_with(' '));
     let names = names.filter_map(|line| line.split_whitespace().next());
@@ -172,7 +172,7 @@ fn doctor_looks_at_this_machine() {
     }
     let shown = machine.toolward("doctor").ends(0);
     assert!(shown.stdout.contains("engine"), "{shown}");
-    // To look is not to make.
+    // Commands that only read create nothing.
     assert_eq!(crate::support::tree(&machine.home()).len(), 0);
 }
 
@@ -212,8 +212,8 @@ fn completions_are_made_for_every_shell() {
     }
 }
 
-/// Every command with `--json`, on a machine where it works; completions are
-/// for a shell, whatever is asked.
+/// Every command with `--json`, on a machine on which it works. Completions always write a script
+/// for a shell.
 #[test]
 fn every_command_speaks_json() {
     let machine = Machine::with_example("text-stats");
@@ -309,7 +309,7 @@ fn every_failure_speaks_json() {
     }
 }
 
-/// What the command prints on a terminal.
+/// Returns the output of a command on a terminal.
 fn on_a_terminal(machine: &Machine, words: &str, no_colour: bool) -> String {
     let mut script = machine.program("script");
     script.args([
@@ -379,14 +379,14 @@ fn each_stream_has_colours_only_where_it_is_a_terminal() {
     const COLOUR: char = '\u{1b}';
     let machine = Machine::new();
     spoiled(&machine);
-    // Its diagnostics go to standard output.
+    // The diagnostics of `check` go to standard output.
     let check = || machine.toolward("check b").into_command();
     let redirected = Session::start(check(), 100, "").leaves();
     assert!(redirected.stdout.contains("error["), "{redirected:?}");
     assert!(!redirected.stdout.contains(COLOUR), "{redirected:?}");
     let shown = Session::showing_stdout(check()).leaves();
     assert!(shown.screen.contains(COLOUR), "{shown:?}");
-    // What keeps a command from its work goes to standard error.
+    // An error that stops a command goes to standard error.
     let verify = || machine.toolward("verify missing").into_command();
     let shown = Session::start(verify(), 100, "").leaves();
     assert!(shown.screen.contains(COLOUR), "{shown:?}");

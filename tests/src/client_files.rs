@@ -1,4 +1,5 @@
-//! `mcp config --write`: a client's own file gets the entry after a person has typed a yes, and keeps the rest of it.
+//! `mcp config --write`: a client's own file gets the entry after a person has typed a yes, and its
+//! other text stays the same.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Ended, Left, Machine, Session, tree};
 
-/// The clients, each with its file in the home directory, and the table in it.
+/// The clients, each with its file in the home directory and the table in that file.
 const CLIENTS: [(&str, &str, &str); 7] = [
     (
         "claude-desktop",
@@ -29,7 +30,7 @@ fn config(client: &str, rest: &str) -> String {
     format!("mcp config {client} --write {rest}")
 }
 
-/// Gives the command at a terminal, and these keys once it asks.
+/// Runs the command at a terminal, and types these keys once it asks.
 fn typed(machine: &Machine, command: &str, keys: &str) -> Left {
     let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\ry\r");
     session.sees(QUESTION);
@@ -41,14 +42,15 @@ fn typed(machine: &Machine, command: &str, keys: &str) -> Left {
     session.leaves()
 }
 
-/// Whether the command asks, too, if the client may ask its person for approval.
+/// Whether the command also asks if the client may ask its person for approval.
 fn asks_for_approval(machine: &Machine, command: &str) -> bool {
     let config = machine.home().join(".config/toolward/toolward.toml");
     let config = fs::read_to_string(config).unwrap_or_default();
     !command.contains("--url") && !config.contains("may_approve")
 }
 
-/// The command at a terminal, where it asks only if the client may ask for approval; a no is typed.
+/// Runs the command at a terminal. It asks only if the client may ask for approval, and a no is
+/// typed.
 fn declined(machine: &Machine, command: &str) -> Left {
     let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\r");
     session.sees("+may_approve");
@@ -56,7 +58,7 @@ fn declined(machine: &Machine, command: &str) -> Left {
     session.leaves()
 }
 
-/// The command at a terminal, where it ends without a question about the client's file.
+/// Runs the command at a terminal. It ends without a question about the client's file.
 fn unasked(machine: &Machine, command: &str) -> Left {
     Session::start(machine.toolward(command).into_command(), 120, "y\r").leaves()
 }
@@ -81,7 +83,7 @@ fn text(machine: &Machine, file: &str) -> String {
     fs::read_to_string(machine.home().join(file)).unwrap()
 }
 
-/// The entry of the server, in JSON whatever the client's form is.
+/// Returns the entry of the server as JSON, whatever form the client's file has.
 fn entry(file: &str, text: &str, table: &str, name: &str) -> Value {
     let whole: Value = match file.ends_with(".toml") {
         true => {
@@ -169,15 +171,15 @@ fn other_entries_comments_and_indentation_stay_and_the_file_before_is_kept() {
             tree(&machine.home())[&backup].starts_with("600 "),
             "{client}"
         );
-        // Shown is what is added and where the file before is kept, before the question.
+        // The added text and the path of the backup are shown before the question.
         let asked = left.screen.split(QUESTION).next().unwrap();
         assert!(asked.contains("+") && asked.contains(&backup), "{asked}");
         assert!(!asked.contains("mine"), "{asked}");
-        // Nothing is asked where there is nothing to do.
+        // If there is nothing to do, nothing is asked.
         let again = declined(&machine, &config(client, ""));
         assert_eq!(again.code, Some(0), "{again:?}");
         assert!(again.stdout.contains("has it already"), "{again:?}");
-        // What it wrote it may replace, and nothing but that.
+        // It may replace an entry that it wrote, but no other entry.
         wrote(&machine, &config(client, "-- --defer-above 3"));
         let replaced = text(&machine, file);
         assert!(replaced.contains("--defer-above"), "{replaced}");
@@ -198,11 +200,11 @@ fn nothing_but_a_typed_yes_writes() {
             left.screen.contains("error[change-unconfirmed]"),
             "{left:?}"
         );
-        // To be added by hand.
+        // The block is printed, so that a person can add it by hand.
         assert!(left.stdout.contains("\"mcpServers\""), "{left:?}");
         assert_eq!(text(&machine, file), before);
     }
-    // No terminal, and no flag or variable that stands for one.
+    // Without a terminal, no flag or variable can answer.
     let ended = machine
         .toolward(&config("cursor", ""))
         .env("TOOLWARD_YES", "1")
@@ -238,9 +240,9 @@ fn an_entry_that_it_did_not_write_is_not_replaced() {
         put(&machine, file, &before);
         let left = refused(&machine, &config(client, ""), "entry-foreign", 1);
         assert!(left.stdout.contains(table), "{left:?}");
-        // Under another name there is nothing in the way.
+        // Under another name there is no conflict.
         wrote(&machine, &config(client, "--name mine_2"));
-        // And what it wrote is another's once somebody has changed it.
+        // An entry that it wrote counts as foreign once someone has changed it.
         let text = text(&machine, file).replace("\"serve\"", "\"other\"");
         put(&machine, file, &text);
         refused(
@@ -315,7 +317,7 @@ fn what_gives_more_than_the_configuration_says_is_not_written() {
     ] {
         refused(&machine, &config("cursor", flags), "flag-refused", 2);
     }
-    // It is not even a flag of `serve`.
+    // `serve` does not even have this flag.
     refused(
         &machine,
         &config("cursor", "-- --grant network:a.example"),
@@ -334,7 +336,7 @@ fn what_gives_more_than_the_configuration_says_is_not_written() {
         "setting-invalid",
         2,
     );
-    // Without --write the person does what they want with the block.
+    // Without --write the block is printed with any flags.
     machine
         .toolward("mcp config cursor -- --no-confine")
         .ends(0);

@@ -1,5 +1,5 @@
-//! The scripts for bash, zsh and fish complete ids and names of what is installed, and nothing but them. That of bash
-//! runs, that of fish where there is one.
+//! The scripts for bash, zsh and fish complete ids and names of the installation, and nothing else.
+//! The script for bash is run; the script for fish is run if fish is installed.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::machine::toolward;
 use crate::support::outside::skipped;
 use crate::support::{Machine, tree};
 
-/// What bash offers for the last of these words, with the printed script read in.
+/// Returns the completions of bash for the last of these words, with the printed script loaded.
 fn offered(machine: &Machine, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let array: String = words.iter().map(|word| format!(" '{word}'")).collect();
@@ -48,7 +48,7 @@ fn bash_completes_tools_bundles_and_publishers() {
         ("toolward call -v te", &["text.stats"]),
         ("toolward trust show a", &["acme"]),
         ("toolward call other", &[]),
-        // No pattern of the shell's.
+        // A pattern of the shell is not expanded.
         ("toolward call *", &[]),
     ] {
         assert_eq!(offered(&machine, line), names, "{line}");
@@ -69,7 +69,7 @@ fn bash_completes_what_is_in_the_store_that_the_line_names() {
     }
 }
 
-/// The lines of a script that ask for names, each with what it asks for.
+/// Returns the lines of a script that request names, each with the kind of names.
 fn asking(shell: &str) -> Vec<String> {
     let script = Machine::new()
         .toolward(&format!("completions {shell}"))

@@ -1,5 +1,5 @@
-//! `toolward demo`: a hostile tool is stopped, an agent gets the tools by the printed block, and all of it is removed
-//! again.
+//! `toolward demo`: a hostile tool is stopped, an agent gets the tools with the printed block, and
+//! everything is removed again.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -17,7 +17,7 @@ fn directory(machine: &Machine) -> PathBuf {
     machine.home().join(".local/state/toolward-demo")
 }
 
-/// The demo in JSON, which is made with it.
+/// Makes the demo, and returns its JSON.
 fn made(machine: &Machine) -> Value {
     machine.toolward("demo --json").ends(0).json()
 }
@@ -68,14 +68,14 @@ fn all_of_it_lies_in_one_private_directory_and_the_key_in_none() {
     for name in below.keys() {
         assert!(state.starts_with(name) || name.starts_with(state), "{name}");
     }
-    // The cache signs what it compiled with a key of its own.
+    // The cache signs compiled drivers with its own key, so its files differ.
     let files = below.keys().filter(|name| !name.ends_with('/'));
     for name in files.filter(|name| !name.contains("/cache/private/")) {
         let bytes = fs::read(machine.home().join(name)).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains("PRIVATE KEY"), "{name}");
     }
-    // The user's own installation knows nothing of it.
+    // The user's own installation does not contain the demo.
     machine.toolward("call demo.words --set text=a").ends(2);
     machine
         .toolward("trust list --json")
@@ -113,13 +113,13 @@ fn an_agent_gets_the_tools_by_the_printed_block_alone() {
         answer["result"]["structuredContent"]["words"], 2,
         "{answer}"
     );
-    // A change asks a person, and this client can't ask one.
+    // A change needs a person, and this client can't ask one.
     agent.call(2, "demo_note", &json!({"text": "Tea"}));
     let answer = agent.answer(2);
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(!directory(&machine).join("notes/notes.md").exists());
     drop(agent);
-    // What the agent did is recorded in the demo's directory.
+    // The agent's calls are recorded in the demo's directory.
     assert!(!machine.home().join(".local/state/toolward").exists());
 }
 
@@ -186,7 +186,7 @@ fn a_list_that_the_demo_did_not_write_removes_nothing() {
             .says("demo-unknown");
         assert_eq!(tree(&directory), before, "{list:?}");
     }
-    // Another directory under the name is not entered through a link.
+    // A link to another directory is not followed.
     let moved = machine.path("moved");
     fs::rename(&directory, &moved).unwrap();
     symlink(&moved, &directory).unwrap();

@@ -1,6 +1,6 @@
-//! README and book, held to what the code does: every command that they show is
-//! run, and every snippet of Rust is copied from a file that compiles. Generated pages and
-//! copied code are compared by `cargo xtask docs --check`.
+//! Compares README and the book with the code: every command that they show is run, and every
+//! snippet of Rust is copied from a file that compiles. `cargo xtask docs --check` compares
+//! generated pages and copied code.
 
 mod architecture;
 mod changes;
@@ -23,7 +23,7 @@ use markdown::{Block, Page};
 use crate::support::outside::have;
 use crate::support::{Machine, root};
 
-/// Commands that no page's test runs, and who runs them instead.
+/// Commands that no page's test runs, with the place that runs them.
 const NOT_RUN: &[(&str, &str)] = &[
     (
         "cargo xtask test",
@@ -35,8 +35,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Commands of other people's programs, by their beginning, and how to find out
-/// whether the program is there. Where it is not, they are left out.
+/// Other programs' commands, by their start, each with a way to find out whether the program
+/// exists. If it is missing, the commands are left out.
 const OUTSIDE: &[(&str, &str, &str)] = &[
     ("openssl ", "openssl", "version"),
     ("tar --zstd ", "zstd", "--version"),
@@ -65,7 +65,7 @@ fn readme() -> Page {
     Page::read(&root().join("README.md"))
 }
 
-/// README and the pages beside it.
+/// README and the pages next to it.
 fn beside_readme() -> Vec<Page> {
     [
         "README.md",
@@ -78,7 +78,7 @@ fn beside_readme() -> Vec<Page> {
     .collect()
 }
 
-/// Runs the commands of pages, each where the one before it left the machine.
+/// Runs the commands of pages. Each page starts with the machine as the previous one left it.
 fn book_pages(names: &[&str]) {
     let machine = Machine::new();
     let records = records(&machine);
@@ -102,15 +102,15 @@ fn book_pages(names: &[&str]) {
     }
 }
 
-/// Where the runner keeps what the commands of a page print.
+/// The directory in which the runner stores the output of a page's commands.
 fn records(machine: &Machine) -> PathBuf {
     let folder = machine.home().join(".page");
     std::fs::create_dir(&folder).unwrap();
     folder
 }
 
-/// One test for each page that shows commands, or for pages that go on from each other, so that they run side by side
-/// and a failure names its page.
+/// Makes one test for each page that shows commands, or for pages that continue each other. So they
+/// run in parallel, and a failure names its page.
 macro_rules! pages {
     ($($test:ident = $($page:literal)+;)*) => {
         const PAGES: &[&str] = &[$($($page),+),*];
@@ -212,7 +212,7 @@ fn commands_stand_in_console_blocks_and_those_not_run_are_listed() {
     }
 }
 
-/// Pages that are made of tables in the code, and looked up rather than read.
+/// Generated pages, made from tables in the code for looking things up.
 const GENERATED: &[&str] = &["reference/commands.md", "reference/diagnostics.md"];
 
 #[test]
@@ -224,7 +224,7 @@ fn each_page_has_fewer_than_400_lines() {
         if GENERATED.contains(&name) {
             continue;
         }
-        // What is copied is as long as its file has it.
+        // A copied block is as long as in its file.
         let blocks = page.blocks();
         let copied = blocks.iter().filter(|block| is_copied(page, block));
         let copied: usize = copied.map(|block| block.lines.len()).sum();
@@ -233,12 +233,12 @@ fn each_page_has_fewer_than_400_lines() {
     }
 }
 
-/// The comment above a block that names what the block is copied from.
+/// The comment above a block that names the source of a copied block.
 const SOURCE: &str = "<!-- from: ";
 
 /// Whether a block is copied from a file, which `cargo xtask docs --check` compares.
 fn is_copied(page: &Page, block: &Block) -> bool {
-    // The fence is between the two.
+    // The fence is between the comment and the block.
     let above = block.line.checked_sub(3);
     let text = page.text();
     let above = above.and_then(|number| text.lines().nth(number));

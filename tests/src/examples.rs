@@ -1,5 +1,5 @@
-//! The bundles in the repository: they verify, they are made of the sources
-//! beside them, they do what they say; and nobody trusts their key by accident.
+//! The example bundles in the repository: they verify, they are built from the sources next to
+//! them, they work as described, and no one trusts their key by accident.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ fn there_is_one_archive_for_each_example_and_all_are_small() {
     assert_eq!(names("examples/bundles", &|_| true), EXAMPLES);
     for example in EXAMPLES {
         let size = fs::metadata(archive(example)).unwrap().len();
-        // CPython and its library are in the one.
+        // This one contains CPython and its library.
         let most = if example == "csv-sql" {
             6 << 20
         } else {
@@ -60,7 +60,7 @@ fn each_verifies_with_the_example_key_and_a_warning() {
             .ends(0)
             .warns("this is the example key");
         let verified = machine.toolward(&format!("{words} --json")).ends(0);
-        // Where standard output is for a machine, the warning is still said.
+        // Even if standard output is for a program, the warning is printed.
         verified.warns("this is the example key");
         assert_eq!(verified.json()["provenance"], true, "{verified}");
     }
@@ -125,8 +125,8 @@ fn the_contracts_and_drivers_inside_are_those_beside_them() {
     }
 }
 
-/// The files below `part` of `folder`, named from `folder` on. Links are to the guest
-/// libraries, and left out.
+/// Returns the files below `part` of `folder`, with names relative to `folder`. Links lead to the
+/// guest libraries and are left out.
 fn files(folder: &Path, part: &Path, found: &mut Vec<(String, Vec<u8>)>) {
     let path = folder.join(part);
     if path.is_symlink() {
@@ -151,7 +151,7 @@ fn provenance(example: &str) -> Provenance {
     bundle.provenance.unwrap()
 }
 
-/// A named set of sources: its folder, the parts of that, and which files count.
+/// A named set of sources: its folder, parts of the folder, and a filter for files.
 type Sources = (
     &'static str,
     PathBuf,
@@ -159,7 +159,7 @@ type Sources = (
     fn(&str) -> bool,
 );
 
-/// What an example's driver is made of.
+/// Returns the sources of an example's driver.
 fn made_of(example: &str) -> Vec<Sources> {
     let driver = folder(example).join("driver");
     let wit = root().join("wit");
@@ -177,7 +177,7 @@ fn made_of(example: &str) -> Vec<Sources> {
         None => {
             let files: &[&str] = &["Cargo.toml", "Cargo.lock"];
             let workspace: Sources = ("workspace", root().join("examples"), files, |_| true);
-            // A component with a world of its own is made without the guest SDK.
+            // A component with its own world is built without the guest SDK.
             if driver.join("wit").is_dir() {
                 let files: &[&str] = &["Cargo.toml", "src", "wit"];
                 return vec![("driver", driver, files, |_| true), workspace];
@@ -185,7 +185,7 @@ fn made_of(example: &str) -> Vec<Sources> {
             vec![
                 ("driver", driver, &["Cargo.toml", "src"], |_| true),
                 ("guest-sdk", sdk, &["Cargo.toml", "src"], |_| true),
-                // What the guest SDK is generated from.
+                // The files from which the guest SDK is generated.
                 ("wit", wit, &["driver.wit", "deps/keyvalue"], |_| true),
                 workspace,
             ]
@@ -229,7 +229,7 @@ fn the_drivers_were_built_from_the_sources_in_the_tree() {
     }
 }
 
-/// Those whose contracts have examples that need no grant but a workspace.
+/// The examples whose contracts need no grant except a workspace.
 const TESTED: [&str; 11] = [
     "check-digits",
     "csv-sql",
@@ -354,7 +354,7 @@ fn a_provenance_of_another_bundle_or_key_is_refused() {
     bundle.write_archive(&machine.path("b.toolbundle"));
     machine.toolward(words).ends(3).says("provenance-unsigned");
 
-    // Without one it is as good as before: a provenance is a claim, not a duty.
+    // Without a provenance the bundle still verifies: a provenance is a claim, not a requirement.
     bundle.provenance = None;
     bundle.write_archive(&machine.path("b.toolbundle"));
     machine.toolward(words).ends(0);
@@ -375,7 +375,7 @@ fn inspect_says_who_built_them_and_what_they_ask_for() {
             PURE.contains(&example),
             "{example}: {inspected}"
         );
-        // Without a key it can be looked at, and says what that is worth.
+        // Without a key the bundle can be inspected, with a note that it is not verified.
         let unverified = machine
             .toolward(&format!("inspect {example}.toolbundle"))
             .ends(0);

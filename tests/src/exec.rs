@@ -1,5 +1,6 @@
-//! Programs outside the sandbox: a hostile one, compiled here, behind a version 1 `tools.json`. What it tries is
-//! held, nothing of it is left, and without the operator's line nothing runs.
+//! Programs outside the sandbox: a hostile program, compiled here, behind a version 1 `tools.json`.
+//! Its attempts are stopped, nothing of it stays behind, and without the operator's line nothing
+//! runs.
 
 mod forged;
 mod lines;
@@ -19,11 +20,11 @@ use toolward_signing::key::SigningKey;
 
 use crate::support::{Draft, Ended, Machine, root};
 
-/// A machine with the hostile program and one tool that it carries out.
+/// A machine with the hostile program and a tool that runs it.
 struct Scene {
     machine: Machine,
     publisher: String,
-    /// What the document says.
+    /// The arguments in tools.json.
     args: Vec<String>,
     capabilities: Vec<String>,
     secrets: Vec<String>,
@@ -33,7 +34,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A scene in which the program is told this.
+    /// A scene in which the program gets these arguments.
     fn new(args: &[&str]) -> Self {
         let machine = Machine::new();
         let scene = Self {
@@ -61,7 +62,7 @@ impl Scene {
         self
     }
 
-    /// Declares a workspace, `notes`, grants it, and gives it to the program.
+    /// Declares a workspace `notes`, grants it, and passes it to the program.
     fn with_notes(mut self) -> Self {
         fs::create_dir(self.notes()).unwrap();
         self.capabilities.push("fs:/notes".to_owned());
@@ -84,13 +85,13 @@ impl Scene {
         Digest::of(&fs::read(self.program()).unwrap()).to_string()
     }
 
-    /// Writes the bundle, and the policy that lets its program run.
+    /// Writes the bundle, and the policy that allows its program.
     fn write(&mut self) {
         let text = self.policy_with(&self.program().display().to_string());
         self.write_with(&text);
     }
 
-    /// Writes the bundle and this policy; `PUBLISHER` stands for its publisher.
+    /// Writes the bundle and this policy, in which `PUBLISHER` stands for the bundle's publisher.
     fn write_with(&mut self, policy: &str) {
         let entry = json!({
             "id": "hostile.program", "description": "Does what it is told.",
@@ -130,7 +131,7 @@ impl Scene {
         self.call_with("--json")
     }
 
-    /// A call with these arguments more.
+    /// Calls with these additional arguments.
     fn call_with(&self, more: &str) -> Ended {
         let call = format!(
             "call hostile.program --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml \
@@ -143,7 +144,7 @@ impl Scene {
             .end()
     }
 
-    /// What the program says of what it did.
+    /// Returns the program's report of its actions.
     fn did(&mut self) -> Value {
         self.write();
         let ended = self.call();
@@ -152,7 +153,7 @@ impl Scene {
         ended.json()["value"].clone()
     }
 
-    /// The error of a call.
+    /// Returns the error of a call.
     fn fails(&mut self) -> Value {
         self.write();
         self.error()
@@ -165,7 +166,7 @@ impl Scene {
         ended.json()["error"].clone()
     }
 
-    /// No process of the program, or of what started it, is there.
+    /// Asserts that no process of the program, or of its parents, still runs.
     fn is_alone(&self) {
         let mark = self.machine.work();
         let mark = mark.to_str().unwrap();
@@ -181,7 +182,7 @@ impl Scene {
     }
 }
 
-/// The processes that have this in their command line.
+/// Returns the processes that have this in their command line.
 fn processes(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| {

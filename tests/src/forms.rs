@@ -1,6 +1,6 @@
-//! Every form in which data leaves Toolward, against the files in `tests/forms`: the JSON of each command, messages of
-//! MCP, events, rows of the ledger and cassettes. `TOOLWARD_GOLDEN=write` writes the files instead. Values that differ
-//! from run to run are placeholders.
+//! Compares every output form of Toolward with the files in `tests/forms`: the JSON of each
+//! command, messages of MCP, events, rows of the ledger and cassettes. With `TOOLWARD_GOLDEN=write`
+//! the files are written instead. Values that differ from run to run are replaced by placeholders.
 
 mod commands;
 mod normal;
@@ -19,10 +19,10 @@ use crate::screens::writes_golden_files;
 use crate::support::{Machine, root};
 use normal::Placeholders;
 
-/// Columns of a golden file: a value that fits is on one line.
+/// Columns of a golden file. A value that fits is written on one line.
 const COLUMNS: usize = 120;
 
-/// What a group of forms has seen: for each file, each case by name.
+/// The forms that a group has seen: for each file, each case by name.
 #[derive(Default)]
 struct Forms(BTreeMap<String, Map<String, Value>>);
 
@@ -37,7 +37,7 @@ impl Forms {
     }
 }
 
-/// The groups: each has its own machines.
+/// The groups. Each has its own machines.
 const GROUPS: [fn(&mut Forms); 9] = [
     commands::use_and_look,
     commands::trust,
@@ -50,7 +50,7 @@ const GROUPS: [fn(&mut Forms); 9] = [
     wire::messages,
 ];
 
-/// The text of each golden file, as it is now.
+/// Returns the current text of each golden file.
 fn texts() -> &'static BTreeMap<String, String> {
     static TEXTS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     TEXTS.get_or_init(|| {
@@ -78,7 +78,7 @@ fn texts() -> &'static BTreeMap<String, String> {
     })
 }
 
-/// A value as a golden file has it, in lines that differ where the value does.
+/// Formats a value for a golden file, so that changed values are on changed lines.
 fn shown(value: &Value, depth: usize) -> String {
     let flat = value.to_string();
     if depth > 0 && 2 * depth + flat.len() <= COLUMNS {
@@ -104,7 +104,7 @@ fn directory() -> PathBuf {
     root().join("tests/forms")
 }
 
-/// The lines of one text that the other has not, each with a mark.
+/// Returns the lines of one text that the other text lacks, each with a mark.
 fn only<'a>(mark: char, text: &'a str, other: &'a str) -> impl Iterator<Item = String> + 'a {
     let others: BTreeSet<&str> = other.lines().collect();
     let own = text.lines().filter(move |line| !others.contains(line));
@@ -150,7 +150,7 @@ fn each_file_has_a_form() {
     }
 }
 
-/// All commands without commands of their own, as the help lists them.
+/// Returns all commands without subcommands, as the help lists them.
 fn leaves() -> &'static BTreeSet<String> {
     static LEAVES: OnceLock<BTreeSet<String>> = OnceLock::new();
     LEAVES.get_or_init(|| {

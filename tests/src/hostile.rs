@@ -1,5 +1,5 @@
-//! A driver that loops, recurses, allocates, prints, traps and lies: every call
-//! ends in bounded time with its own code, and nothing outside is touched.
+//! A driver that loops, recurses, allocates, prints, traps and lies: every call ends in bounded
+//! time with its own code, and nothing outside is changed.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, Machine, copy, root, tree};
 
-/// Puts the hostile bundle into the work directory. Its contract allows each
-/// call five seconds.
+/// Copies the hostile bundle into the work directory. Its contract allows five seconds for each
+/// call.
 pub(crate) fn add(machine: &Machine, name: &str) {
     let from = root().join("tests/guests/hostile");
     let component = "drivers/hostile/driver.wasm";
@@ -35,7 +35,7 @@ fn call(machine: &Machine, input: &Value) -> Ended {
         .end()
 }
 
-/// The error of a call that must fail with one of these codes, as the host's.
+/// Returns the error of a call. The host must end the call with one of these codes.
 #[track_caller]
 fn fails(machine: &Machine, input: &Value, codes: &[&str]) -> Value {
     let ended = call(machine, input);
@@ -46,7 +46,7 @@ fn fails(machine: &Machine, input: &Value, codes: &[&str]) -> Value {
     assert!(codes.contains(&code), "{input}: {envelope}");
     assert_eq!(error["origin"], "host", "{input}: {envelope}");
     assert!(!error["message"].as_str().unwrap().is_empty());
-    // Five seconds of its own, and ample time to start and compile.
+    // Five seconds of the call, and ample time to start and compile.
     assert!(
         ended.took < Duration::from_secs(120),
         "{input} took {:?}",
@@ -55,7 +55,7 @@ fn fails(machine: &Machine, input: &Value, codes: &[&str]) -> Value {
     envelope
 }
 
-/// The value of a call that must succeed.
+/// Returns the value of a call, which must succeed.
 #[track_caller]
 fn value(machine: &Machine, input: &Value) -> Value {
     let ended = call(machine, input);
@@ -236,7 +236,7 @@ fn a_driver_cannot_pass_its_errors_off_as_the_hosts() {
         assert_eq!(envelope["error"]["code"], "upstream_error", "{envelope}");
         assert_eq!(envelope["error"]["origin"], "driver", "{envelope}");
     }
-    // Its own "unauthorised" is no denial by policy.
+    // The driver's own "unauthorised" is not a denial by policy.
     let ended = call(&machine, &json!({ "do": "error", "name": "unauthorised" }));
     assert_eq!(ended.code, Some(1), "{ended}");
     assert_eq!(ended.json()["error"]["origin"], "driver");
@@ -341,7 +341,7 @@ fn a_driver_gets_no_secret_and_calls_no_tool() {
     }
 }
 
-/// A bundle whose contract has these lines, too.
+/// A bundle whose contract also has these lines.
 fn declaring(lines: &str) -> Machine {
     let machine = machine();
     let name = "hostile/tools/hostile.run/TOOL.md";
@@ -354,8 +354,8 @@ fn declaring(lines: &str) -> Machine {
     machine
 }
 
-/// Has the driver ask for the host that its contract declares: what no driver
-/// uses is not asked for.
+/// Makes the driver request the host that its contract declares, since capabilities that no driver
+/// uses are not requested.
 fn uses_the_network(machine: &Machine) {
     let name = "hostile/drivers/hostile/DRIVER.md";
     let driver = machine.text(name);
@@ -392,7 +392,7 @@ fn what_is_declared_and_not_granted_is_denied_before_anything_runs() {
         );
         assert_eq!(envelope["meta"]["attempts"], 0, "{envelope}");
         assert_eq!(envelope["meta"]["fuel"], 0, "{envelope}");
-        // For people: the same, and a next step.
+        // People see the same, and a next step.
         let ended = machine
             .toolward("call hostile.run --dev hostile --set do=echo")
             .ends(4);

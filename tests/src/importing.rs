@@ -1,4 +1,4 @@
-//! Components and tool definitions that were made for other hosts, as tools: imported, signed, called.
+//! Components and tool definitions of other hosts as tools: imported, signed, called.
 
 pub(crate) mod aml;
 mod human;
@@ -21,7 +21,7 @@ pub(crate) fn with(component: &str) -> Machine {
     machine
 }
 
-/// The functions of the guest, imported as tools that begin with `other`.
+/// The functions of the guest, imported as tools whose ids start with `other`.
 fn functions(flags: &str) -> Machine {
     let machine = with("functions.wasm");
     let import = format!("import component functions.wasm --id other -o imported {flags}");
@@ -29,13 +29,13 @@ fn functions(flags: &str) -> Machine {
     machine
 }
 
-/// A server of what was imported.
+/// A server with the imported bundle.
 fn serve(machine: &Machine) -> Raw {
     let serve = machine.toolward("serve --dev imported").into_command();
     Raw::open(serve, json!({}))
 }
 
-/// Writes what `import` leaves to a person: what each tool does.
+/// Writes the descriptions of tools, which `import` leaves to a person.
 fn describe(machine: &Machine) {
     for tool in std::fs::read_dir(machine.path("imported/tools")).unwrap() {
         let path = tool.unwrap().path().join("TOOL.md");
@@ -94,7 +94,7 @@ fn each_function_is_a_tool_that_gives_back_what_it_gets() {
     ] {
         let result = answer(&mut raw, tool, &json!({ "value": value }));
         let found = &result["structuredContent"];
-        // What is no object is wrapped in one for MCP.
+        // A value that is not an object is wrapped in one for MCP.
         let found = found.get("result").unwrap_or(found);
         assert_eq!(*found, value, "{tool}: {result}");
     }
@@ -132,7 +132,7 @@ fn what_a_function_does_not_take_is_refused_before_it_runs() {
             "{tool} {code}: {result}"
         );
     }
-    // What the schema lets through and the type does not.
+    // The schema allows this value, but the type does not.
     let result = answer(&mut raw, "echo-bytes", &json!({ "value": "not base64" }));
     assert!(result.to_string().contains("component:input"), "{result}");
     let result = answer(
@@ -235,7 +235,7 @@ fn only_a_described_tool_is_packed_and_then_it_is_signed_and_called() {
         .arg("--input")
         .arg(r#"{"a": 6, "b": 3}"#);
     assert_eq!(called.ends(0).json()["value"], 2);
-    // The bytes are those that were imported.
+    // The bytes are the imported ones.
     let inside = machine.read("imported/drivers/other.driver/driver.wasm");
     assert_eq!(inside, machine.read("functions.wasm"));
     let origin = machine.text("imported/drivers/other.driver/ORIGIN.md");
@@ -269,7 +269,7 @@ fn a_contract_that_does_not_fit_the_function_is_refused() {
     assert!(checked(&machine).contains("unknown-field"));
 }
 
-/// What `check` finds wrong.
+/// Returns the findings of `check`.
 fn checked(machine: &Machine) -> String {
     let found = machine
         .toolward("check imported --json")
@@ -343,17 +343,17 @@ fn a_tool_of_amplifier_describes_itself_and_is_called() {
     let broken = call(r#"{"a": 1, "b": -1}"#);
     assert_eq!(broken["error"]["code"], "amplifier:error", "{broken}");
     assert_eq!(broken["error"]["message"], "this tool is broken");
-    // Its own schema is the contract's.
+    // The contract has the tool's own schema.
     assert_eq!(call(r#"{"a": 1}"#)["error"]["code"], "input_invalid");
 }
 
-/// A component that exports the instance `name` of this function, which takes nothing and
-/// whose core function is `body`, with a memory.
+/// Makes a component that exports the instance `name` with this function. The function takes no
+/// parameters, and its core function `body` has a memory.
 fn component(name: &str, result: &str, body: &str) -> Vec<u8> {
     component_with("", name, result, body)
 }
 
-/// The same with imports.
+/// Makes the same component with imports.
 fn component_with(imports: &str, name: &str, result: &str, body: &str) -> Vec<u8> {
     let wat = format!(
         r#"(component {imports}
@@ -384,7 +384,7 @@ fn a_description_is_asked_for_in_a_sandbox_with_small_limits() {
     machine.write("tool.wasm", endless);
     let refused = machine.toolward(import).ends(1);
     refused.says("import-spec-failed");
-    // An empty text, and one that is no JSON.
+    // An empty text, and a text that is not JSON.
     for body in [
         "(i32.const 512)",
         "(i32.store (i32.const 516) (i32.const 3)) (i32.const 512)",
@@ -395,7 +395,8 @@ fn a_description_is_asked_for_in_a_sandbox_with_small_limits() {
     assert!(!machine.path("imported").exists());
 }
 
-/// The operator's own configuration has no say in it, and one that imports HTTP is asked, too.
+/// The operator's configuration has no effect, and a component that imports HTTP is described as
+/// well.
 #[test]
 fn a_description_does_not_depend_on_what_is_configured() {
     let machine = with("amplifier.wasm");
@@ -414,7 +415,8 @@ fn a_description_does_not_depend_on_what_is_configured() {
     assert!(contract.contains("network:api.example.com"), "{contract}");
 }
 
-/// As the usual toolchain for JavaScript makes one: it imports HTTP, used or not.
+/// A component as the usual toolchain for JavaScript makes it: it imports HTTP even if it does not
+/// use it.
 #[test]
 fn a_component_that_imports_http_is_imported_without_a_host_and_called() {
     let machine = Machine::new();
@@ -481,7 +483,7 @@ fn what_can_not_be_a_tool_is_refused_with_the_reason() {
     );
     machine.write("other.wasm", hook);
     import("amplifier").says("import-nothing-offered");
-    // One of functions, imported as the other.
+    // A component with functions, imported as the other kind.
     machine.write(
         "other.wasm",
         component("a:b/c", "(list u8)", "(i32.const 0)"),
@@ -496,13 +498,13 @@ fn what_can_not_be_a_tool_is_refused_with_the_reason() {
             (export "a:b/c" (instance $i)) (export "a:b/d" (instance $i)))"#,
     );
     machine.write("other.wasm", two.unwrap());
-    // The second has its interface's name.
+    // The second id contains the name of its interface.
     machine
         .toolward("import component other.wasm --id a.b -o two")
         .ends(0);
     assert!(machine.path("two/tools/a.b.same/TOOL.md").exists());
     assert!(machine.path("two/tools/a.b.d.same/TOOL.md").exists());
-    // ACT's functions are async: this engine has no such components.
+    // ACT's functions are async, and this engine does not support such components.
     let act = r#"(component (type $f (func async)) (import "act:tools/x@0.1.0" (func (type $f))))"#;
     machine.write("other.wasm", wat::parse_str(act).unwrap());
     import("component").says("import-nothing-offered");

@@ -1,6 +1,5 @@
-//! What this project signs and packs, read by tools that know nothing of it. The
-//! signing crate's own suite does so for its formats; here it is the command's
-//! output, from end to end.
+//! The project's signatures and archives, read by independent tools. The signing crate's own tests
+//! do so for its formats; these tests do so for the command's output.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +10,7 @@ use crate::support::{EXAMPLES, Machine, archive, example_key};
 
 const PAYLOAD_TYPE: &str = "application/vnd.toolward.bundle.manifest.v1+toml";
 
-/// The bytes that a DSSE signature covers, as the specification spells them.
+/// The bytes that a DSSE signature covers, written as in the specification.
 fn pae(payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
         "DSSEv1 {} {PAYLOAD_TYPE} {} ",
@@ -50,7 +49,7 @@ fn base64(directory: &Path, text: &str) -> Vec<u8> {
     )
 }
 
-/// Whether OpenSSL takes the signature over these bytes.
+/// Whether OpenSSL accepts the signature over these bytes.
 fn openssl_verifies(directory: &Path, key: &str, bytes: &[u8], signature: &[u8]) -> bool {
     std::fs::write(directory.join("signed"), bytes).unwrap();
     std::fs::write(directory.join("signature"), signature).unwrap();
@@ -90,7 +89,7 @@ fn openssl_verifies_what_the_command_signed_with_a_key_of_openssls() {
         &pae(&payload),
         &signature
     ));
-    // Neither the bare payload nor a changed one.
+    // The bare payload is not accepted, nor is a changed one.
     assert!(!openssl_verifies(
         &machine.work(),
         "acme.pub.pem",
@@ -143,8 +142,8 @@ fn a_signature_that_openssl_made_is_taken() {
         .ends(0);
 }
 
-/// Reads a bundle's directory as anybody could who has read the format's page:
-/// signature, manifest, and every listed file.
+/// Reads a bundle's directory by the page on the format alone: the signature, the manifest, and
+/// every listed file.
 const READER: &str = r#"
 import base64, hashlib, json, os, sys, tomllib
 from blake3 import blake3

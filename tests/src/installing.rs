@@ -1,6 +1,5 @@
-//! Publishers that an operator trusts by their documents, and what they ship:
-//! installed, updated, rotated, revoked. Each refusal by exit code, code, and by
-//! what is as it was.
+//! Publishers that an operator trusts by their documents, and their bundles: installed, updated,
+//! rotated, revoked. Each refusal is judged by exit code, error code, and by what stays unchanged.
 
 mod actions;
 mod asked;
@@ -51,7 +50,7 @@ use toolward_signing::timestamp::Timestamp;
 use crate::support::bundle::{TOOLS_JSON, new_key};
 use crate::support::{Draft, Ended, Machine, tree};
 
-/// The bundle that most tests ship, its tool, and what both need granted.
+/// The bundle that most tests publish, its tool, and the prefixes that both need.
 pub(crate) const ID: &str = "text.stats-bundle";
 const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const GRANT: &str = "--prefix text --prefix text-stats";
@@ -70,7 +69,7 @@ fn write_key(machine: &Machine, name: &str, key: &SigningKey) {
     fs::set_permissions(machine.path(&file), owner_only).unwrap();
 }
 
-/// One time for all releases, so that the same one made again has the same bytes.
+/// One creation time for all releases, so that the same release always has the same bytes.
 fn now() -> Timestamp {
     static NOW: OnceLock<u64> = OnceLock::new();
     let seconds = NOW.get_or_init(|| {
@@ -80,12 +79,12 @@ fn now() -> Timestamp {
     Timestamp::from_unix(seconds.cast_signed()).unwrap()
 }
 
-/// A release of acme's, with 1.SEQUENCE.0 as its version.
+/// A release of acme with the version 1.SEQUENCE.0.
 pub(crate) fn release(sequence: u64) -> Draft {
     release_of("text-stats", sequence)
 }
 
-/// The same of another example.
+/// The same for another example.
 pub(crate) fn release_of(example: &str, sequence: u64) -> Draft {
     let mut draft = Draft::of(example);
     draft.manifest.publisher = "acme".to_owned();
@@ -95,20 +94,20 @@ pub(crate) fn release_of(example: &str, sequence: u64) -> Draft {
     draft
 }
 
-/// The release with other words about its tool, and nothing else changed.
+/// The release with another description of its tool, and no other change.
 pub(crate) fn reworded(draft: Draft) -> Draft {
     let reword = |text: &str| text.replace("Nothing leaves the sandbox", "Ask me about anything");
     draft.change(TOOL_MD, reword).change(TOOLS_JSON, reword)
 }
 
-/// Signs a release, writes its archive, and gives its manifest's digest.
+/// Signs a release, writes its archive, and returns its manifest's digest.
 pub(crate) fn ship(machine: &Machine, draft: &Draft, key: &SigningKey, file: &str) -> String {
     let signed = draft.sign(key);
     signed.write_archive(&machine.path(file));
     Digest::of(&signed.manifest).to_string()
 }
 
-/// Makes `NAME.publisher.json` with the key `KEY.pem`; gives its fingerprint.
+/// Makes `NAME.publisher.json` with the key `KEY.pem`. Returns its fingerprint.
 pub(crate) fn document(machine: &Machine, name: &str, key: &str) -> String {
     let file = format!("{name}.publisher.json");
     machine
@@ -123,14 +122,14 @@ pub(crate) fn document(machine: &Machine, name: &str, key: &str) -> String {
         .to_owned()
 }
 
-/// `trust add` of a document with its fingerprint, which may have spaces.
+/// Runs `trust add` for a document with its fingerprint, which may contain spaces.
 fn add(machine: &Machine, name: &str, grant: &str, fingerprint: &str) -> crate::support::Run {
     machine
         .toolward(&format!("trust add {name}.publisher.json {grant}"))
         .arg(format!("--fingerprint={fingerprint}"))
 }
 
-/// A machine that trusts acme, whose key is `one`.
+/// A machine that trusts acme with the key `one`.
 pub(crate) fn trusting() -> (Machine, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -139,7 +138,7 @@ pub(crate) fn trusting() -> (Machine, SigningKey) {
     (machine, one)
 }
 
-/// A machine that trusts acme and has its release with sequence 1, which runs.
+/// A machine that trusts acme and has installed its release with sequence 1, which runs.
 pub(crate) fn installed() -> (Machine, SigningKey) {
     let (machine, one) = trusting();
     ship(&machine, &release(1), &one, "b.toolbundle");
@@ -147,12 +146,12 @@ pub(crate) fn installed() -> (Machine, SigningKey) {
     (machine, one)
 }
 
-/// What is installed, one value each.
+/// Returns the installed bundles, one value each.
 pub(crate) fn listed(machine: &Machine) -> Vec<Value> {
     machine.toolward("list --json").ends(0).json_lines()
 }
 
-/// The sequence of the one bundle that is installed.
+/// Returns the sequence of the only installed bundle.
 #[track_caller]
 fn sequence(machine: &Machine) -> u64 {
     let listed = listed(machine);
@@ -161,7 +160,7 @@ fn sequence(machine: &Machine) -> u64 {
     listed[0]["sequence"].as_u64().unwrap()
 }
 
-/// Calls the installed tool, which must run.
+/// Calls the installed tool, and asserts that it runs.
 #[track_caller]
 fn runs(machine: &Machine) -> Ended {
     let ended = machine.toolward("call text.stats --set text=one").ends(0);
@@ -169,7 +168,7 @@ fn runs(machine: &Machine) -> Ended {
     ended
 }
 
-/// Calls the installed tool, which must not be loaded, and this is why.
+/// Calls the installed tool, and asserts that it is not loaded, with this code as the reason.
 #[track_caller]
 fn is_not_loaded(machine: &Machine, code: &str) {
     let ended = machine.toolward("call text.stats --set text=one").ends(3);
@@ -178,7 +177,7 @@ fn is_not_loaded(machine: &Machine, code: &str) {
     ended.warns(&format!("({code})"));
 }
 
-/// What an operator has: whom they trust, and the files of installed bundles.
+/// Returns an operator's files: the trusted publishers and the installed bundles.
 fn kept(machine: &Machine) -> BTreeMap<String, String> {
     let mut kept = BTreeMap::new();
     for folder in [".config/toolward", ".local/share/toolward"] {
@@ -198,7 +197,7 @@ fn files(folder: &str, path: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Runs a command, which must fail like this and change nothing.
+/// Runs a command, and asserts that it fails in this way and changes nothing.
 #[track_caller]
 fn refused(machine: &Machine, words: &str, exit: i32, code: &str) -> Ended {
     refused_run(machine, machine.toolward(words), exit, code)

@@ -1,5 +1,5 @@
-//! Drivers in other languages, with their own toolchains: from `new` to a call over MCP,
-//! and what goes wrong on the way.
+//! Drivers in other languages, with their own toolchains: from `new` to a call over MCP, and likely
+//! errors on the way.
 
 mod conformance;
 mod doctor;
@@ -20,11 +20,11 @@ fn new(machine: &Machine, language: &str) {
     machine.toolward(&new).ends(0);
 }
 
-/// From nothing to a signed call over MCP, built by tools that name themselves like this.
+/// Makes a bundle, builds, signs and calls it over MCP. The tools that build it have these names.
 fn from_new_to_a_call_over_mcp(language: &str, compilers: &[&str]) {
     let machine = Machine::new();
     new(&machine, language);
-    // Nothing is wrong but that nothing is built.
+    // The only finding is that nothing is built yet.
     machine.toolward("check greeter").ends(0);
     let built = build(&machine, "greeter").ends(0).json();
     let compiler = built["compiler"].as_str().unwrap();
@@ -82,7 +82,7 @@ fn a_tool_in_go_is_called_over_mcp() {
     from_new_to_a_call_over_mcp("go", &["go version go"]);
 }
 
-/// What `new` writes has `snapshot = true`.
+/// `new` writes `snapshot = true`.
 #[test]
 fn go_starts_when_a_driver_is_built_and_not_in_each_call() {
     let machine = Machine::new();
@@ -102,7 +102,7 @@ fn go_starts_when_a_driver_is_built_and_not_in_each_call() {
     let started = fuel();
     assert!(snapshot * 2 < started, "{snapshot}, and {started} without");
 
-    // A start that needs the host.
+    // A start function that needs the host.
     let driver = machine.text("greeter/driver/driver.go");
     let logs = format!("{driver}\nfunc init() {{ toolward.Log.Info(\"starts\") }}\n");
     machine.write("greeter/driver/driver.go", logs);
@@ -114,7 +114,8 @@ fn go_starts_when_a_driver_is_built_and_not_in_each_call() {
     assert!(said.contains("it calls `toolward:driver/log"), "{said}");
 }
 
-/// A greeting takes 1.6 million units of fuel where the classes are made in the call, and 0.8 where they are there.
+/// A greeting takes 1.6 million units of fuel if the call creates the classes, and 0.8 million if
+/// they exist already.
 #[test]
 fn starlingmonkey_makes_its_classes_when_a_driver_is_built_and_not_in_each_call() {
     // The engine takes 16 s of processor time to compile.
@@ -150,7 +151,8 @@ fn starlingmonkey_makes_its_classes_when_a_driver_is_built_and_not_in_each_call(
     assert!((1..1_000_000).contains(&fuel), "{fuel}");
 }
 
-/// The adapter for WASI preview 1 and Go's runtime have the same memory, which is there before the adapter is.
+/// The adapter for WASI preview 1 and Go's runtime share one memory, which exists before the
+/// adapter does.
 #[test]
 fn the_memory_of_a_driver_in_go_with_a_snapshot_is_its_own() {
     const GREET: &str = r#"
@@ -208,7 +210,7 @@ fn the_memory_of_a_driver_in_go_with_a_snapshot_is_its_own() {
 
 #[test]
 fn a_tool_in_c_is_called_over_mcp() {
-    // Zig's compiler is preferred, and among the tools of these tests.
+    // Zig's compiler is preferred, and the tests have it.
     from_new_to_a_call_over_mcp("c", &["zig "]);
 }
 
@@ -236,12 +238,12 @@ fn a_consent_is_remembered_for_this_directory_and_these_programs() {
     build(&machine, "theirs").ends(4);
     build(&machine, "theirs --allow-build").ends(0);
     build(&machine, "theirs").ends(0);
-    // Another directory at the same place.
+    // Another directory at the same path.
     copy(&machine.path("theirs"), &machine.path("other"));
     std::fs::rename(machine.path("theirs"), machine.path("moved")).unwrap();
     std::fs::rename(machine.path("other"), machine.path("theirs")).unwrap();
     build(&machine, "theirs").ends(4);
-    // The same one, built by another program.
+    // The same directory, built by another program.
     std::fs::remove_dir_all(machine.path("theirs")).unwrap();
     std::fs::rename(machine.path("moved"), machine.path("theirs")).unwrap();
     build(&machine, "theirs").ends(0);
@@ -257,13 +259,13 @@ fn a_consent_to_a_confined_build_is_none_to_another() {
     std::fs::rename(machine.path("greeter"), machine.path("theirs")).unwrap();
     let built = build(&machine, "theirs --allow-build").ends(0).json();
     if built["confined"] == false {
-        // Nothing holds on this kernel, so that both are the same.
+        // This kernel can't confine, so both cases are equal.
         return;
     }
     build(&machine, "theirs --no-confine").ends(4);
     let built = build(&machine, "theirs --no-confine --allow-build").ends(0);
     assert_eq!(built.json()["confined"], false);
-    // Who lets it run with all rights lets it run with few.
+    // Consent to all rights includes consent to fewer rights.
     std::fs::rename(machine.path("theirs"), machine.path("others")).unwrap();
     build(&machine, "others --no-confine --allow-build").ends(0);
     build(&machine, "others").ends(0);
@@ -326,7 +328,7 @@ fn a_component_that_takes_more_than_it_declares_is_not_written() {
     assert!(!component.exists());
 }
 
-/// The libraries' own tests, and those of what `new` writes: without a host.
+/// The libraries' own tests, and the tests that `new` writes, without a host.
 #[test]
 fn the_tests_that_need_no_host_pass() {
     let library = |folder: &str| root().join("guest-sdk").join(folder);

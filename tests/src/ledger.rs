@@ -1,4 +1,4 @@
-//! The `ledger` commands over a ledger that the crate's own writer made.
+//! The `ledger` commands on a ledger that the crate's own writer made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder as _, Writer};
 
 use crate::support::{Machine, Run};
 
-/// What no file holds once it was erased.
+/// Text that no file contains once it is erased.
 const MARK: &str = "MARKED-INPUT-7d1f";
-/// A principal that would pass for a line of its own, and hide the rest of it.
+/// A principal whose name would look like a separate line and hide the rest.
 const FORGED: &str = "mallory\n       9  2026-01-01T00:00:00Z  ended  \u{1b}[2K\u{202e}";
 
 pub(crate) fn invocation(number: u8) -> Invocation {
@@ -69,13 +69,13 @@ pub(crate) fn outcome(code: Option<&str>) -> Outcome {
     }
 }
 
-/// Where the commands look by default.
+/// The default place of the ledger.
 pub(crate) fn place(machine: &Machine) -> PathBuf {
     machine.home().join(".local/state/toolward/ledger")
 }
 
-/// A ledger with a call that changed something (rows 1 and 2), one that read (3), one that was refused (4), and 300
-/// more that read.
+/// A ledger with a call that changed something (rows 1 and 2), a call that read (3), a refused call
+/// (4), and 300 more calls that read.
 pub(crate) fn filled() -> Machine {
     let machine = Machine::new();
     fs::create_dir_all(place(&machine).parent().unwrap()).unwrap();
@@ -136,7 +136,7 @@ fn records(machine: &Machine) -> Connection {
     Connection::open(place(machine).join("records.sqlite")).unwrap()
 }
 
-/// Whether a file of the ledger has these bytes.
+/// Whether a file of the ledger contains these bytes.
 fn holds(directory: &Path, bytes: &str) -> bool {
     fs::read_dir(directory).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -169,7 +169,7 @@ fn without_a_ledger_each_command_says_what_to_do() {
     machine.configure("[ledger]\noff = true\n");
     let ended = ledger(&machine, "list").ends(1);
     assert!(ended.stderr.contains("off = true"), "{ended}");
-    // Looking makes none.
+    // Showing a ledger does not create one.
     assert!(!place(&machine).exists());
 }
 
@@ -187,7 +187,7 @@ fn a_list_is_narrowed_by_each_flag() {
     };
     let all = count("");
     assert_eq!(all, 306, "with the session's opening and end");
-    // The newest hundred, the session's end among them, with two headers and an empty line.
+    // The newest hundred rows, including the session's end, with two headers and an empty line.
     assert_eq!(ledger(&machine, "list").ends(0).stdout.lines().count(), 103);
     assert_eq!(count("--limit 7"), 7);
     assert_eq!(count("--code toolward:denied"), 1);
@@ -214,7 +214,7 @@ fn a_list_is_narrowed_by_each_flag() {
 fn a_forged_name_stays_on_its_line() {
     let machine = filled();
     let ended = ledger(&machine, "list --limit 1000").ends(0);
-    // A header, and an empty line with another one above the two rows of the session.
+    // A header, and an empty line with another header above the two rows of the session.
     assert_eq!(ended.stdout.lines().count(), 309);
     let of_commands = ended.stdout.split("\n\nrows of commands").nth(1).unwrap();
     assert_eq!(of_commands.lines().count(), 3, "{of_commands}");
@@ -253,7 +253,7 @@ fn a_call_is_shown_with_the_input_that_was_kept() {
     assert_eq!(rows[1]["record"]["kind"], "ended");
     let ended = ledger(&machine, "show 1").ends(0);
     assert!(ended.stdout.contains(MARK), "{ended}");
-    // Text for people, with the whole id.
+    // Text for people, with the complete id.
     assert!(!ended.stdout.contains("{\"at\""), "{ended}");
     let started = ended.stdout.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -313,7 +313,7 @@ fn checkpoints_that_were_kept_elsewhere_show_what_was_cut_off() {
         )
     };
     verify("notes.txt").ends(0);
-    // An older state of the whole ledger, with everything that it then had.
+    // An earlier state of the whole ledger with all its files.
     let sql = records(&machine);
     let older: i64 = sql
         .query_row(

@@ -1,5 +1,5 @@
-//! The `toolward` command as people run it: the real binary, on a machine of
-//! its own, judged by exit code, output, and by what did not happen.
+//! The `toolward` command as people run it: the real binary on a separate machine, judged by exit
+//! code, output, and by what did not happen.
 
 #[cfg(test)]
 mod amplifier;

@@ -1,5 +1,5 @@
-//! `toolward serve`: what other people's clients make of it. The server is the real
-//! command with the bundle of `tests/guests/conformance`, signed.
+//! `toolward serve` with independent clients. The server is the real command with the signed bundle
+//! of `tests/guests/conformance`.
 
 mod cancelling;
 mod clients;

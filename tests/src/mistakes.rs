@@ -1,5 +1,5 @@
-//! Mistakes that people make in their first hour. Each is judged by its code, its exit code, the place that is named,
-//! and whether the next step that is printed is the one that helps who made it.
+//! Mistakes that people make in their first hour. Each is judged by its code, its exit code, the
+//! position that is named, and whether the printed next step helps the person.
 
 mod call;
 mod install;
@@ -13,15 +13,15 @@ pub(crate) use policy::granting;
 
 use crate::support::{Ended, Machine};
 
-/// A machine with the archive of `text.stats` and the key that it is signed with.
+/// A machine with the archive of `text.stats` and the key of its signature.
 fn machine() -> Machine {
     Machine::with_example("text-stats")
 }
 
-/// How the tests name that archive.
+/// The flags that name that archive.
 const BUNDLE: &str = "--bundle text-stats.toolbundle --trust-key example.pub.pem";
 
-/// The next steps that were printed.
+/// Returns the printed next steps.
 fn hints(ended: &Ended) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in ended.stderr.lines() {
@@ -32,8 +32,9 @@ fn hints(ended: &Ended) -> Vec<String> {
     found
 }
 
-/// Nothing on standard output, an error with this code whose line names the place, and a next step with these words.
-/// No next step is only a page's title, or to be looked up elsewhere.
+/// Asserts that standard output is empty, that an error with this code names the position on its
+/// line, and that a next step has these words. No next step may be only a page's title, or refer
+/// the reader elsewhere.
 #[track_caller]
 fn told(ended: &Ended, code: &str, place: &str, next: &str) {
     ended.says(code);

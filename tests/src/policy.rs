@@ -1,4 +1,4 @@
-//! What an operator grants, as the command reads, applies and shows it.
+//! The operator's grants, as the command reads, applies and shows them.
 
 mod approval;
 mod blocked;
@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, Machine, Run, copy, root};
 
-/// Puts an example's bundle under work into the work directory: contracts,
-/// drivers, no signature.
+/// Copies an example's bundle under work to the work directory: contracts and drivers, without a
+/// signature.
 fn under_work(machine: &Machine, example: &str) {
     let from = root().join("examples").join(example);
     for part in ["bundle.toml", "tools", "drivers"] {
@@ -36,7 +36,7 @@ fn under_work(machine: &Machine, example: &str) {
     }
 }
 
-/// How policies name a bundle under work.
+/// Returns the name of a bundle under work in policies.
 fn dev(machine: &Machine, bundle: &str) -> String {
     let directory = machine.path(bundle).canonicalize().unwrap();
     format!("dev:{}", directory.display())
@@ -50,7 +50,7 @@ pub(crate) fn notes() -> Machine {
     machine
 }
 
-/// The policy that gives that directory to `notes.append`.
+/// Returns the policy that grants `notes.append` that directory.
 pub(crate) fn notes_policy(machine: &Machine, more: &str) -> String {
     format!(
         "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\n\
@@ -61,7 +61,7 @@ pub(crate) fn notes_policy(machine: &Machine, more: &str) -> String {
     )
 }
 
-/// A call of `notes.append` that writes into `journal`.
+/// Calls `notes.append` to write to `journal`.
 fn append(machine: &Machine, flags: &str, text: &str) -> Run {
     machine
         .toolward(&format!(
@@ -70,7 +70,7 @@ fn append(machine: &Machine, flags: &str, text: &str) -> Run {
         .arg(json!({ "note": "journal", "text": text }).to_string())
 }
 
-/// The notes that were written, by name.
+/// Returns the notes that were written, by name.
 fn written(machine: &Machine) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(machine.path("my-notes"))
         .unwrap()
@@ -80,8 +80,8 @@ fn written(machine: &Machine) -> Vec<String> {
     names
 }
 
-/// The lines for a policy that a command showed to people: all after the hint, without the fewer ones, or all of
-/// `policy suggest`.
+/// Returns the lines for a policy in a command's output for people: the lines after the hint,
+/// without the narrower lines, or the whole output of `policy suggest`.
 fn lines(text: &str) -> String {
     let start = text
         .find("[[")
@@ -91,8 +91,8 @@ fn lines(text: &str) -> String {
     fewer.map_or(lines, |(all, _)| all).to_owned()
 }
 
-/// The lines with every directory that waits for a choice chosen: below
-/// `chosen`, and made. Of hosts and sources nothing is chosen.
+/// Replaces every directory that waits for a choice by a directory below `chosen`, and creates it.
+/// Choices of hosts and sources stay open.
 fn chosen(lines: &str, chosen: &Path) -> String {
     const WAITS: &str = "/path/to/choose/";
     lines
@@ -109,12 +109,12 @@ fn chosen(lines: &str, chosen: &Path) -> String {
         .collect()
 }
 
-/// The user's own policy file.
+/// Returns the path of the user's own policy file.
 fn users_file(machine: &Machine) -> PathBuf {
     machine.home().join(".config/toolward/toolward.toml")
 }
 
-/// What `policy list` says of a tool.
+/// Returns the state of a tool in `policy list`.
 fn state(machine: &Machine, tool: &str, flags: &str) -> String {
     let lines = machine
         .toolward(&format!("policy list {flags} --json"))
@@ -127,7 +127,7 @@ fn state(machine: &Machine, tool: &str, flags: &str) -> String {
     line["state"].as_str().unwrap().to_owned()
 }
 
-/// The envelope of a call that was blocked before anything ran.
+/// Returns the envelope of a call, after asserting that it was blocked before anything ran.
 #[track_caller]
 fn is_blocked(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(4), "{ended}");
@@ -144,8 +144,8 @@ fn change(machine: &Machine, file: &str, from: &str, to: &str) {
     machine.write(file, before.replacen(from, to, 1));
 }
 
-/// Signs a bundle under work with a new key: makes `NAME.toolbundle` and
-/// `NAME.pub.pem`, and gives the name that policies know the key by.
+/// Signs a bundle under work with a new key. Writes `NAME.toolbundle` and `NAME.pub.pem`, and
+/// returns the key's name in policies.
 fn signed(machine: &Machine, bundle: &str, name: &str) -> String {
     let manifest = format!("{bundle}/bundle.toml");
     let before = machine.text(&manifest);

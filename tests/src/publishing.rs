@@ -1,4 +1,4 @@
-//! A publisher's way: from nothing to a signed bundle that somebody calls.
+//! A publisher's steps: from nothing to a signed bundle that a user calls.
 
 mod checking;
 mod keys;
@@ -18,12 +18,11 @@ use crate::support::machine::guest_cargo;
 use crate::support::outside::{have, openssl_key, output, skipped};
 use crate::support::{Machine, copy, root, tree};
 
-/// Where guests are compiled: one place, so that their dependencies are
-/// compiled once.
+/// The target directory of all guests, so that their dependencies are compiled only once.
 const GUEST_TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-guests");
 
-/// A new bundle, `greeter`, whose driver's dependencies are those that the
-/// examples pin.
+/// Makes a new bundle `greeter`. The dependencies of its driver have the versions that the examples
+/// pin.
 fn new_bundle(machine: &Machine) {
     new_bundle_of(machine, "text.greet");
 }
@@ -42,7 +41,7 @@ fn new_bundle_of(machine: &Machine, id: &str) {
             "{ended}"
         );
     }
-    // No network is needed then, and no later release breaks the test.
+    // So no network is needed, and later releases can't break the test.
     copy(
         &root().join("examples/Cargo.lock"),
         &machine.path("greeter/driver/Cargo.lock"),
@@ -53,7 +52,7 @@ fn new_bundle_of(machine: &Machine, id: &str) {
 fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
     let machine = Machine::new();
     new_bundle(&machine);
-    // Before anything is built there is nothing wrong but that.
+    // Before the build, the only finding is that nothing is built.
     machine.toolward("check greeter").ends(0);
 
     let Some(cargo) = guest_cargo() else {
@@ -116,7 +115,7 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         value.ends(0).json(),
         json!({ "greeting": "Hello, Grace! Hello, Grace!" })
     );
-    // Agents' clients take its name.
+    // The name is valid for agents' clients.
     let serve = machine.toolward("serve --dev greeter").into_command();
     let listed = listed(&mut Raw::open(serve, json!({})));
     assert_eq!(listed[0]["name"], "text_greet");
@@ -187,7 +186,7 @@ fn a_key_that_openssl_made_signs() {
         .ends(0);
     let words = "call hostile.run --bundle b.toolbundle --trust-key acme.pub.pem --set do=echo";
     machine.toolward(words).ends(0);
-    // The key's id is OpenSSL's idea of it, too: SHA-256 of the DER.
+    // The key's id is also what OpenSSL computes: SHA-256 of the DER.
     let der = output(Command::new("openssl").current_dir(machine.work()).args([
         "pkey",
         "-pubin",

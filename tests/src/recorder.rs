@@ -1,4 +1,4 @@
-//! The process that records calls, beside `call` and `serve`.
+//! The process that records calls for `call` and `serve`.
 
 mod approved;
 mod crash;
@@ -46,7 +46,7 @@ fn call(machine: &Machine, tool: &str, bundle: &str, input: &str) -> Run {
     machine.toolward(&words).arg(input)
 }
 
-/// The rows, oldest first, as `ledger list` has them.
+/// Returns the rows, oldest first, as `ledger list` shows them.
 fn rows(machine: &Machine) -> Vec<Value> {
     let mut rows = machine.toolward("ledger list --json").ends(0).json_lines();
     rows.sort_by_key(|row| row["seq"].as_u64());
@@ -77,12 +77,12 @@ fn serve_with(machine: &Machine, flags: &str) -> Raw {
     Raw::open(machine.toolward(&words).into_command(), json!({}))
 }
 
-/// The recorder that a process has started.
+/// Returns the recorder that a process has started.
 fn recorder_of(process: u32) -> Option<u32> {
     helper_of(process, "internal-recorder")
 }
 
-/// The helper with this name that a thread of a process has started.
+/// Returns the helper with this name that a thread of a process has started.
 pub(crate) fn helper_of(process: u32, name: &str) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let children =
@@ -102,7 +102,8 @@ pub(crate) fn signal(machine: &Machine, name: &str, process: u32) {
     Run::new(kill).ends(0);
 }
 
-/// Waits until no process has this id any more, or only one that waits to be collected.
+/// Waits until no process has this id any more, except a process that has ended and was not
+/// collected.
 fn gone(process: u32) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -177,7 +178,7 @@ fn where_the_ledger_is_refused_calls_that_change_something_are_not_made() {
     ended.warns("ledger-key");
     let read = call(&machine, "text.stats", "text-stats", r#"{"text":"One"}"#).ends(0);
     read.warns("ledger-key");
-    // The counter was not touched.
+    // The counter was not changed.
     fs::remove_dir_all(directory(&machine)).unwrap();
     let value = call(&machine, "kv.counter", "kv-counter", COUNT)
         .arg("--json")
@@ -201,11 +202,11 @@ fn calls_over_mcp_are_recorded_and_the_session_is_closed_with_the_server() {
     let recorder = recorder_of(raw.process()).expect("there is a recorder");
     let said = raw.said();
     assert!(gone(recorder));
-    // Whoever has the log has the checkpoint.
+    // A reader of the log has the checkpoint.
     assert!(said.contains("toolward.ledger/"), "{said}");
     let mut kinds = kinds(&machine);
     assert_eq!(kinds.len(), 5, "{kinds:?}");
-    // The row of the call that only read may come after the other's first.
+    // The row of the read-only call may follow the other call's first row.
     kinds[1..4].sort();
     assert_eq!(kinds, ["opened", "ended", "ended", "started", "closed"]);
     verifies(&machine);
@@ -239,7 +240,7 @@ fn a_recorder_that_is_killed_ends_the_server_and_leaves_what_was_open_abandoned_
     );
     assert_eq!(raw.answer("one")["result"]["isError"], false);
     let recorder = recorder_of(raw.process()).expect("there is a recorder");
-    // A call whose start gets no answer: the recorder does not run.
+    // The start of this call is not confirmed, since the recorder is stopped.
     signal(&machine, "STOP", recorder);
     raw.call(
         "two",
@@ -312,7 +313,7 @@ fn the_recorder_has_three_streams_and_its_ledger_open_and_nothing_else() {
     assert!(environment.is_empty());
     let status = fs::read_to_string(format!("/proc/{recorder}/status")).unwrap();
     assert!(status.contains("Seccomp:\t2"), "{status}");
-    // The server has none of the ledger's files.
+    // The server has no file of the ledger open.
     let served = fs::read_dir(format!("/proc/{}/fd", raw.process())).unwrap();
     for fd in served {
         let opened = fs::read_link(fd.unwrap().path()).unwrap_or_default();
@@ -337,7 +338,7 @@ fn the_recorder_appends_checkpoints_to_the_operators_file_and_refuses_an_older_l
         }
     }
     call(&machine, "text.stats", "text-stats", read).ends(0);
-    // One at the end of each session: three rows, six rows.
+    // One checkpoint at the end of each session: at three rows, and at six rows.
     let notes = fs::read_to_string(&kept).unwrap();
     let lines: Vec<&str> = notes.lines().collect();
     let sizes: Vec<&str> = lines
@@ -348,7 +349,7 @@ fn the_recorder_appends_checkpoints_to_the_operators_file_and_refuses_an_older_l
     assert_eq!(sizes, ["3", "6"], "{notes}");
     let found = machine.toolward("ledger verify --json").ends(0).json();
     assert_eq!(found["checkpoints"], 2, "{found}");
-    // The older state of the whole ledger, with the key and all.
+    // An earlier state of the whole ledger, including the key.
     fs::rename(&ledger, machine.path("newest")).unwrap();
     fs::rename(&older, &ledger).unwrap();
     fs::set_permissions(&ledger, fs::Permissions::from_mode(0o700)).unwrap();

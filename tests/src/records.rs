@@ -1,4 +1,4 @@
-//! Tools and calls as records of Agent Tool 0.2.0, by the real command: each object of a
+//! Tools and calls as records of Agent Tool 0.2.0, made by the real command: each object of a
 //! script of calls matches its schema.
 
 #[path = "../../adapters/tests/suite/objects.rs"]
@@ -14,8 +14,8 @@ use objects::{all, are_published, are_valid, objects};
 
 const TRUST: &str = "--trust-key example.pub.pem";
 
-/// A machine with an example under work, `notes.append`, whose calls a person approves,
-/// and with the hostile driver, signed examples beside them.
+/// A machine with the example `notes.append` under work, whose calls a person approves, and with
+/// the hostile driver next to signed examples.
 fn machine() -> Machine {
     let machine = Machine::with_example("text-stats");
     machine.add_example("kv-counter");
@@ -65,7 +65,7 @@ fn approved(machine: &Machine) -> Value {
     serde_json::from_str(&left.stdout).unwrap()
 }
 
-/// A search in a catalogue whose tools are loaded later, and a call of one before that.
+/// A search in a catalogue whose tools are loaded later, and a call to a tool before it is loaded.
 fn deferred(machine: &Machine) -> [Value; 2] {
     let words = format!(
         "serve --bundle text-stats.toolbundle --bundle kv-counter.toolbundle {TRUST} \
@@ -80,7 +80,7 @@ fn deferred(machine: &Machine) -> [Value; 2] {
     [found, refused]
 }
 
-/// What `serve --events` writes of calls that end in each way.
+/// Returns the output of `serve --events` for calls that end in each way.
 fn told(machine: &Machine) -> Vec<(&'static str, Value)> {
     let words = "serve --dev hostile --events events.jsonl";
     let mut raw = Raw::open(machine.toolward(words).into_command(), json!({}));
@@ -110,7 +110,7 @@ fn told(machine: &Machine) -> Vec<(&'static str, Value)> {
     events
 }
 
-/// Status, class and behaviour of a call, `-` where there is none.
+/// Returns the status, class and behaviour of a call, with `-` for a missing one.
 fn ending(records: &Value) -> [&str; 3] {
     [
         &records["tool_invocation"]["status"],
@@ -218,7 +218,7 @@ fn a_script_of_calls_makes_valid_records_of_every_object() {
 #[test]
 fn the_records_of_a_call_name_its_rows_in_the_ledger() {
     let machine = machine();
-    // A confined process can't read the ledger: the recorder reports the rows.
+    // A confined process can't read the ledger, so the recorder reports the rows.
     let stats = format!("{STATS} {TRUST}");
     let unconfined = format!("{stats} --no-confine");
     let input = json!({ "text": "a" });

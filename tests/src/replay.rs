@@ -14,7 +14,7 @@ use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder as _, Writer};
 use crate::ledger::{call, invocation, outcome, place};
 use crate::support::{Machine, Run};
 
-/// A text that would hide itself, or pass for another line.
+/// Text that would hide itself, or look like another line.
 const FORGED: &str = "ok\n       9  2026-01-01T00:00:00Z  notes.append\u{1b}[2K\u{202e}";
 
 pub(crate) fn open(machine: &Machine, keep: Keep) -> Writer {
@@ -61,8 +61,8 @@ fn why(line: &Value) -> &str {
     line["missing"]["output"]["why"].as_str().unwrap()
 }
 
-/// Row 1: a read; 2 and 3: a call that changes something; 4: one that failed; 5: one that was refused; 6: one that
-/// only started.
+/// Row 1 is a read; rows 2 and 3 are a call that changes something; row 4 is a failed call; row 5
+/// is a refused call; row 6 is a call that only started.
 pub(crate) fn filled(keep: Keep) -> Machine {
     let machine = Machine::new();
     let writer = open(&machine, keep);
@@ -120,7 +120,7 @@ fn recorded_results_come_back_and_nothing_runs() {
     assert_eq!(lines[2]["ok"], false);
     assert_eq!(lines[2]["error"]["code"], "upstream_error");
     assert_eq!(lines[2]["error"]["message"], "the tool is tired");
-    // The call that never ended has no result, and the exit code says so.
+    // The call that never ended has no result, and the exit code reports that.
     let all = replay(&machine, ".. --json").ends(1).json_lines();
     assert_eq!(all.len(), 5);
     assert_eq!(all[4]["end"], "unfinished");
@@ -197,7 +197,7 @@ fn what_was_too_large_erased_expired_or_changed_is_told_apart() {
     let lines = replay(&machine, ".. --json").ends(1).json_lines();
     let whys: Vec<&str> = lines.iter().map(why).collect();
     assert_eq!(whys, ["too-large", "erased", "displaced", "changed"]);
-    // The same payload is gone by its age where payloads are kept for a shorter time than it is old.
+    // The same payload has expired if payloads are stored for a shorter time than its age.
     machine.configure("[ledger]\nkeep = \"all\"\ndays = 1\n");
     let old = Machine::new();
     let writer = open(&old, Keep::All);
@@ -236,7 +236,7 @@ fn a_result_under_rows_that_were_changed_is_not_shown() {
     let ended = replay(&machine, "1").ends(1);
     ended.says("ledger-differs");
     assert_eq!(ended.stdout, "");
-    // With a leaf that fits, the checkpoint does not hold.
+    // With a matching leaf, the checkpoint does not hold.
     let leaf = toolward_ledger::tree::leaf_hash(forged.as_bytes());
     let sql = rusqlite::Connection::open(place(&machine).join("records.sqlite")).unwrap();
     sql.execute("UPDATE entry SET leaf = ?1 WHERE seq = 1", [leaf.0])
@@ -260,7 +260,7 @@ fn a_damaged_row_is_missing_and_the_other_calls_are_shown() {
     assert_eq!(lines[1..], whole[1..]);
     let shown = replay(&machine, "0..5").ends(1);
     assert!(shown.stdout.contains("       1  row missing: "), "{shown}");
-    // Where the call is named, there is nothing else to show.
+    // If the call is named, nothing else can be shown.
     let named = replay(&machine, "1").ends(1);
     assert!(named.stderr.contains("record-invalid"), "{named}");
 }

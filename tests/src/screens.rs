@@ -1,6 +1,7 @@
-//! What a person sees on a terminal of 80 and of 120 columns, with and without colours, against the files in
-//! `golden/screens`. `TOOLWARD_GOLDEN=write` writes them instead. The files are screens of real runs: values that
-//! differ from run to run are those of the run that wrote them.
+//! Compares the screens that a person sees on terminals of 80 and 120 columns, with and without
+//! colours, with the files in `golden/screens`. With `TOOLWARD_GOLDEN=write` the files are written
+//! instead. The files are screens of real runs, so they contain the values of the run that wrote
+//! them.
 
 mod recorded;
 
@@ -18,20 +19,20 @@ use crate::support::{Left, Machine, Session, root};
 
 const WIDTHS: [u16; 2] = [80, 120];
 
-/// The screens whose lines fit. Messages with commands and paths are broken by the terminal alone, so that they
-/// are copied whole.
+/// The screens whose lines fit. Only the terminal breaks messages with commands and paths, so that
+/// people can copy them whole.
 const FITTING: [&str; 4] = ["held-update", "list", "list-held", "show"];
 
-/// The one line on these that is not broken: it is a command.
+/// The only line of these screens that is not broken, since it is a command.
 const COMMAND: &str = "accept it with: ";
 
 /// Before each command.
 const PROMPT: &str = "$ ";
 
-/// Takes a line away that progress was shown on.
+/// Removes a line on which progress was shown.
 const CLEARED: &str = "\r\u{1b}[2K";
 
-/// Stands in a file for the escape character, which editors hide.
+/// Replaces the escape character in a file, since editors hide that character.
 const ESCAPE: &str = "\u{241b}";
 
 /// Whether this run writes the golden files.
@@ -43,7 +44,7 @@ fn golden(name: &str) -> PathBuf {
     root().join("tests/golden/screens").join(name)
 }
 
-/// A command for a terminal. Colours are what the terminal's owner gets without asking.
+/// A command for a terminal. Colours are the default of a terminal.
 fn command(machine: &Machine, words: &str, colours: bool) -> Command {
     let mut command = machine.toolward(words).into_command();
     command.env("TERM", "xterm-256color");
@@ -57,7 +58,8 @@ fn at(machine: &Machine, words: &str, columns: u16, colours: bool) -> Session {
     Session::showing_both(command(machine, words, colours), columns)
 }
 
-/// Compares what is shown at each width, with and without colours. `show` gives the words after `toolward`, too.
+/// Compares the screen at each width, with and without colours. `show` also returns the words after
+/// `toolward`.
 fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> (String, Left)) {
     let mut differences = Vec::new();
     for columns in WIDTHS {
@@ -92,7 +94,7 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> (String, L
     );
 }
 
-/// The screen as a file has it, with the command and the processor that most machines have.
+/// Returns the screen in the form of its file, with a fixed command path and processor.
 fn plain(screen: &str, machine: &Machine) -> String {
     let directory = machine.work();
     let directory = directory.parent().unwrap().to_str().unwrap();
@@ -105,7 +107,7 @@ fn plain(screen: &str, machine: &Machine) -> String {
         .replace(std::env::consts::ARCH, "x86_64")
 }
 
-/// What is left of a line after progress was shown on it.
+/// Returns the rest of a line after progress was shown on it.
 fn left_on_line(line: &str) -> &str {
     line.rsplit(CLEARED).next().unwrap_or(line)
 }
@@ -182,7 +184,8 @@ fn errors_and_verify() {
     }
 }
 
-/// A bar that is about half full, as one that is. What shows 50 % may be a chunk more or less.
+/// Replaces a bar that is about half full by one that is exactly half full. A bar at 50 % may be a
+/// chunk longer or shorter.
 fn half(bar: &str) -> String {
     let full = bar.matches('█').count();
     let all = full + bar.matches('░').count();
@@ -246,7 +249,7 @@ fn doctor() {
     }
     compare("doctor", &machine, |columns, colours| {
         let mut command = command(&machine, "doctor", colours);
-        // No compiler, whatever this machine has.
+        // Hides all compilers of this machine.
         command.env("PATH", machine.path("no-programs"));
         let left = Session::showing_both(command, columns).leaves();
         ("doctor".to_owned(), left)

@@ -1,5 +1,5 @@
-//! What the tests stand on: a person's machine, the command run on it, bundles
-//! to spoil, and other people's tools to ask.
+//! Shared helpers of the tests: a person's machine, the command run on it, bundles to modify, and
+//! independent tools to compare with.
 
 pub(crate) mod bundle;
 pub(crate) mod machine;
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: [&str; 15] = [
     "units-dates",
 ];
 
-/// Those whose contracts declare nothing.
+/// The examples whose contracts declare nothing.
 pub(crate) const PURE: [&str; 7] = [
     "check-digits",
     "csv-summary",
@@ -47,7 +47,7 @@ pub(crate) const PURE: [&str; 7] = [
     "units-dates",
 ];
 
-/// Whether tests run at their full size, as `cargo xtask long` has them.
+/// Whether tests run at full size, as in `cargo xtask long`.
 pub(crate) fn long() -> bool {
     std::env::var_os("TOOLWARD_LONG").is_some()
 }

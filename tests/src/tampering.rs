@@ -1,5 +1,5 @@
-//! Bundles that are not what somebody trusted has signed: refused with exit
-//! code 3, a code and a next step; and nothing of them runs or stays.
+//! Bundles that differ from what a trusted publisher signed: refused with exit code 3, a code and a
+//! next step. Nothing of them runs or stays.
 
 mod age;
 mod changed;
@@ -14,8 +14,8 @@ use toolward_signing::key::SigningKey;
 
 use crate::support::{Draft, Ended, Machine, Signed, bundle, tree};
 
-/// Runs `verify`, which must refuse with this code, as text and as JSON; gives
-/// the JSON.
+/// Runs `verify`, and asserts that it refuses with this code, as text and as JSON. Returns the
+/// JSON.
 #[track_caller]
 fn refused(machine: &Machine, words: &str, code: &str) -> Value {
     let ended = machine.toolward(&format!("verify {words}")).ends(3);
@@ -35,7 +35,7 @@ fn refused(machine: &Machine, words: &str, code: &str) -> Value {
     error["error"].clone()
 }
 
-/// Serves and calls the tool, which must be refused before anything is compiled or kept.
+/// Serves and calls the tool, and asserts that it is refused before anything is compiled or stored.
 #[track_caller]
 fn call_refused(machine: &Machine, words: &str, code: &str) -> Ended {
     let before = tree(&machine.home());
@@ -50,14 +50,14 @@ fn call_refused(machine: &Machine, words: &str, code: &str) -> Ended {
     ended
 }
 
-/// A machine whose user trusts `key.pub.pem`, the key returned.
+/// A machine whose user trusts `key.pub.pem`. Also returns the key.
 fn machine_with_key() -> (Machine, SigningKey) {
     let machine = Machine::new().with_own_cache();
     let key = bundle::new_key(&machine.work(), "key");
     (machine, key)
 }
 
-/// `text-stats` as a test's own key signs it.
+/// `text-stats`, signed by the test's own key.
 fn signed(key: &SigningKey) -> Signed {
     Draft::of("text-stats").sign(key)
 }

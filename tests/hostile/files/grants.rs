@@ -1,5 +1,5 @@
-//! What lies beside what is granted: another case, a neighbouring file, the
-//! directory above, a change where only reading is granted.
+//! Attempts just beyond a grant: a name in another case, a neighbouring file, the parent directory,
+//! and changes with a grant for reading only.
 
 use super::*;
 
@@ -123,7 +123,7 @@ async fn of_a_pattern_nothing_beside_what_matches_exists() {
     ] {
         nothing_works(&disk, &host, all_on(path)).await;
     }
-    // Nor by another name: what it renames stays what it may name.
+    // Another name does not help, since a renamed file stays within the granted names.
     nothing_works(
         &disk,
         &host,

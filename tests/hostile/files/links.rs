@@ -1,4 +1,4 @@
-//! Links, planted, made, swapped in, or renamed over.
+//! Links that are planted, made, swapped in, or used as the target of a rename.
 
 use super::*;
 
@@ -87,7 +87,7 @@ async fn a_hard_link_planted_in_the_workspace_is_not_written_through() {
         assert_eq!(reply.metadata.violations_total, 1, "{operation}");
         assert_eq!(disk.beside(), before, "{operation}");
     }
-    // A handle from before the link was there writes no more, either.
+    // A handle from before the link existed can't write any more either.
     let steps = json!({"do": "steps", "steps": [
         {"do": "fs", "op": "open", "path": "linked", "as": "h"},
         {"do": "fs", "op": "set-times", "at": "h", "n": 1},
@@ -137,7 +137,7 @@ async fn renaming_neither_leaves_the_workspace_nor_goes_over_a_link() {
     );
 }
 
-/// Exchanges two paths as fast as it can until it is dropped.
+/// Swaps two paths as fast as it can until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<u64>>,
@@ -192,7 +192,7 @@ async fn racing(disk: &Disk, what: &str, path: &str) {
     assert!(seen.contains("ok"), "it worked now and then: {seen}");
     let mut after = disk.beside();
     let mut before = before;
-    // What was swapped lies here or there now.
+    // A swapped file is now in one of the two places.
     for found in [&mut before, &mut after] {
         found.retain(|path, _| path.starts_with(disk.outside("")));
     }

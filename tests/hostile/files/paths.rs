@@ -1,4 +1,4 @@
-//! Paths that lead out of a workspace, or to what is no file.
+//! Paths that lead out of a workspace, or to something other than a file.
 
 use super::*;
 
@@ -23,7 +23,7 @@ async fn two_dots_lead_nowhere_above_the_workspace() {
             "{path}"
         );
     }
-    // Other spellings of two dots are names of files that are not there.
+    // Other spellings of two dots are names of files that do not exist.
     let spellings = [
         "%2e%2e/outside/secret.txt",
         "..\\outside\\secret.txt",
@@ -115,7 +115,7 @@ async fn devices_pipes_and_sockets_are_not_opened_and_hang_no_thread() {
     make("pipe", FileType::Fifo, 0).unwrap();
     make("socket", FileType::Socket, 0).unwrap();
     let mut names = vec!["pipe", "socket"];
-    // Takes a privilege that not everybody who runs this has.
+    // This needs a privilege that not every user has.
     for (name, minor) in [("null", 3), ("zero", 5)] {
         if make(
             name,
@@ -138,7 +138,7 @@ async fn devices_pipes_and_sockets_are_not_opened_and_hang_no_thread() {
         .await;
         assert!(got["err"].is_string(), "{name}: {got}");
     }
-    // Opening a pipe waits for its other end; nobody waited here.
+    // Opening a pipe waits for its other end, but no call waited here.
     assert!(started.elapsed() < Duration::from_secs(20));
     let input =
         json!({"do": "repeat", "times": 200, "step": {"do": "fs", "op": "read", "path": "pipe"}});

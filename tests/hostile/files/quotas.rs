@@ -1,4 +1,4 @@
-//! What a call adds to a workspace, and what it holds open.
+//! Limits on data that a call adds to a workspace, and on handles that it keeps open.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn small() -> Limits {
     }
 }
 
-/// Bytes, files and directories in the workspace beyond what was there.
+/// Returns the bytes, and the files and directories, that were added to the workspace.
 fn added(disk: &Disk) -> (u64, usize) {
     let found = everything(&disk.inside(""));
     let bytes = found

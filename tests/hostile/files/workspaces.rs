@@ -1,4 +1,4 @@
-//! Which directories are workspaces, and whose.
+//! Which directories can be workspaces, and of which tools.
 
 use super::*;
 
@@ -21,7 +21,8 @@ async fn workspaces_within_each_other_are_refused_when_the_host_is_built() {
         let policy = mapping("/notes", &disk.inside(""))
             + &mapping("/drafts", &other)
             + &granting(&["/notes"], &["/drafts"]);
-        // The policy itself sees it where paths alone tell, the host where links are in play.
+        // The policy detects it if paths alone show it; otherwise the host detects it by resolving
+        // links.
         let text = policy.replace("PUBLISHER", &bundle.publisher());
         match toolward_policy::Policy::from_toml(&text) {
             Err(error) => assert_eq!(error.code(), "policy-workspace-overlap", "{other:?}"),
@@ -105,7 +106,7 @@ async fn a_directory_that_is_replaced_after_the_check_redirects_no_tool() {
     assert!(moved.join("new").exists() && !disk.outside("new").exists());
 }
 
-/// Two tools with a workspace each; the second's is read by the first, too.
+/// Two tools with a workspace each. The first may also read the second's.
 fn neighbours(disk: &Disk) -> (Bundle, Host) {
     let theirs = disk.0.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
@@ -152,7 +153,7 @@ async fn nothing_is_planted_for_a_neighbour_or_moved_into_its_workspace() {
         json!({"op": "mkdir", "at": theirs, "path": "planted"}),
     ])
     .await;
-    // One that somebody else planted leads the neighbour nowhere.
+    // A link that another user planted leads the neighbour nowhere.
     symlink(
         disk.outside("secret.txt"),
         disk.0.path().join("theirs/planted"),

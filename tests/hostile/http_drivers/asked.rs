@@ -1,4 +1,4 @@
-//! What a person is shown of a request is what is sent, but for secrets.
+//! A person sees a request exactly as it is sent, except its secrets.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use toolward_host::{ApprovalRequest, Approver, ErrorCode, Request, ShownRequest,
 
 use super::{Sent, Service, TOOL, Terms, VALUE};
 
-/// Keeps what it is asked, and gives one verdict.
+/// Stores the questions, and gives one verdict.
 struct Person {
     verdict: Verdict,
     asked: Mutex<Vec<ApprovalRequest>>,
@@ -26,7 +26,7 @@ impl Person {
         self.asked.lock().unwrap().clone()
     }
 
-    /// What was shown of the one request that was asked about.
+    /// Returns the request that the only question showed.
     fn shown(&self) -> ShownRequest {
         let [asked] = self.asked().try_into().unwrap();
         asked.request.unwrap()

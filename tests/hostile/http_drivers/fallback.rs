@@ -1,4 +1,5 @@
-//! What becomes of a call whose first service failed, in every way in which one can: whether a second one is sent anything.
+//! A call whose first service failed, in every possible way: whether the second service gets a
+//! request.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -25,10 +26,10 @@ enum First {
     NotGranted,
 }
 
-/// A tool with two drivers, of which the first one goes first.
+/// A tool with two drivers, in a fixed order.
 struct Services {
     vault: Vault,
-    /// Another one, whose authority nobody trusts.
+    /// Another server, whose certificate authority is not trusted.
     _forged: Vault,
     host: Host,
     _bundle: Bundle,
@@ -39,7 +40,7 @@ impl Services {
         Self::with(first, changes, json!({}), "").await
     }
 
-    /// With more fields of TOOL.md, and more lines of the grant.
+    /// Adds more fields of TOOL.md, and more lines of the grant.
     async fn with(first: First, changes: bool, more: Value, lines: &str) -> Self {
         let vault = Vault::start(move |request| {
             let to_first = request.split(' ').nth(1) == Some("/first");
@@ -153,22 +154,22 @@ impl Services {
         self.host.call(Request::with_value(TOOL, json!({}))).await
     }
 
-    /// How often the second service was sent something.
+    /// Returns how many requests the second service got.
     fn second(&self) -> usize {
         let seen = self.vault.seen();
         seen.iter().filter(|one| one.contains(" /second ")).count()
     }
 }
 
-/// The codes of the drivers that were tried; nothing for the one that served the call.
+/// Returns the codes of the drivers that failed, without the one that served the call.
 fn codes(reply: &Reply) -> Vec<String> {
     let tried = reply.metadata.tried.iter();
     let code = |one: &toolward_host::Tried| one.error.as_ref().map(ToString::to_string);
     tried.map(|one| code(one).unwrap_or_default()).collect()
 }
 
-/// What the first service does; the code of it; whether the second one serves a call that reads, and one that changes
-/// something.
+/// The behaviour of the first service; its code; whether the second service then serves a call that
+/// reads, and a call that changes something.
 const CASES: [(First, &str, bool, bool); 13] = [
     (First::Refused, "upstream_error", true, true),
     (First::NoTls, "upstream_error", true, true),
@@ -203,7 +204,7 @@ const CASES: [(First, &str, bool, bool); 13] = [
         true,
         false,
     ),
-    // The driver says what it means: that is the answer.
+    // The driver gives the status a meaning, so it is the answer.
     (First::Answers("410 Gone", "{}"), "not_found", false, false),
     (
         First::Answers("200 OK", "{\"ok\": 7}"),
@@ -274,7 +275,7 @@ async fn a_change_is_repeated_elsewhere_only_if_the_operator_and_the_contract_al
             REPEAT,
             false,
         ),
-        // What the driver calls an answer stays one.
+        // A status that the driver declares as an answer stays one.
         (First::Answers("410 Gone", "{}"), bears, REPEAT, false),
     ] {
         let services = Services::with(first, true, tool.clone(), lines).await;
@@ -300,7 +301,7 @@ async fn a_driver_without_its_secret_or_a_grant_is_not_tried_at_all() {
             assert_eq!(services.second(), 1);
         }
     }
-    // Alone it is no driver for the call either.
+    // A driver without its secret can't serve the call alone either.
     let services = Services::of(First::NoSecret, false).await;
     let pinned = Request::with_value(TOOL, json!({})).pinned_driver("a-first");
     let error = services.host.call(pinned).await.result.unwrap_err();

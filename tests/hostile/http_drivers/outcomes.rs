@@ -1,4 +1,4 @@
-//! What an answer becomes: the output that `response_extract` selects, or an error.
+//! The result of an answer: the output that `response_extract` selects, or an error.
 
 use serde_json::json;
 use toolward_host::{ErrorClass, ErrorCode};
@@ -80,7 +80,7 @@ async fn a_status_has_the_code_that_the_driver_gives_it() {
             "{status}"
         );
         assert_eq!(error.cause, Some(cause), "{status}");
-        // The service's words are nowhere, and the publisher's are marked as such.
+        // The service's words appear nowhere, and the publisher's words are marked as such.
         let (means, advice) = match code {
             "shop:no_thing" => (
                 ", which means by the tool's publisher: there is no such thing",
@@ -112,7 +112,7 @@ async fn a_driver_that_calls_a_status_retryable_repeats_nothing_that_changes_som
     for (errors, status, attempts) in [
         (claims.clone(), "409 Conflict", 1),
         (json!({}), "409 Conflict", 1),
-        // What the status says by itself holds as for other drivers.
+        // The status itself has the same meaning as for other drivers.
         (claims, "503 Closed", 3),
         (
             json!({ "503": { "code": "closed", "retryable": false } }),
@@ -125,7 +125,7 @@ async fn a_driver_that_calls_a_status_retryable_repeats_nothing_that_changes_som
         service.error(json!({})).await;
         assert_eq!(service.vault.seen().len(), attempts, "{errors} {status}");
     }
-    // The contract that only reads: its call is repeated.
+    // The contract only reads, so its call is repeated.
     let failed = std::sync::atomic::AtomicUsize::new(0);
     let vault =
         Vault::start(
@@ -164,7 +164,7 @@ async fn a_list_of_statuses_to_retry_has_all_that_are_retried() {
         assert_eq!(service.vault.seen().len(), attempts, "{listed} {status}");
         assert_eq!(error.retryable, attempts == 3, "{listed} {status}");
     }
-    // What ends without a status is not on the list either.
+    // A failure without a status is not on the list either.
     for (listed, attempts) in [(true, 1), (false, 2)] {
         let other = Vault::start(|_| b"no HTTP\r\n\r\n".to_vec());
         let mut request = json!({ "endpoint": "/", "method": "GET" });

@@ -1,4 +1,5 @@
-//! A secret of a driver of `kind: http`: in the one place that template and policy both name, and nowhere else.
+//! A secret of a driver of `kind: http` is sent only in the place that template and policy both
+//! name.
 
 use serde_json::{Value, json};
 use toolward_host::{ErrorCode, Request};
@@ -26,7 +27,7 @@ async fn a_parameter_holds_the_secret_where_the_policy_says_so() {
         sent.target,
         format!("/base/find?a=toolward-secret-%26key%3D1&z=1&key={ENCODED}")
     );
-    // Nowhere else.
+    // It appears nowhere else.
     let rest = service.vault.seen()[0].replacen(ENCODED, "", 1);
     assert!(!rest.contains(VALUE) && !rest.contains("s3cr3t"), "{rest}");
     assert!(!rest.contains("toolward-secret-0"), "{rest}");
@@ -91,7 +92,7 @@ async fn an_answer_that_repeats_the_secret_or_its_url_shows_neither() {
         let service = service.on(echo(status).await);
         let error = service.error(json!({ "a": "b" })).await;
         assert!(error.message.ends_with(status), "{error:?}");
-        // Not followed.
+        // The redirect is not followed.
         assert_eq!(service.vault.seen().len(), 1);
         assert!(service.vault.seen()[0].contains(ENCODED));
     }
@@ -99,7 +100,7 @@ async fn an_answer_that_repeats_the_secret_or_its_url_shows_neither() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_fails_names_no_url_with_the_secret() {
-    // Hears the request, and hangs up.
+    // The server reads the request, and disconnects.
     let service = Terms::of(with_parameter()).secret(IN_QUERY);
     let service = service.on(Vault::start(|_| b"nonsense\r\n\r\n".to_vec()).await);
     let error = service.error(json!({ "a": "b" })).await;

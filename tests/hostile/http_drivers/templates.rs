@@ -1,4 +1,4 @@
-//! Hostile values in each place of a template: they arrive as values, or nothing arrives.
+//! Hostile values in each place of a template: they arrive as values, or nothing is sent.
 
 use serde_json::{Value, json};
 use toolward_host::ErrorCode;
@@ -23,7 +23,7 @@ const PLACES: [&str; 4] = ["path", "query", "header", "body"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_text_stays_a_value_or_is_refused_before_anything_is_sent() {
-    // Whether it may stand in path, query, header, body.
+    // Whether the value is valid in the path, the query, a header and the body.
     let texts = [
         (
             "x\r\nX-Evil: 1\r\n\r\nGET /evil HTTP/1.1\r\n\r\n",

@@ -1,4 +1,4 @@
-//! Components with many core instances: what the engine keeps of each counts.
+//! Components with many core instances: the engine's memory for each instance counts.
 
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -10,15 +10,14 @@ use crate::components::limited_with_module;
 use crate::limits::{TOOL, hit};
 use crate::world::{Guest, value};
 
-/// A module whose functions may all be called indirectly: each has an entry in every
-/// instance.
+/// A module whose functions can all be called indirectly, so each has an entry in every instance.
 fn large(functions: u32) -> String {
     let all: String = (0..functions).map(|n| format!(" {n}")).collect();
     let each = "(func)".repeat(functions as usize);
     format!("(module {each} (elem declare func{all}))")
 }
 
-/// Instances beside those of the guest itself.
+/// The number of instances besides those of the guest itself.
 fn others() -> u32 {
     let own = Surface::read(&std::fs::read(Guest::Plain.wasm()).unwrap());
     MAX_CORE_INSTANCES - u32::try_from(own.unwrap().core_instances).unwrap()
@@ -70,7 +69,7 @@ fn elements_that_each_instance_copies_count_against_the_memory_of_a_call() {
                 let request = Request::with_value(TOOL, json!({"do": "echo", "value": 7}));
                 host.call(request)
             };
-            // The driver is compiled by the first call.
+            // The first call compiles the driver.
             let _ = call().await;
             let before = idle();
             let (most, reply) = peak(call()).await;

@@ -1,5 +1,4 @@
-//! A process measured by the kernel: what it has resident now, and the most since
-//! it was last asked.
+//! A process measured by the kernel: its resident memory now, and the peak since the last reset.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,8 +9,8 @@ use crate::child;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// Runs `measured` in a process of its own, and shows what it printed. `test` is its
-/// path within the binary.
+/// Runs `measured` in a separate process, and prints its output. `test` is its path within the
+/// binary.
 pub(super) fn alone<F: Future<Output = ()>>(test: &str, measured: impl FnOnce() -> F) {
     let printed = child::run(test, || {
         give_back_as_a_server_does();
@@ -22,11 +21,11 @@ pub(super) fn alone<F: Future<Output = ()>>(test: &str, measured: impl FnOnce() 
             .unwrap();
         runtime.block_on(measured());
     });
-    // Shown with `--nocapture`.
+    // Visible with `--nocapture`.
     print!("{}", printed.unwrap_or_default());
 }
 
-/// What `serve` does about memory that was freed, in this process.
+/// Frees memory in this process in the same way as `serve`.
 fn give_back_as_a_server_does() {
     let mut watch = Watch::new().unwrap();
     std::thread::spawn(move || {
@@ -49,14 +48,13 @@ pub(super) fn resident() -> u64 {
     status("VmRSS:")
 }
 
-/// Bytes that are resident once all that is free was given back.
+/// Returns the resident bytes after all free memory was returned.
 pub(super) fn idle() -> u64 {
     toolward_host::memory::release();
     resident()
 }
 
-/// The most bytes that were resident while `work` ran: by the kernel's own mark,
-/// which misses nothing.
+/// Returns the peak of resident bytes while `work` ran. The kernel's own mark misses nothing.
 pub(super) async fn peak<T>(work: impl Future<Output = T>) -> (u64, T) {
     // Resets the mark (proc(5)).
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
@@ -64,7 +62,7 @@ pub(super) async fn peak<T>(work: impl Future<Output = T>) -> (u64, T) {
     (status("VmHWM:"), result)
 }
 
-/// What is resident after a while; at once if that is no more than `enough`.
+/// Returns the resident bytes after a while, or at once if they are at most `enough`.
 pub(super) async fn settled(enough: u64, longest: Duration) -> u64 {
     let until = tokio::time::Instant::now() + longest;
     loop {

@@ -1,4 +1,4 @@
-//! Hosts, ports, schemes and addresses: what a name may stand for.
+//! Hosts, ports, schemes and addresses: the targets that a name may have.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{http, reading, url};
 use crate::server::{Answers, Server, resolving, to_loopback};
 use crate::world::{Bundle, Guest};
 
-/// Sends each URL; none may get anywhere.
+/// Sends each URL, and asserts that none reaches a listener.
 async fn none_gets_out(urls: impl Fn(u16) -> Vec<String>) {
     let server = Server::saying("got out");
     let (_bundle, host) = reading(&server);
@@ -122,8 +122,8 @@ async fn case_and_a_final_dot_make_no_other_host_and_lookalikes_are_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_in_odd_forms_are_refused() {
-    // Every host is granted, and every name leads to the listener: only that an
-    // address is private, or how it is written, is left to refuse it.
+    // Every host is granted, and every name leads to the listener. The request can only be refused
+    // because the address is private, or because of its spelling.
     let server = Server::saying("got out");
     let port = server.port();
     let answers = Answers::new(&[&["127.0.0.1"]]);
@@ -145,7 +145,7 @@ async fn addresses_in_odd_forms_are_refused() {
         let got = http(&host, json!({"url": url})).await;
         assert_eq!(got["err"], json!(code), "{address}: {got}");
     }
-    // This one is no authority at all.
+    // This text is not a valid authority.
     let url = format!("http://[fe80::1%25lo]:{port}/");
     let got = http(&host, json!({"url": url})).await;
     assert!(got["err"].is_string(), "{got}");
@@ -158,8 +158,8 @@ fn public_only(server: &Server, answers: Answers) -> (Bundle, Host) {
     resolved(&host, "", Arc::new(answers))
 }
 
-/// A tool that may read from `host` over plain http, at public addresses and those
-/// that `more` names.
+/// A tool that may read from `host` over plain http, at public addresses and at the addresses in
+/// `more`.
 fn resolved(host: &str, more: &str, answers: Arc<Answers>) -> (Bundle, Host) {
     let bundle = Bundle::of(
         "hostile.net",
@@ -212,8 +212,8 @@ async fn one_private_address_among_public_ones_is_enough_to_refuse() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
-    // Nobody listens at the address that is granted. Were the name looked up once
-    // more after the check, the listener's would be it.
+    // Nothing listens at the granted address. If the name were looked up again after the check, it
+    // would be the listener's.
     let server = Server::saying("got out");
     let answers = Arc::new(Answers::new(&[&["127.0.0.2"], &["127.0.0.1"]]));
     let name = format!("api.test:{}", server.port());
@@ -222,7 +222,7 @@ async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
     let got = http(&host, json!({"url": url(&server, "/")})).await;
     assert_eq!(got["err"], json!("ConnectionRefused"), "{got}");
     assert_eq!(answers.asked(), 1);
-    // Nor does what was granted for one answer hold for the next.
+    // A check of one answer does not count for the next answer.
     let got = http(&host, json!({"url": url(&server, "/")})).await;
     assert_eq!(got["err"], json!("DestinationIpProhibited"), "{got}");
     server.assert_untouched("rebinding");

@@ -1,4 +1,4 @@
-//! How much, how long and how many at once.
+//! Limits on size, duration and the number of requests at once.
 
 use serde_json::json;
 

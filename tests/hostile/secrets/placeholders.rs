@@ -1,5 +1,5 @@
-//! A placeholder is sent in its header to its origin and nowhere else: not in another
-//! place of a request, not to another tool, not in what the call shows.
+//! A placeholder is replaced only in its header to its origin: not elsewhere in a request, not for
+//! another tool, and not in the output of the call.
 
 use serde_json::json;
 use toolward_host::ViolationKind;
@@ -33,7 +33,7 @@ async fn a_placeholder_in_a_url_body_or_other_header_sends_nothing() {
         assert!(refused, "{extra}: {got}");
         world.vault.assert_not_told(VALUE, "in another place");
     }
-    // Not even the placeholder went out.
+    // Not even the placeholder was sent.
     let seen = world.vault.seen();
     assert!(
         seen.iter()
@@ -59,7 +59,7 @@ async fn a_placeholder_is_not_handed_to_another_tool() {
         json!(1),
         "others go through"
     );
-    // The other tool has no secret of its own, whatever its caller has.
+    // The other tool has no secret, whatever its caller has.
     let input = json!({"do": "call-tool", "tool": "other.tool", "input": {
         "do": "secrets", "op": "placeholder", "slug": "token",
     }});
@@ -127,7 +127,7 @@ async fn a_value_that_the_server_sends_back_is_gone_before_the_guest_reads_it() 
             .filter(|line| line.starts_with("authorization"))
             .collect();
         let body = format!("<{echoed}>");
-        // In two parts: the value is cut in the middle.
+        // Sent in two parts, so that the value is cut in the middle.
         let (one, other) = body.split_at(body.len() / 2 + 5);
         format!(
             "HTTP/1.1 200 OK\r\nx-echo: {echoed}\r\nset-cookie: t={VALUE}\r\n\
@@ -142,7 +142,7 @@ async fn a_value_that_the_server_sends_back_is_gone_before_the_guest_reads_it() 
     let got = world.value(world.bearer("/repos/x")).await;
     let expected = "<authorization: Bearer [secret]>";
     assert_eq!(got["ok"]["body"], json!(expected), "{got}");
-    // What the guest counted, not what the host shows of it afterwards.
+    // The guest's own count, not the host's later view of it.
     assert_eq!(got["ok"]["bytes"], json!(expected.len()), "{got}");
     assert!(
         got["ok"]["headers"].to_string().contains("[secret]"),

@@ -1,4 +1,4 @@
-//! A value that the guest may read is kept out of everything that the call shows.
+//! A value that the guest may read is removed from everything that the call shows.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ async fn a_value_is_revealed_only_where_policy_says_so() {
     assert_eq!(got["value"]["err"], json!("denied"), "{got}");
 }
 
-/// Keeps what it is told.
+/// Stores the reports that it gets.
 #[derive(Default)]
 struct Listener(Mutex<String>);
 
@@ -60,7 +60,7 @@ async fn a_revealed_value_is_kept_out_of_everything_that_the_call_shows() {
         assert!(!shown.contains(VALUE), "{input}: {shown}");
         assert!(shown.contains("[secret]"), "{input}: it was there: {shown}");
     }
-    // Seeing it is no right to send it: not as text, either, where it is known.
+    // A guest that may see a value must not send it, not even as text to a known place.
     let input = json!({"do": "http", "url": world.vault.url("/repos/x"), "headers": [["authorization", format!("Bearer {mark}")]]});
     let got = world.value(input).await;
     assert!(got["err"].is_string(), "{got}");

@@ -1,4 +1,4 @@
-//! Secrets that tools store: by whom, where, how many.
+//! Secrets that tools store: which tools may, where, and how many.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use toolward_host::{Host, Request};
 use super::TOOL;
 use crate::world::{Bundle, Guest, error, policy_of};
 
-/// A tool that stores and uses `own`, which no table gives a value.
+/// A tool that stores and uses `own`, for which no table has a value.
 fn storing(directory: &TempDir, mutates: &str, granted: &str) -> (Bundle, Host) {
     let bundle = Bundle::of(
         TOOL,
@@ -61,7 +61,7 @@ async fn a_stored_value_is_its_principals_own() {
         let got = as_principal(&host, other, reveal.clone()).await;
         assert_eq!(got["err"], json!("missing"), "{other}: {got}");
     }
-    // One file, whose name is nobody's to choose.
+    // One file, whose name no caller can choose.
     let files: Vec<_> = std::fs::read_dir(directory.path().join("secrets"))
         .unwrap()
         .collect();
@@ -72,7 +72,7 @@ async fn a_stored_value_is_its_principals_own() {
 async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
     let directory = tempfile::tempdir().unwrap();
     let store = json!({"do": "secrets", "op": "store", "slug": "own", "text": "mine-mine"});
-    // A driver whose secret has no value is no candidate, unless it may store one.
+    // A driver whose secret has no value can't serve, unless it may store the value.
     let (_bundle, reads) = storing(&directory, "[]", "[\"secret:own\"]");
     assert_eq!(
         error(&reads, TOOL, store.clone()).await.code.as_str(),
@@ -140,7 +140,7 @@ async fn a_call_stores_so_many_values_of_so_many_bytes_and_no_more() {
     }
 }
 
-/// Keeps nothing, and answers when it is told to.
+/// Stores nothing, and answers when the test lets it.
 struct Slow(Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl SecretStore for Slow {
@@ -155,7 +155,7 @@ impl SecretStore for Slow {
     }
 }
 
-/// On a single thread, which storing would block.
+/// Runs on a single thread, which storing would block.
 #[tokio::test]
 async fn others_run_while_a_value_is_stored() {
     let bundle = Bundle::of(

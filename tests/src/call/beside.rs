@@ -1,4 +1,5 @@
-//! `--dev` beside `--bundle`: a directory under work with signed bundles, whose ids it can't have.
+//! `--dev` together with `--bundle`: a directory under work next to signed bundles, whose ids it
+//! can't use.
 
 use serde_json::json;
 
@@ -8,7 +9,7 @@ use crate::support::{Draft, Machine, copy, root};
 
 const BESIDE: &str = "--dev work --bundle text-stats.toolbundle --trust-key example.pub.pem";
 
-/// The signed `text.stats`, and a tool of the same code under work.
+/// The signed `text.stats`, and a tool with the same code under work.
 fn machine(ids: &[(&str, &str)]) -> Machine {
     let machine = Machine::with_example("text-stats");
     let from = root().join("examples/text-stats");
@@ -37,7 +38,7 @@ fn machine(ids: &[(&str, &str)]) -> Machine {
     machine
 }
 
-/// All ids are others.
+/// Ids that are all different.
 const OTHERS: &[(&str, &str)] = &[
     ("text.stats-bundle", "mine.bundle"),
     ("text.stats", "mine.stats"),
@@ -71,7 +72,7 @@ fn an_id_of_the_signed_bundle_is_refused_whatever_brings_it() {
         let mut ids = OTHERS.to_vec();
         ids.remove(left);
         let ids: Vec<(&str, &str)> = match left {
-            // What begins with the same words is replaced by the next line.
+            // The next line replaces an id with the same start.
             0 => vec![
                 ("text.stats-bundle", "KEPT"),
                 ("text.stats", "mine.stats"),
@@ -112,7 +113,7 @@ fn an_id_inside_the_prefix_of_the_bundles_publisher_is_refused() {
     let ended = machine.toolward(words).arg("text=one").ends(3);
     ended.says("dev-clash");
     assert!(ended.stderr.contains("inside the prefix text"), "{ended}");
-    // Its code knows no other id than its own, and says so once it runs.
+    // Its code knows only its own id, and reports that when it runs.
     trusted("[\"text.stats\", \"text.stats-bundle\", \"text-stats\"]");
     let ended = machine.toolward(words).arg("text=one").ends(1);
     assert!(ended.stderr.contains("error[not_found]"), "{ended}");

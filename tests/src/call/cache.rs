@@ -1,4 +1,4 @@
-//! Compiled drivers on disk: used when they are genuine, made anew when not.
+//! Compiled drivers on disk are used if they are genuine, and compiled again if not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ fn words(machine: &Machine) -> u64 {
     run.ends(0).json()["words"].as_u64().unwrap()
 }
 
-/// The compiled driver, of which there is one.
+/// Returns the only compiled driver.
 fn artefact(cache: &Path) -> PathBuf {
     let found: Vec<_> = tree(cache)
         .into_keys()
@@ -45,7 +45,7 @@ fn the_second_call_finds_the_driver_compiled() {
     let first = inodes(&machine.cache());
     artefact(&machine.cache());
     assert_eq!(words(&machine), 3);
-    // Compiling again would write again.
+    // Compiling again would write a new file.
     assert_eq!(inodes(&machine.cache()), first);
 }
 
@@ -86,7 +86,7 @@ fn a_foreign_cache_file_is_not_run() {
     let other = machine();
     words(&one);
     words(&other);
-    // Genuine there, where another key authenticates.
+    // The driver is genuine in its own cache, where another key authenticates it.
     let (from, to) = (artefact(&one.cache()), artefact(&other.cache()));
     let good = fs::read(&to).unwrap();
     fs::remove_file(&to).unwrap();
@@ -104,7 +104,7 @@ fn a_cache_that_others_can_write_to_is_not_used() {
     let ended = machine.toolward(&format!("{CALL} --set text=a")).ends(0);
     ended.warns("others have access");
     assert_eq!(tree(&machine.cache()).len(), 0);
-    // Asked for by name, it must do.
+    // A cache that is requested by name must be usable.
     fs::create_dir(machine.path("open")).unwrap();
     fs::set_permissions(machine.path("open"), fs::Permissions::from_mode(0o777)).unwrap();
     let ended = machine

@@ -1,4 +1,4 @@
-//! `--dev`: an unsigned bundle under work, which no one takes for a signed one.
+//! `--dev`: an unsigned bundle under work, which is never treated as a signed one.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn what_a_driver_prints_is_not_in_the_output() {
         let ended = call("");
         assert_eq!(ended.json(), json!({ "did": "print", "value": null }));
         assert!(!ended.stdout.contains("HOSTILE"), "{ended}");
-        // One document, not two.
+        // The output is one document.
         let envelope = call("--json").json();
         assert_eq!(envelope["ok"], true);
         assert_eq!(envelope["value"]["did"], "print");

@@ -1,5 +1,4 @@
-//! The examples do what they say on files as people have them, with figures
-//! that are counted a second time here.
+//! The examples on files as people have them. The tests compute the expected figures again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +34,7 @@ fn text_stats_counts_the_readme() {
         .map(|line| line.chars().count())
         .max()
         .unwrap();
-    // Characters are graphemes: never more than code points.
+    // Characters are graphemes, so there are never more of them than code points.
     assert!(value["longest_line"].as_u64().unwrap() <= longest as u64);
     assert!(value["words"].as_u64().unwrap() > 100);
     let word = value["most_frequent"][0]["word"].as_str().unwrap();

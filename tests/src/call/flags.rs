@@ -1,4 +1,4 @@
-//! What else a call can be told.
+//! Other flags of `call`.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_caller_lowers_the_time_limit_and_can_not_raise_it() {
     assert_eq!(lowered.json()["error"]["code"], "timeout");
     let allowed = lowered.json()["error"]["limit"]["allowed"].clone();
     assert_eq!(allowed, 200, "{lowered}");
-    // The contract says five seconds.
+    // The contract sets five seconds.
     let raised = sleep("--timeout 600000");
     assert_eq!(raised.json()["error"]["code"], "timeout");
     assert_eq!(raised.json()["error"]["limit"]["allowed"], 5000, "{raised}");
@@ -66,12 +66,12 @@ fn what_the_driver_said_is_shown_on_request_with_its_publisher() {
         .lines()
         .filter(|line| line.contains("fake"))
         .collect();
-    // Nothing it prints stands at the start of a line, where ours do.
+    // No line of the driver starts at the start of a line, as the command's lines do.
     assert_eq!(said.len(), 1, "{ended}");
     assert!(said[0].starts_with("[hostile by dev:"), "{ended}");
 }
 
-/// How many entries there are at home, beside the ledger.
+/// Returns how many entries the home directory has, without the ledger.
 fn besides_the_ledger(machine: &Machine) -> usize {
     let entries = tree(&machine.home()).into_keys();
     entries.filter(|name| !name.starts_with(".local")).count()
@@ -111,7 +111,7 @@ fn a_tool_is_called_by_its_major_version_too() {
 #[test]
 fn a_setting_takes_the_type_that_the_contract_gives_it() {
     let machine = text_stats();
-    // A text that looks like a number is still a text.
+    // A text that looks like a number stays a text.
     let value = machine
         .toolward(&format!("{CALL} --set text=123"))
         .ends(0)
@@ -165,7 +165,7 @@ fn a_call_has_an_id_that_is_a_uuid_of_version_7() {
     };
     let refused = call("0190f5fe-7c00-4a00-8000-000000000000");
     assert_eq!(refused.json()["error"]["code"], "input_invalid");
-    // The key that its driver sends on is the same each time, and not the id.
+    // The key that the driver sends on is the same each time, but is not the id.
     let id = uuid::Uuid::now_v7().to_string();
     let keys = [0, 1].map(|_| {
         let value = call(&id).json()["value"]["value"].clone();

@@ -1,9 +1,9 @@
-//! The files of one call, as the page on the architecture lists them.
+//! The files that one call uses, as the architecture page lists them.
 
 use super::markdown::Page;
 use crate::support::root;
 
-/// As many as a newcomer reads in one sitting.
+/// The most files, which a newcomer can read in one sitting.
 const MOST: usize = 40;
 
 #[test]

@@ -1,5 +1,5 @@
-//! The page on where to change what: each file that it names exists, and no change
-//! takes more than four.
+//! The page on where to change what: each file that it names exists, and no change needs more than
+//! four files.
 
 use super::markdown::Page;
 use crate::support::root;
@@ -17,7 +17,7 @@ fn sections(page: &str) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// What stands between backticks and has the form of a path.
+/// Returns the texts between backticks that have the form of a path.
 fn paths(page: &str) -> impl Iterator<Item = &str> {
     page.split('`')
         .skip(1)

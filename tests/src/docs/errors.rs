@@ -1,4 +1,4 @@
-//! Error codes in the sources and in the book: whoever meets one finds it.
+//! Every error code in the sources is also in the book.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn sources(folders: &[&str]) -> String {
     text
 }
 
-/// Whether it has the form of a code: `write-failed`.
+/// Whether a text has the form of a code, such as `write-failed`.
 fn is_code(text: &str) -> bool {
     text.contains('-')
         && text
@@ -39,8 +39,8 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_error_code_of_a_table_is_in_the_book() {
-    // The command lists the tables, and the generator makes the page of the list. A table that is missing there is
-    // found here.
+    // The command lists the tables, and the generator makes the page from the list. This test finds
+    // a table that is missing in the list.
     let sources = sources(&[
         "adapters/src",
         "author/src",

@@ -1,8 +1,8 @@
-//! Compares what a command printed with what a page shows. A line `...` stands
-//! for any number of lines, `…` within a line for any text.
+//! Compares the output of a command with the output on a page. A line `...` matches any number of
+//! lines, and `…` within a line matches any text.
 
-/// Whether `actual` is what `expected` shows. White space at line ends and
-/// empty lines at the end don't count.
+/// Whether `actual` matches `expected`. White space at line ends and empty lines at the end are
+/// ignored.
 pub(super) fn matches(expected: &[String], actual: &str) -> bool {
     let actual: Vec<&str> = actual.trim_end().lines().map(str::trim_end).collect();
     let expected: Vec<&str> = expected.iter().map(|line| line.trim_end()).collect();

@@ -1,5 +1,5 @@
-//! Links between README, the pages beside it and the book lead somewhere: the file is there, and so is the heading.
-//! Addresses of other hosts are not looked up.
+//! Links in README, the pages next to it and the book: their files and headings must exist.
+//! Addresses of other hosts are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::markdown::Page;
 use super::{beside_readme, book};
 use crate::support::root;
 
-/// The targets of links in a text, outside of code.
+/// Returns the targets of links in a text, except in code.
 fn targets(page: &Page) -> Vec<String> {
     let mut targets = Vec::new();
     for paragraph in prose(page) {
@@ -20,7 +20,7 @@ fn targets(page: &Page) -> Vec<String> {
     targets
 }
 
-/// Paragraphs outside of fenced blocks: a code span may end on the next line.
+/// Returns the paragraphs outside of fenced blocks. A code span may end on a later line.
 fn prose(page: &Page) -> Vec<String> {
     let text = page.text();
     let mut paragraphs = vec![String::new()];
@@ -56,7 +56,7 @@ fn anchors(page: &Page) -> BTreeSet<String> {
             anchors.insert(named.trim_end().trim_end_matches('}').to_owned());
             continue;
         }
-        // Of a link, the text counts.
+        // For a link, its text counts.
         let title = title.split("](").next().unwrap().replace('[', "");
         let slug: String = title
             .trim()
@@ -77,7 +77,7 @@ fn anchors(page: &Page) -> BTreeSet<String> {
     anchors
 }
 
-/// The path without `..`.
+/// Returns the path without `..`.
 fn normal(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

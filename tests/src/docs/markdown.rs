@@ -1,9 +1,9 @@
-//! As much of Markdown as the tests need: fenced blocks. Links are checked by
-//! `cargo xtask book --check`.
+//! The part of Markdown that the tests need: fenced blocks. `cargo xtask book --check` checks
+//! links.
 
 use std::path::{Path, PathBuf};
 
-/// One file of README or book.
+/// One file of README or the book.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) path: PathBuf,
@@ -13,7 +13,7 @@ pub(super) struct Page {
 /// A fenced block.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// What stands after the opening fence, such as `console,norun`.
+    /// The text after the opening fence, such as `console,norun`.
     pub(super) language: String,
     /// The number of its first line in the file, from 1.
     pub(super) line: usize,

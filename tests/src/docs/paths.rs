@@ -1,5 +1,6 @@
-//! Absolute paths in the sources of tests. A test creates what it needs in its own temporary directory, and what must
-//! be missing is a name there that it does not create: another program may create any other path.
+//! Absolute paths in the sources of tests. A test creates the files that it needs in its own
+//! temporary directory. A path that must be missing is a name in that directory, since another
+//! program may create any other path.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ const SYSTEM: [&str; 19] = [
     "run", "sbin", "srv", "sys", "tmp", "usr", "var",
 ];
 
-/// How a path begins that is meant to be missing.
+/// Starts of paths that are meant to be missing.
 const MISSING: [&str; 9] = [
     "absent",
     "does-not-exist",
@@ -29,7 +30,8 @@ const KERNEL: &str = "from the kernel: no program leaves anything there";
 const EVERYWHERE: &str = "on every Linux machine";
 const PARSED: &str = "parsed or compared, not opened";
 
-/// Where a path may be: the start of a file's name, the path (all below it if it ends with a slash), and why.
+/// Where a path is allowed: the start of a file's name, the path (with everything below it if it
+/// ends with a slash), and the reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("", "/proc/", KERNEL),
     ("", "/sys/", KERNEL),
@@ -96,7 +98,7 @@ fn allows((files, place, _): &(&str, &str, &str), file: &str, path: &str) -> boo
         && (path == *place || below.is_some_and(|folder| path == folder || path.starts_with(place)))
 }
 
-/// The absolute paths of the machine that a text has, outside of comments.
+/// Returns the absolute paths of the machine in a text, except in comments.
 fn paths(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let code = text
@@ -118,7 +120,7 @@ fn paths(text: &str) -> Vec<&str> {
     found
 }
 
-/// The part of a source that is tests.
+/// Returns the part of a source that contains tests.
 fn tests<'a>(file: &str, text: &'a str) -> &'a str {
     let whole = file
         .split('/')
@@ -140,7 +142,7 @@ fn sources(folder: &Path, each: &mut impl FnMut(&str, &str)) {
             .to_str()
             .unwrap()
             .to_owned();
-        // The paths of guests are those of their sandboxes.
+        // The paths of guests are paths in their sandboxes.
         let skipped = ["target", ".git", "node_modules"]
             .iter()
             .any(|part| path.ends_with(part))

@@ -7,10 +7,10 @@ use std::process::Command;
 use super::expected;
 use super::markdown::{Block, Page};
 
-/// Longest time that a page may take, in seconds: it may build a driver.
+/// Longest time for a page, in seconds. A page may build a driver.
 const PATIENCE: u32 = 1200;
 
-/// One command with what the page shows of its outcome.
+/// One command, with its outcome as the page shows it.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) line: usize,
@@ -19,9 +19,9 @@ pub(super) struct Step {
     pub(super) status: i32,
 }
 
-/// The commands of a block. Lines from `$ ` are commands; one that ends in a
-/// backslash, or that is followed by lines from `> `, goes on there. The rest is
-/// output, `[exit N]` the status where it isn't 0.
+/// Returns the commands of a block. Lines that start with `$ ` are commands. A command continues
+/// after a line that ends in a backslash, and in lines that start with `> `. The other lines are
+/// output; `[exit N]` is a status other than 0.
 pub(super) fn steps(block: &Block) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (offset, line) in block.lines.iter().enumerate() {
@@ -58,21 +58,21 @@ fn exit_status(line: &str) -> Option<i32> {
     line.strip_prefix("[exit ")?.strip_suffix(']')?.parse().ok()
 }
 
-/// All commands of a page that a test runs.
+/// Returns all commands of a page that a test runs.
 pub(super) fn runnable(page: &Page) -> Vec<Step> {
     let blocks = page.blocks();
     let console = blocks.iter().filter(|block| block.language == "console");
     console.flat_map(steps).collect()
 }
 
-/// Runs the steps with the environment and directory of `shell`, and reports
-/// the first that went otherwise than the page says.
+/// Runs the steps with the environment and directory of `shell`, and reports the first step whose
+/// outcome differs from the page.
 pub(super) fn run(page: &Path, steps: &[Step], mut shell: Command, records: &Path) {
     let output = |number: usize| records.join(format!("{number}.output"));
     let status = |number: usize| records.join(format!("{number}.status"));
     let mut script = String::new();
     for (number, step) in steps.iter().enumerate() {
-        // A group, not a subshell: `cd` and variables last to the next command.
+        // A group and not a subshell, so that `cd` and variables stay for the next command.
         write!(
             script,
             "{{\n{}\n}} >'{}' 2>&1 </dev/null\n_status=$?\necho $_status >'{}'\n\
@@ -86,7 +86,7 @@ pub(super) fn run(page: &Path, steps: &[Step], mut shell: Command, records: &Pat
     }
     let file = records.join("script");
     std::fs::write(&file, script).unwrap();
-    // The shell's own complaints, such as a quote that is not closed.
+    // Errors of the shell itself, for example for an unclosed quote.
     let complaints = shell
         .arg(PATIENCE.to_string())
         .arg("bash")

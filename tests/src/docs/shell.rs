@@ -1,5 +1,5 @@
-//! Where the commands of a page run: the checkout itself, or a scratch directory
-//! that holds what a reader of the book has of it; on a machine of their own.
+//! The directory in which a page's commands run: the checkout, or a temporary directory with the
+//! files that a reader of the book has. Each runs on its own machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,16 +9,16 @@ use crate::languages::toolchain;
 use crate::support::machine::{guest_cargo, toolward};
 use crate::support::{Machine, copy, root};
 
-/// What the book's pages find in their directory: files to look at and to change.
+/// The files in the directory of the book's pages, to read and to change.
 const COPIED: &[&str] = &["README.md", "LICENSE", "examples"];
 
-/// What belongs to a workspace and works in its place only.
+/// Files that belong to a workspace and work only in their own place.
 const LINKED: &[&str] = &["guest-sdk"];
 
-/// Components of other hosts, of those that tests have.
+/// The components of other hosts that are included.
 const FOREIGN: &[&str] = &["amplifier.wasm", "functions.wasm"];
 
-/// A shell in a directory that holds [`COPIED`], [`LINKED`] and [`FOREIGN`].
+/// Returns a shell in a directory with [`COPIED`], [`LINKED`] and [`FOREIGN`].
 pub(super) fn in_scratch(machine: &Machine) -> Command {
     for name in COPIED {
         copy(&root().join(name), &machine.path(name));
@@ -33,10 +33,10 @@ pub(super) fn in_scratch(machine: &Machine) -> Command {
     shell(machine)
 }
 
-/// A shell in the checkout.
+/// Returns a shell in the checkout.
 pub(super) fn in_checkout(machine: &Machine) -> Command {
     let mut shell = shell(machine);
-    // `cargo run` shall find what is built already, as it was built.
+    // `cargo run` must find the existing build.
     let target = toolward().ancestors().nth(3).unwrap();
     shell.current_dir(root()).env("CARGO_TARGET_DIR", target);
     for setting in ["CARGO_INCREMENTAL", "CARGO_PROFILE_DEV_DEBUG"] {
@@ -45,7 +45,7 @@ pub(super) fn in_checkout(machine: &Machine) -> Command {
     shell
 }
 
-/// `timeout`, which takes a time and a program, with the command on its `PATH`.
+/// Returns `timeout`, which takes a time and a program, with the command in its `PATH`.
 pub(super) fn shell(machine: &Machine) -> Command {
     let mut path = OsString::from(toolward().parent().unwrap());
     path.push(":");

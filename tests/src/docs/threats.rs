@@ -1,11 +1,11 @@
-//! The threat model names tests: each of them exists.
+//! The threat model names tests that exist.
 
 use std::path::Path;
 
 use super::markdown::Page;
 use crate::support::root;
 
-/// Appends all Rust sources below a folder, but for what was built there.
+/// Appends all Rust sources below a folder, except build output.
 pub(super) fn read_all(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,5 @@
-//! The tutorial of three tools, played through: its commands at a terminal, then an agent whose client shows questions.
+//! Runs the tutorial of three tools: its commands at a terminal, then an agent whose client shows
+//! questions.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use super::shell::shell;
 use crate::mcp::raw::{PATIENCE, Raw};
 use crate::support::{Left, Machine, Session, root};
 
-/// The commands of the page that a reader types, those at a terminal included.
+/// Returns the commands that a reader of the page types, including those at a terminal.
 fn commands() -> Vec<String> {
     let page = Page::read(&root().join("docs/src/three-tools.md"));
     let blocks = page.blocks();
@@ -21,7 +22,7 @@ fn commands() -> Vec<String> {
     typed.flat_map(steps).map(|step| step.command).collect()
 }
 
-/// Gives these commands to a shell at a terminal.
+/// Types these commands into a shell at a terminal.
 fn types(machine: &Machine, commands: &[String]) -> Session {
     let script = machine.path("typed.sh");
     fs::write(&script, commands.join("\n") + "\n").unwrap();
@@ -30,7 +31,7 @@ fn types(machine: &Machine, commands: &[String]) -> Session {
     Session::showing_both(command, 120)
 }
 
-/// The server that the client's file starts, and a client of this name.
+/// Starts the server from the client's file, with a client of this name.
 fn agent(machine: &Machine, name: &str) -> Raw {
     let file = machine.home().join(".cursor/mcp.json");
     let file: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -62,7 +63,7 @@ fn the_tutorial_ends_with_a_note_that_a_person_approved() {
 
     let notes = machine.home().join(".local/state/toolward-demo/notes");
     let note = json!({"text": "3 words"});
-    // A client that the person did not name.
+    // The person did not name this client.
     let mut other = agent(&machine, "another");
     other.call(1, "demo_note", &note);
     let answer = other.answer(1);

@@ -1,4 +1,4 @@
-//! The examples in other languages than Rust: another build does the same, and their own
+//! The examples in languages other than Rust: another build gives the same results, and their own
 //! tests pass.
 
 use std::fs;
@@ -11,7 +11,7 @@ use crate::languages::toolchain::{self, directory};
 use crate::support::outside::output;
 use crate::support::{Machine, Signed, copy, long, tree};
 
-/// Those in other languages than Rust.
+/// The examples in languages other than Rust.
 const IN_OTHER_LANGUAGES: [Other; 3] = [
     Other {
         example: "csv-sql",
@@ -54,9 +54,9 @@ pub(super) struct Other {
     pub(super) example: &'static str,
     /// Its guest library, below `guest-sdk`.
     pub(super) library: &'static str,
-    /// Which files it is made of, by their names.
+    /// A filter for its source files, by name.
     pub(super) sources: fn(&str) -> bool,
-    /// What pins its tools, in `tests/languages`.
+    /// The files in `tests/languages` that pin its tools.
     pub(super) toolchain: &'static [&'static str],
     pub(super) compiler: &'static str,
     pub(super) target: &'static str,
@@ -70,7 +70,7 @@ pub(super) fn other(example: &str) -> Option<&'static Other> {
         .find(|other| other.example == example)
 }
 
-/// An example with the library's files in place of the links to them, as a copy of it has.
+/// An example with copies of the library's files instead of links to them.
 fn rebuilt(other: &Other) -> Machine {
     let machine = Machine::with_example(other.example);
     copy(&folder(other.example), &machine.path("again"));
@@ -84,7 +84,7 @@ fn rebuilt(other: &Other) -> Machine {
     machine
 }
 
-/// What the contract's examples come to, a line each.
+/// Returns the results of the contract's examples, one for each line.
 fn outcomes(machine: &Machine, words: &str) -> Vec<Value> {
     let lines = machine
         .toolward(&format!("test {words} --json"))
@@ -127,7 +127,7 @@ fn another_build_of_the_example_in_javascript_does_the_same() {
 
 #[test]
 fn another_build_of_the_example_in_python_does_the_same() {
-    // It takes 13 s to build, and as long to compile.
+    // Building takes 13 s, and compiling takes as long.
     if long() {
         another_build_does_the_same("csv-sql");
     }
@@ -156,7 +156,7 @@ fn the_examples_in_other_languages_pass_their_own_tests() {
     }
 }
 
-/// What SQLite could do to files and itself, a query can't.
+/// SQLite can change files and itself, but a query can't.
 #[test]
 fn a_query_over_csv_files_only_reads_them() {
     let machine = Machine::with_example("csv-sql");

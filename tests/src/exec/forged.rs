@@ -1,5 +1,5 @@
-//! What a host that was taken over says to the broker of programs: nothing but a line's number and a JSON input has
-//! any effect. And a host without a broker.
+//! Forged messages of a compromised host to the broker of programs: only the number of a line and a
+//! JSON input have an effect. Also a host without a broker.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -18,21 +18,21 @@ use toolward_signing::verify::{self, VerifyOptions};
 use super::Scene;
 use crate::support::machine::toolward;
 
-/// Kinds of frames: a message is one of each.
+/// The kinds of frames. A message has one frame of each kind.
 const VALUE: u8 = 1;
 const BYTES: u8 = 2;
 
-/// The largest input that the broker is told to take.
+/// The largest input that the broker accepts by its settings.
 const INPUT_BYTES: usize = 64;
 
-/// A broker and the connection that its host would have.
+/// A broker, and the connection of its host.
 struct Broker {
     child: Child,
     socket: UnixStream,
 }
 
 impl Broker {
-    /// One that holds a line with the hostile program, which says what it got.
+    /// A broker whose only line is the hostile program, which reports its input.
     fn of(scene: &Scene) -> Self {
         let (socket, theirs) = UnixStream::pair().unwrap();
         socket
@@ -51,19 +51,19 @@ impl Broker {
         broker
     }
 
-    /// A message.
+    /// Sends a message.
     fn say(&mut self, value: &Value, bytes: &[u8]) {
         let value = value.to_string();
         self.frame(VALUE, value.len(), value.as_bytes());
         self.frame(BYTES, bytes.len(), bytes);
     }
 
-    /// A frame that claims this length.
+    /// Sends a frame that claims this length.
     fn frame(&mut self, kind: u8, length: usize, body: &[u8]) {
         let mut frame = vec![kind];
         frame.extend(u32::try_from(length).unwrap().to_le_bytes());
         frame.extend(body);
-        // A broker that has gone already does not read the rest.
+        // A broker that has ended does not read the rest.
         let _ = self.socket.write_all(&frame);
     }
 
@@ -71,7 +71,7 @@ impl Broker {
         self.say(&run(id, 0), input);
     }
 
-    /// The next frame of this kind.
+    /// Reads the next frame of this kind.
     fn next(&mut self, kind: u8) -> Vec<u8> {
         let mut head = [0; 5];
         self.socket.read_exact(&mut head).unwrap();
@@ -82,18 +82,18 @@ impl Broker {
         body
     }
 
-    /// The next message.
+    /// Reads the next message.
     fn message(&mut self) -> (Value, Vec<u8>) {
         let value = serde_json::from_slice(&self.next(VALUE)).unwrap();
         (value, self.next(BYTES))
     }
 
-    /// That the next answer is that a run was taken.
+    /// Asserts that the next answer accepts a run.
     fn takes(&mut self, id: u64) {
         assert_eq!(self.message().0, json!({ "Taken": { "id": id } }));
     }
 
-    /// The next answer: its id, how the run ended, and what the program wrote.
+    /// Reads the next answer: its id, how the run ended, and the program's output.
     fn answer(&mut self) -> (u64, Value, Vec<u8>) {
         let (value, mut bytes) = self.message();
         let ended = &value["Ended"];
@@ -102,10 +102,10 @@ impl Broker {
         (id, ended["ending"].clone(), bytes)
     }
 
-    /// That it ends with an error, and has run nothing.
+    /// Asserts that the broker ends with an error and has run nothing.
     fn gives_up(mut self, what: &str) {
         let mut left = Vec::new();
-        // A reset says the same as an end.
+        // A reset means the same as an end.
         let _ = self.socket.read_to_end(&mut left);
         assert!(left.is_empty(), "{what}: {left:?}");
         let status = self.child.wait().unwrap();
@@ -125,7 +125,7 @@ fn go(id: u64) -> Value {
     json!({ "Go": { "id": id } })
 }
 
-/// The first frame of a host whose policy has one line.
+/// Returns the first frame of a host whose policy has one line.
 fn start(scene: &Scene) -> Value {
     let digest: Vec<u8> = (scene.digest().as_bytes().chunks(2))
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
@@ -187,7 +187,7 @@ fn a_forged_frame_ends_the_broker_and_starts_nothing() {
         scene.is_alone();
     }
 
-    // A message that is cut off: in a frame, and between its frames.
+    // A message that is cut off: within a frame, and between its frames.
     for length in [whole.len() + 1, whole.len()] {
         let mut broker = Broker::of(&scene);
         broker.frame(VALUE, length, whole.as_bytes());
@@ -205,12 +205,12 @@ fn a_broker_takes_no_input_that_is_not_json_and_goes_on() {
     assert_eq!(id, 7);
     assert!(how["Refused"].is_object(), "{how}");
     assert!(stdout.is_empty());
-    // Nothing is cancelled that does not run.
+    // Cancelling a run that does not exist has no effect.
     broker.say(&cancel(99), b"");
     broker.run(8, b"{\"a\":1}");
     broker.takes(8);
     broker.say(&go(8), b"");
-    // The second says nothing new.
+    // The second message has no further effect.
     broker.say(&go(8), b"");
     let (id, how, stdout) = broker.answer();
     assert_eq!((id, how), (8, json!({ "Exited": 0 })));
@@ -231,7 +231,7 @@ fn a_run_that_is_cancelled_before_it_starts_does_not_start() {
     broker.takes(7);
     let (id, how, _) = broker.answer();
     assert_eq!((id, how), (7, json!("Cancelled")));
-    // Nothing more comes.
+    // No further message arrives.
     drop(broker.socket.shutdown(std::net::Shutdown::Write));
     let mut left = Vec::new();
     broker.socket.read_to_end(&mut left).unwrap();

@@ -1,4 +1,4 @@
-//! Without a line that says exactly what is there, nothing runs.
+//! Without a line that describes the program exactly, nothing runs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// Nothing was run: the error has this rule.
+/// Asserts that nothing ran, and that the error has this rule.
 #[track_caller]
 fn refused(scene: &Scene, rule: &str) {
     let error = scene.error();
@@ -81,7 +81,7 @@ fn a_changed_program_does_not_run() {
     bytes.push(0);
     fs::write(scene.program(), bytes).unwrap();
     refused(&scene, "exec-digest");
-    // The policy allows it, so that `show --policy` would help nobody.
+    // The policy allows it, so the hint does not suggest `show --policy`.
     let ended = scene.call_with("");
     assert!(ended.stderr.contains("`toolward doctor` says"), "{ended}");
     assert!(!ended.stderr.contains("--policy`"), "{ended}");
@@ -191,7 +191,7 @@ fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
     let error = ended.json()["error"].clone();
     assert_eq!(error["cause"]["rule"], "exec-unstarted", "{error}");
     let reason = error["cause"]["reason"].as_str().unwrap();
-    // What the kernel answered: which of its errors it is depends on the C library.
+    // The kernel's error. Which error it is depends on the C library.
     assert!(reason.contains("os error"), "{error}");
     let serve =
         "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml";

@@ -1,4 +1,4 @@
-//! A confined server has its programs run, too.
+//! A confined server can also run its programs.
 
 use std::fs;
 use std::time::{Duration, Instant};

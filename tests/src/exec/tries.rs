@@ -1,4 +1,4 @@
-//! What the program tries.
+//! Attempts of the program.
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn a_program_gets_its_input_as_a_file_and_nothing_else() {
     assert_eq!(did["variables"], 0, "{did}");
     assert_eq!(did["stdin"], 0, "{did}");
     assert_eq!(did["writable"], false, "{did}");
-    // The standard streams, the input as it was given, and as the program opened it.
+    // The standard streams, the input as a descriptor, and the input as the program opened it.
     assert_eq!(did["open"], 5, "{did}");
 }
 
@@ -70,7 +70,7 @@ fn a_program_that_outlives_the_command_does_not() {
 fn more_output_than_the_line_allows_is_no_output() {
     let error = Scene::new(&["flood"]).fails();
     assert_eq!(error["code"], "toolward:result_too_large", "{error}");
-    // Complaints are cut, and hold nobody up.
+    // Output on standard error is cut, and blocks no one.
     let did = Scene::new(&["complain"]).did();
     assert_eq!(did["said"], true);
 }
@@ -202,7 +202,7 @@ fn of_what_a_program_complains_the_end_is_shown_and_no_part_of_a_secret() {
     assert!(shown.len() <= 2048);
     let told = scene.call_with("--verbose");
     assert!(told.stderr.len() > 60_000, "{} bytes", told.stderr.len());
-    // Neither the whole of it nor a half.
+    // Neither the whole secret nor half of it appears.
     let all = format!("{}{}{}", ended.stdout, ended.stderr, told.stderr);
     for part in ["correct", "horse", "battery"] {
         assert!(!all.contains(part), "{part}: {ended}");

@@ -1,5 +1,5 @@
-//! Programs of an operator who is not root, where namespaces of users can be made and where not. As root the tests run
-//! the command as another user, who owns the machine.
+//! Programs of an operator who is not root, on machines that allow user namespaces and on others.
+//! As root, the tests run the command as another user, who owns the machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -17,19 +17,20 @@ use crate::support::{Ended, Run};
 /// `nobody`.
 const OTHER: u32 = 65_534;
 
-/// Becomes its arguments, in a namespace in which no other can be made, without the rights that it had there.
+/// Runs its arguments in a namespace that allows no further namespaces, without the rights of that
+/// namespace.
 const ALONE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                      exec setpriv --ambient-caps -all --inh-caps -all \"$@\"";
 
-/// A user on the machine of a scene, and the command where they can reach it.
+/// A user on the machine of a scene, and the command at a place that the user can reach.
 struct User {
     scene: Scene,
     command: tempfile::TempDir,
-    /// Whether the command can make namespaces of users.
+    /// Whether the command can make user namespaces.
     namespaces: bool,
 }
 
-/// Who runs the tests.
+/// Returns the user who runs the tests.
 fn own() -> (u32, u32) {
     let own = fs::metadata("/proc/self").unwrap();
     (own.uid(), own.gid())
@@ -45,7 +46,7 @@ fn as_other(command: &mut Command) {
     }
 }
 
-/// Whether this machine lets a user who is not root make the namespaces that a broker makes.
+/// Whether this machine allows a user who is not root to make the namespaces of a broker.
 fn has_namespaces() -> bool {
     let mut command = Command::new("unshare");
     command.args(["-U", "-r", "-p", "--fork", "true"]);
@@ -53,7 +54,8 @@ fn has_namespaces() -> bool {
     command.status().unwrap().success()
 }
 
-/// Whether this kernel confines a program without a namespace of its own: Landlock keeps it from signalling others.
+/// Whether this kernel can confine a program without a namespace: Landlock must keep it from
+/// signalling other processes.
 fn confines_without_namespaces() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
@@ -115,7 +117,7 @@ impl User {
     }
 }
 
-/// What the program says of what it did.
+/// Returns the program's report of its actions.
 #[track_caller]
 fn did(scene: Scene, namespaces: bool) -> Value {
     let ended = User::of(scene, namespaces).call();
@@ -123,13 +125,13 @@ fn did(scene: Scene, namespaces: bool) -> Value {
     ended.json()["value"].clone()
 }
 
-/// What holds for each user, however the kernel holds it.
+/// Asserts the limits that apply to each user, however the kernel enforces them.
 fn is_held(namespaces: bool) {
     let echoed = did(Scene::new(&["echo"]), namespaces);
     assert_eq!(echoed["input"], json!({ "a": 1 }), "{echoed}");
     assert_eq!(echoed["variables"], 0, "{echoed}");
     assert_eq!(echoed["writable"], false, "{echoed}");
-    // The first of its namespace, or one among others.
+    // The program is the first process of its namespace, or one among others.
     assert_eq!(echoed["pid"] == 1, namespaces, "{echoed}");
 
     let mut scene = Scene::new(&["files"]).with_notes();
@@ -152,7 +154,7 @@ fn is_held(namespaces: bool) {
         assert_eq!(sockets[what], false, "{what}: {sockets}");
     }
 
-    // A process that this user may signal and look into.
+    // A process that this user may signal and inspect.
     let mut sleep = Command::new("sleep");
     as_other(sleep.arg("300").current_dir("/"));
     let mut sleep = sleep.spawn().unwrap();
@@ -192,7 +194,7 @@ fn is_held(namespaces: bool) {
     assert!(!ended.stdout.contains("correct-horse"), "{ended}");
 }
 
-/// A program that starts processes which go on for a minute, and goes on itself.
+/// A program that starts long-running processes and keeps running itself.
 fn is_ended_in_time(namespaces: bool) {
     let scene = Scene::new(&["linger"]).line("processes = true\nlimits = { timeout_ms = 1500 }\n");
     let ended = User::of(scene, namespaces).call();
@@ -224,6 +226,6 @@ fn a_program_of_a_user_without_namespaces_is_held_and_starts_no_process() {
     }
     is_held(false);
     is_ended_in_time(false);
-    // What it started could outlive it.
+    // Processes that it starts could outlive it.
     assert_eq!(did(leaves(), false)["made"], 0);
 }

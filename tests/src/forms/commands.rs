@@ -1,4 +1,4 @@
-//! What each command writes with `--json`.
+//! The output of each command with `--json`.
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ use crate::installing::{document, installed, key, release, reworded, ship, trust
 use crate::policy::{notes, notes_policy};
 use crate::support::{Ended, Machine, Run};
 
-/// Commands that write something else whatever is asked.
+/// Commands whose output is never JSON.
 pub(super) const WITHOUT_JSON: [&str; 1] = ["completions"];
 
-/// Written only if a registry runs: `publisher push` has other forms, too.
+/// Written only if a registry runs. `publisher push` also has other forms.
 pub(super) const OF_A_REGISTRY: &str = "command-publisher-push-done";
 
 /// The checks of `doctor` whose results depend on the kernel.
@@ -39,7 +39,7 @@ fn file_of(words: &str) -> String {
     }
 }
 
-/// The command that these words begin with.
+/// Returns the command at the start of these words.
 fn leaf(words: &str) -> &'static str {
     let leaf = leaves().iter().find(|leaf| {
         let rest = words.strip_prefix(leaf.as_str());
@@ -48,7 +48,8 @@ fn leaf(words: &str) -> &'static str {
     leaf.unwrap_or_else(|| panic!("no command {words}"))
 }
 
-/// The exit code, then what was written: values, each on a line or one on several, or text of another form.
+/// Returns the exit code and the output: JSON values, one on each line or a single one on several
+/// lines, or text of another form.
 fn form(ended: &Ended) -> Value {
     let text = ended.stdout.as_str();
     let values: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
@@ -58,7 +59,7 @@ fn form(ended: &Ended) -> Value {
     exit.chain(values).collect()
 }
 
-/// Commands on one machine, each with `--json`: what they write are forms.
+/// Commands on one machine, each with `--json`. Their outputs become forms.
 pub(super) struct Script<'a> {
     machine: &'a Machine,
     forms: &'a mut Forms,
@@ -73,7 +74,7 @@ impl<'a> Script<'a> {
         self.run_with(words, &[]);
     }
 
-    /// Runs it with more arguments, which may have spaces.
+    /// Runs a command with more arguments, which may contain spaces.
     fn run_with(&mut self, words: &str, arguments: &[String]) {
         let run = self.machine.toolward(&format!("{words} --json"));
         let ended = arguments.iter().fold(run, Run::arg).end();
@@ -239,7 +240,7 @@ pub(super) fn registry(forms: &mut Forms) {
     }
 }
 
-/// Tools of other specifications, and this machine as a test can fix it.
+/// Tools in other forms, and the parts of this machine that a test can control.
 pub(super) fn others(forms: &mut Forms) {
     let service = Service::answering("200 OK", "{}");
     let (_, said) = importing::aml::imported(&service);
@@ -250,7 +251,7 @@ pub(super) fn others(forms: &mut Forms) {
     );
     let machine = importing::runloop::agent(&service);
     Script::new(&machine, forms).run("import runloop agent --id mail -o mail");
-    // No compiler, whatever this machine has.
+    // Hides all compilers of this machine.
     let machine = Machine::new().with_own_cache();
     for words in ["doctor --language all", "doctor"] {
         let run = machine.toolward(&format!("{words} --json"));

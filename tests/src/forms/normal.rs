@@ -1,5 +1,4 @@
-//! Placeholders for values that differ from run to run, from machine to machine or from release to
-//! release.
+//! Placeholders for values that depend on the run, the machine or the release.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::support::machine::toolward;
 use crate::support::varying::{self, Kind};
 
-/// Fields whose numbers are measured, counted from a clock, or depend on how the guests were compiled.
+/// Fields whose numbers are measured, come from a clock, or depend on how the guests were compiled.
 const MEASURED: [&str; 13] = [
     "at",
     "bytes",
@@ -30,7 +29,7 @@ fn is_digest(value: &Value) -> bool {
     varying::values(text) == [(0, Kind::Digest, text)]
 }
 
-/// Placeholders of one file: equal values have equal ones.
+/// The placeholders of one file. Equal values have equal placeholders.
 #[derive(Default)]
 pub(super) struct Placeholders {
     numbers: BTreeMap<Kind, BTreeMap<String, usize>>,
@@ -40,7 +39,7 @@ impl Placeholders {
     pub(super) fn value(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => self.text(&text).into(),
-            // Digests are sorted, in another order in each run.
+            // Digests are sorted, so their order differs in each run.
             Value::Array(all) if all.len() > 1 && all.iter().all(is_digest) => {
                 all.iter().map(|_| Value::from("<digest>")).collect()
             }
@@ -84,7 +83,7 @@ impl Placeholders {
     fn placeholder(&mut self, kind: Kind, value: &str) -> String {
         let name = match kind {
             Kind::Directory => "directory",
-            // Two times may be in one second.
+            // Two times may be equal, so all times have the same placeholder.
             Kind::Time => return "<time>".to_owned(),
             Kind::Port => "address",
             Kind::Id => "id",

@@ -1,4 +1,4 @@
-//! The ledger's rows and what its commands write, events of calls, and lines of the log.
+//! The ledger's rows, the output of its commands, events of calls, and lines of the log.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::mcp::raw::{PATIENCE, Raw};
 use crate::replay;
 use crate::support::Machine;
 
-/// Rows with each field that their kind has: on each line a kind and a body. Words in capitals stand for values.
+/// Rows with every field of their kind. Each line has a kind and a body. Words in capitals are
+/// placeholders.
 const RECORDS: &str = r#"
 opened {"build":"1.0.0","bundles":["DIGEST"],"bundles_set":"DIGEST","confinement":"full","cut":1,"policy":"DIGEST"}
 started {"call":CALL,"invocation":"ID"}
@@ -39,7 +40,7 @@ const OUTCOME: &str = r#"{"attempts":[{"code":"timeout","driver":"notes","us":5}
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A row of a kind with this body.
+/// A row of a kind, with this body.
 fn record(kind: &str, body: &str) -> Record {
     let content = r#"{"commitment":"DIGEST","size":7}"#;
     let body = body
@@ -55,7 +56,7 @@ fn record(kind: &str, body: &str) -> Record {
     read.unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
-/// Which fields a value has, at all depths.
+/// Collects the fields of a value, at all depths.
 fn fields(value: &Value, fields: &mut String) {
     match value {
         Value::Object(members) => {
@@ -70,7 +71,7 @@ fn fields(value: &Value, fields: &mut String) {
     fields.push(' ');
 }
 
-/// Adds the first of the values with each set of fields, by the word in its field `of`.
+/// Adds the first value for each set of fields, named by the word in its field `of`.
 fn add_each(forms: &mut Forms, file: &str, of: &str, values: impl IntoIterator<Item = Value>) {
     let mut seen = BTreeSet::new();
     let mut all: Vec<(String, Vec<Value>)> = Vec::new();
@@ -114,7 +115,7 @@ pub(super) fn ledger(forms: &mut Forms) {
     let writer = replay::open(&machine, Keep::All);
     for (kind, body) in records {
         let entry = Entry::new(record(kind, body).event).principal("alice");
-        // The writer alone opens and closes a session.
+        // Only the writer opens and closes a session.
         if !matches!(entry.event(), Event::Opened(_) | Event::Closed(_)) {
             writer.append(entry, Durability::Disk).wait().unwrap();
         }
@@ -157,7 +158,7 @@ pub(super) fn ledger(forms: &mut Forms) {
     forms.add("cassette", "replayed over MCP", server.answer(1));
 }
 
-/// A server of the hostile tool and of one that changes something.
+/// A server of the hostile tool, and of a tool that changes something.
 fn serve(machine: &Machine) -> Raw {
     crate::hostile::add(machine, "hostile");
     let contract = "hostile/tools/hostile.run/TOOL.md";

@@ -1,4 +1,4 @@
-//! Messages of MCP: what comes back for each request, in each era and over each transport.
+//! Messages of MCP: the answers to each request, in each era and over each transport.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::mcp::served::{Served, machine};
 const SESSIONS: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
 
-/// Makes the one tool that changes something wait for a person.
+/// Makes the only tool that changes something wait for a person.
 pub(super) const POLICY: &str = "[[grant]]\n\
     publisher = \"key:cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5\"\n\
     tool = \"kv.counter\"\nmutates = [\"database:counters\"]\n\n";
@@ -21,7 +21,7 @@ pub(super) const POLICY: &str = "[[grant]]\n\
 const SERVE: &str = "serve --bundle conformance.toolbundle --trust-key tests.pub.pem \
     --bundle kv-counter.toolbundle --trust-key example.pub.pem --policy-file policy.toml";
 
-/// The tools that are kept of a list: between them they have all fields.
+/// The tools of a list that are included. Together they have all fields.
 const LISTED: [&str; 5] = [
     "json_schema_2020_12_tool",
     "kv_counter",
@@ -30,7 +30,7 @@ const LISTED: [&str; 5] = [
     "test_sum",
 ];
 
-/// A case on each line: its file, its name, the method and the parameters.
+/// One case on each line: its file, its name, the method and the parameters.
 const CASES: &str = r#"
 mcp-open | server/discover | server/discover | {}
 mcp-open | ping | ping | {}
@@ -71,7 +71,7 @@ mcp-errors | foreign cursor | tools/list | {"cursor":"x"}
 mcp-errors | unknown level | logging/setLevel | {"level":"loud"}
 "#;
 
-/// A client that can answer whatever a server asks.
+/// The capabilities of a client that can answer every question.
 fn capabilities() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
@@ -80,7 +80,7 @@ fn client_info() -> Value {
     json!({ "name": "forms", "version": "1" })
 }
 
-/// An answer to what the server asks.
+/// Returns an answer to a question of the server.
 pub(super) fn answer(request: &Value) -> Value {
     match request["method"].as_str().unwrap() {
         "elicitation/create" => {
@@ -132,7 +132,7 @@ impl<'a> Client<'a> {
         format!("{transport} {}", self.revision)
     }
 
-    /// Opens a session, and gives what came back.
+    /// Opens a session, and returns the answers.
     fn open(&mut self) -> Vec<Value> {
         let params = json!({ "protocolVersion": self.revision, "capabilities": capabilities(), "clientInfo": client_info() });
         let opened = self.ask("initialize", params);
@@ -140,8 +140,8 @@ impl<'a> Client<'a> {
         opened
     }
 
-    /// What comes back for a request, and for its repetition with answers. Of several notifications of one method, the
-    /// first: how many there are depends on when they are read.
+    /// Returns the answers to a request, and to its repetition with answers. Of several
+    /// notifications of one method it keeps the first, since their number depends on timing.
     fn ask(&mut self, method: &str, mut params: Value) -> Vec<Value> {
         if self.revision == STATELESS {
             let meta = [
@@ -183,7 +183,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Sends a message, over HTTP by a new connection, on which the answer comes.
+    /// Sends a message. Over HTTP it opens a new connection, on which the answer arrives.
     fn send(&mut self, message: &Value) -> Option<BufReader<TcpStream>> {
         let (served, token) = match &mut self.link {
             Link::Stdio(raw) => {
@@ -221,7 +221,7 @@ impl<'a> Client<'a> {
         Some(stream)
     }
 
-    /// The server's next message.
+    /// Returns the server's next message.
     fn next(&mut self, stream: &mut Option<BufReader<TcpStream>>) -> Value {
         let message = match (stream, &mut self.link) {
             (Some(stream), _) => stream.lines().find_map(|line| {
@@ -237,12 +237,12 @@ impl<'a> Client<'a> {
     }
 }
 
-/// What each client has seen in each case, in order.
+/// What each client has received in each case, in order.
 #[derive(Default)]
 struct Seen(Vec<(&'static str, &'static str, Map<String, Value>)>);
 
 impl Seen {
-    /// What a client sees is named after the first one that saw the same.
+    /// Equal results of several clients are named after the first of them.
     fn add(
         &mut self,
         file: &'static str,
@@ -310,7 +310,7 @@ pub(super) fn messages(forms: &mut Forms) {
     refusals(&served, token, forms);
 }
 
-/// Tools that are found rather than listed, by a client that can't ask a person.
+/// Tools that are found instead of listed, with a client that can't ask a person.
 fn found(server: Raw, seen: &mut Seen) {
     let mut client = Client::new(Link::Stdio(server), STATELESS);
     let search = json!({ "names": ["conformance.sum", "no.tool"] });
@@ -333,7 +333,7 @@ fn found(server: Raw, seen: &mut Seen) {
     }
 }
 
-/// Requests that HTTP refuses: the method, one more header, the body.
+/// Requests that HTTP refuses: the method, an additional header, the body.
 const REFUSED: &str = r#"
 wrong token | POST | Authorization: Bearer none | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 another origin | POST | Origin: https://other.example | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -346,7 +346,7 @@ no stream | GET | Accept-Language: en | null
 another method | PUT | Accept-Language: en | null
 "#;
 
-/// The status and the body of each answer.
+/// Records the status and the body of each answer.
 fn refusals(served: &Served, token: &str, forms: &mut Forms) {
     for line in REFUSED.trim().lines() {
         let mut parts = line.split(" | ");

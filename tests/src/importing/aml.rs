@@ -6,7 +6,7 @@ use super::service::Service;
 use crate::mcp::raw::Raw;
 use crate::support::Machine;
 
-/// The retrieval tool of AML's text. `BASE` is where its service is.
+/// The retrieval tool of AML's specification. `BASE` is the address of its service.
 const SEARCH: &str = r#"---
 spec_version: "1.2"
 tool_id: "search-product-kb"
@@ -76,7 +76,7 @@ use_guidance:
 Gives agents access to the internal product knowledge base.
 "#;
 
-/// The action of AML's text, out of its parts.
+/// The action tool of AML's specification, put together from its parts.
 const EMAIL: &str = r#"---
 spec_version: "1.2"
 tool_id: "send_email"
@@ -142,7 +142,7 @@ use_guidance:
 
 const TOKEN: &str = "t0ken-of-the-service-account";
 
-/// A machine with both definitions, imported as `desk`, and what `import` said.
+/// Returns a machine with both definitions, imported as `desk`, and the output of `import`.
 pub(crate) fn imported(service: &Service) -> (Machine, Value) {
     let machine = Machine::new();
     let base = format!("https://localhost:{}", service.port);
@@ -156,7 +156,7 @@ pub(crate) fn imported(service: &Service) -> (Machine, Value) {
     (machine, said)
 }
 
-/// The printed policy with all that a person has to choose.
+/// Returns the printed policy after a person has made all choices.
 fn chosen(said: &Value, service: &Service, publisher: &str) -> String {
     let draft = said["policy"].as_str().unwrap();
     assert!(
@@ -207,12 +207,12 @@ fn the_examples_of_the_text_are_tools_that_reach_their_service() {
         .ends(0);
     let key = show.json()["key_id"].as_str().unwrap().to_owned();
 
-    // Nothing is granted before a policy says so, and no request goes out.
+    // Without a grant nothing is allowed, and no request is sent.
     let call = "call desk.search-product-kb --bundle desk.toolbundle --trust-key desk.pub.pem \
                 --set query=reset --json";
     let denied = machine.toolward(call).ends(4).json();
     assert_eq!(denied["error"]["class"], "capability_gap", "{denied}");
-    // A draft as it is printed gives nothing either.
+    // A draft as printed grants nothing either.
     let draft = said["policy"].as_str().unwrap();
     let draft = draft.replace("\"local\"", &format!("\"key:{key}\""));
     machine.write("policy.toml", draft);
@@ -246,7 +246,8 @@ fn the_examples_of_the_text_are_tools_that_reach_their_service() {
     );
 }
 
-/// Trusted by document for its prefix alone, installed, and called by both of its names.
+/// The publisher is trusted by document for this prefix only. The tools are installed, and called
+/// by both of their names.
 #[test]
 fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_prefix() {
     let service = Service::answering("200 OK", r#"{"status": "sent"}"#);
@@ -285,9 +286,9 @@ fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_pref
         assert_eq!(sent.code, Some(0), "{sent}");
         assert_eq!(sent.json()["value"]["status"], "sent", "{sent}");
     }
-    // The definition's own id is no name here.
+    // The definition's own id is not a name here.
     assert_ne!(call("send_email", mail).code, Some(0));
-    // The service answers both tools alike, and the other one promises something else.
+    // The service gives both tools the same answer, and the other tool promises a different one.
     let searched = call("desk.search-product-kb", r#"{"query": "reset"}"#);
     assert_eq!(searched.code, Some(1), "{searched}");
     let [first, second, third] = &service.seen()[..] else {
@@ -319,7 +320,7 @@ fn a_status_has_the_meaning_that_the_definition_gives_it() {
         failed["error"]["cause"]["hint"],
         "Fix request parameters, do not retry"
     );
-    // What changes something is sent once.
+    // A request that changes something is sent once.
     assert_eq!(service.seen().len(), 1);
 }
 
@@ -336,7 +337,7 @@ fn what_an_action_does_is_asked_before_it_is_sent() {
     let call = "call desk.send-email --dev desk --policy-file policy.toml --json";
     let input = r#"{"to": [], "subject": "s", "body": "b"}"#;
     let call = machine.toolward(call).arg("--input").arg(input);
-    // Nobody is there to be asked.
+    // No person can be asked.
     let denied = call.env("DESK_TOKEN", TOKEN).ends(4).json();
     assert_eq!(
         denied["error"]["code"], "toolward:approval_denied",

@@ -1,4 +1,4 @@
-//! A `human` tool of AML, imported: its output is asked as a form, on a terminal and through a client.
+//! A `human` tool of AML, imported: a form asks for its output, on a terminal and through a client.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,8 @@ use_guidance:
 ---
 "#;
 
-/// A machine with the definition, imported as `desk`, and the printed policy for who runs it.
+/// Returns a machine with the definition, imported as `desk`, and the printed policy for the person
+/// who runs it.
 fn imported() -> (Machine, String) {
     let machine = Machine::new();
     machine.write("review_refund.tool.md", REVIEW);
@@ -50,7 +51,7 @@ fn imported() -> (Machine, String) {
 fn what_the_reviewer_types_is_the_output() {
     let (machine, policy) = imported();
     let call = "call desk.review-refund --dev desk --set amount=40 --json";
-    // Nobody is asked before the printed policy is taken.
+    // Before the policy is added, no person is asked.
     let denied = machine.toolward(call).ends(4).json();
     assert_eq!(denied["error"]["class"], "capability_gap", "{denied}");
 

@@ -1,5 +1,5 @@
-//! A component of its own world in other languages, each made by that language's own tools and
-//! without Toolward's libraries.
+//! A component with its own world in other languages. Each is built with that language's own tools,
+//! and without Toolward's libraries.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::languages::toolchain::{directory, turn};
 use crate::support::outside::output;
 use crate::support::{Machine, copy, root};
 
-/// A machine with the sources in this language, `words`, and their world, `wit`.
+/// A machine with the sources in this language, in `words`, and with their world, in `wit`.
 fn sources(language: &str) -> Machine {
     let machine = Machine::new();
     let from = root().join("tests/guests/other-world/words");
@@ -24,7 +24,8 @@ fn sources(language: &str) -> Machine {
     machine
 }
 
-/// `words.wasm` becomes these tools, which do what their world says.
+/// Imports `words.wasm`, and asserts that it becomes these tools, which do what their world
+/// describes.
 #[track_caller]
 fn is_imported_and_called(machine: &Machine, tools: &[&str]) {
     let import = "import component words.wasm --id words -o imported";
@@ -64,7 +65,7 @@ fn is_imported_and_called(machine: &Machine, tools: &[&str]) {
 #[test]
 fn a_component_that_was_made_in_python_becomes_tools() {
     let machine = sources("python");
-    // It looks for a virtual environment by starting other programs, unless it is told of one.
+    // It starts other programs to find a virtual environment, unless it is given one.
     let packages = machine.path("no-packages");
     std::fs::create_dir_all(packages.join("lib/python3/site-packages")).unwrap();
     let mut command = machine.program(directory().join("python/bin/componentize-py"));
@@ -74,10 +75,10 @@ fn a_component_that_was_made_in_python_becomes_tools() {
     let building = turn();
     output(&mut command);
     drop(building);
-    // It imports sockets, and nothing was declared for them.
+    // It imports sockets, but no sockets were declared.
     let inspected = machine.toolward("inspect words.wasm").ends(0);
     assert!(inspected.stdout.contains("wasi:sockets/tcp"), "{inspected}");
-    // `init`, which componentize-py exports for itself, is left out.
+    // componentize-py exports `init` for itself. It is left out.
     let tools = ["words.count", "words.divide", "words.longest"];
     is_imported_and_called(&machine, &tools);
 }
@@ -118,7 +119,7 @@ fn a_component_that_was_made_in_go_becomes_tools() {
     is_imported_and_called(&machine, &tools);
 }
 
-/// A component of the world `words`, from a module for WASI preview 1.
+/// Makes a component of the world `words` from a module for WASI preview 1.
 fn component(mut module: Vec<u8>, wit: &Path) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(wit).unwrap();

@@ -1,4 +1,5 @@
-//! Tools of a Runloop agent: its tools.json imported, packed and called over https; a new one made by the command.
+//! Tools of a Runloop agent: its tools.json is imported, packed and called over https. Also a new
+//! tools.json made by the command.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use super::service::Service;
 use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
-/// The directory of an agent whose one tool goes to a service.
+/// The directory of an agent whose only tool calls a service.
 pub(crate) fn agent(service: &Service) -> Machine {
     let machine = Machine::new();
     let host = format!("localhost:{}", service.port);
@@ -78,7 +79,7 @@ fn the_example_of_the_text_is_a_tool_that_reaches_its_service() {
         }
         call.end().json()
     };
-    // Without a grant, and without a value, in the words of tools.json.
+    // Without a grant and without a secret's value, errors use the words of tools.json.
     for denied in [call(None, None), call(Some(&policy), None)] {
         assert_eq!(denied["error"]["code"], "cap_denied", "{denied}");
         assert_eq!(denied["error"]["class"], "capability_gap", "{denied}");

@@ -1,4 +1,5 @@
-//! An https service on this machine, as imported tools reach one: `localhost`, with an authority of the test's own.
+//! An https service on this machine for imported tools: `localhost`, with a certificate authority
+//! of the test.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -7,13 +8,13 @@ use tokio::net::TcpListener;
 
 use crate::installing::secure::Certificates;
 
-/// A service that gives one answer, and what it was sent.
+/// A service that gives one answer and stores the requests that it gets.
 pub(crate) struct Service {
     pub(super) port: u16,
-    /// Its authority, in PEM.
+    /// Its certificate authority, in PEM.
     pub(super) authority: String,
     seen: Arc<Mutex<Vec<String>>>,
-    // Its tasks end with it.
+    // Its tasks end with the runtime.
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -76,7 +77,7 @@ impl Service {
         }
     }
 
-    /// What it was sent, each request as a whole.
+    /// Returns the requests, each as a whole.
     pub(super) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }

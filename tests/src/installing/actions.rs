@@ -1,5 +1,5 @@
-//! Action libraries: bundles of one publisher whose actions the tools of another implement. What a library demands is
-//! part of what was accepted of the tool.
+//! Action libraries: bundles of one publisher whose actions are implemented by tools of another.
+//! The demands of a library are part of what a person accepted for the tool.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ const LIBRARY: &str = "verbs.standard";
 const REGISTRY: &str = "\"@verbs/standard/words-count\"";
 const BARE: &str = "words:count";
 
-/// A machine that trusts acme, and verbs for `words:…` if `given` says so; with the keys of both.
+/// A machine that trusts acme, and trusts verbs for `words:…` if `given` states so. Also returns
+/// the keys of both.
 fn trusting(given: &str) -> (Machine, SigningKey, SigningKey) {
     let machine = Machine::new();
     let (acme, verbs) = (key(&machine, "one"), key(&machine, "two"));
@@ -27,7 +28,7 @@ fn trusting(given: &str) -> (Machine, SigningKey, SigningKey) {
     (machine, acme, verbs)
 }
 
-/// A release of the library, whose one action has these lines.
+/// A release of the library, whose only action has these lines.
 fn library(sequence: u64, lines: &str) -> Draft {
     let mut draft = release(sequence);
     draft.manifest.publisher = "verbs".to_owned();
@@ -45,7 +46,7 @@ fn library(sequence: u64, lines: &str) -> Draft {
         .put("actions/words-count/ACTION.md", action)
 }
 
-/// A release of acme's tool, which implements the action and says nothing of approval and risk.
+/// A release of acme's tool, which implements the action and states no approval or risk.
 fn tool(sequence: u64, reference: &str) -> Draft {
     release(sequence).change(TOOL_MD, |text| {
         text.replace(
@@ -55,7 +56,7 @@ fn tool(sequence: u64, reference: &str) -> Draft {
     })
 }
 
-/// A machine on which library and tool are installed, and the tool runs.
+/// A machine with the library and the tool installed, on which the tool runs.
 fn installed(reference: &str) -> (Machine, SigningKey) {
     let (machine, acme, verbs) = trusting("--actions words");
     ship(
@@ -83,7 +84,7 @@ fn a_tool_takes_its_action_from_an_installed_library_and_is_blocked_without_it()
         assert_eq!(shown[0]["actions"], json!(["words"]));
         machine.toolward(&format!("remove {LIBRARY}")).ends(0);
         is_not_loaded(&machine, "action-unresolved");
-        // The library brings it back as it was accepted.
+        // Reinstalling the library restores the tool in its accepted form.
         machine.toolward("install library.toolbundle").ends(0);
         runs(&machine);
     }
@@ -136,7 +137,7 @@ fn a_library_that_is_named_beside_the_tool_will_do() {
 
 #[test]
 fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() {
-    // Both stricter and looser.
+    // One line is stricter, and another is looser.
     for lines in [
         "risk_level: 1\nfires_events: [counted]\n",
         "risk_level: 0\n",
@@ -148,7 +149,7 @@ fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() 
             .ends(4)
             .json();
         let surface = held["surface"].as_str().unwrap();
-        // The library waits, too, and until then nothing has changed.
+        // The library waits as well, and nothing has changed until it is accepted.
         runs(&machine);
         let accept = format!("update {LIBRARY} --accept {surface}");
         let accepted = machine.toolward(&accept).ends(0);
@@ -176,7 +177,7 @@ fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() 
     }
 }
 
-/// A client that calls the tool is told that it is held.
+/// Asserts that a client that calls the tool learns that it is held.
 #[track_caller]
 fn is_held(machine: &Machine) {
     let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
@@ -210,7 +211,7 @@ fn a_release_of_a_library_below_which_a_tool_goes_blocks_it() {
     let (machine, acme, verbs) = trusting("--actions words");
     ship(&machine, &library(1, ""), &verbs, "library.toolbundle");
     machine.toolward("install library.toolbundle").ends(0);
-    // It claims a risk of its own.
+    // The tool states a risk itself.
     let own = tool(1, BARE).change(TOOL_MD, |text| {
         text.replace("implements:", "risk_level: 0\nimplements:")
     });
@@ -255,7 +256,7 @@ fn a_rule_about_an_action_grants_to_the_tools_that_implement_it() {
     machine.toolward("install library.toolbundle").ends(0);
     ship(&machine, &tool(1, BARE), &acme, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
-    // What the action requires, the tool asks for.
+    // The tool requests what the action requires.
     let call = "call text.stats --set text=one";
     machine.toolward(call).ends(4).says("unauthorised");
     let rule = |lines: &str| {
@@ -355,7 +356,7 @@ fn actions_are_given_to_a_trusted_publisher_and_taken_from_it() {
     taken.warns(&format!("{ID} is no longer loaded"));
     assert_eq!(actions(&machine), json!([]));
     is_not_loaded(&machine, "action-unresolved");
-    // A wrong prefix changes nothing.
+    // A prefix that is not valid changes nothing.
     machine
         .toolward("trust update verbs --actions Words!")
         .ends(2);
@@ -364,9 +365,9 @@ fn actions_are_given_to_a_trusted_publisher_and_taken_from_it() {
         .toolward("trust update verbs --actions words --actions more")
         .ends(0);
     assert_eq!(actions(&machine), json!(["words", "more"]));
-    // As it was accepted: nothing is held.
+    // The tool is in its accepted form, so nothing is held.
     runs(&machine);
-    // Without them no release of the library is taken.
+    // Without these prefixes no release of the library is accepted.
     machine.toolward("trust update verbs --no-actions").ends(0);
     ship(
         &machine,
@@ -393,7 +394,7 @@ fn a_bundle_that_is_named_or_under_work_takes_actions_from_what_is_installed() {
         "library.toolbundle",
     );
     ship(&machine, &tool(1, REGISTRY), &acme, "b.toolbundle");
-    // A directory under work, with the same contract.
+    // A directory under work with the same contract.
     let draft = tool(1, REGISTRY);
     for (name, bytes) in &draft.files {
         machine.write(&format!("work/{name}"), bytes);
@@ -420,7 +421,7 @@ fn a_bundle_that_is_named_or_under_work_takes_actions_from_what_is_installed() {
     for command in commands {
         machine.toolward(command).ends(0);
     }
-    // It is the library's demand: nobody else's, and only of what verifies.
+    // The demand comes from the library alone, and only if the library verifies.
     machine.toolward("trust update verbs --no-actions").ends(0);
     for command in commands {
         let ended = machine.toolward(command).end();

@@ -1,5 +1,6 @@
-//! Hosts that a registry names and that nobody has allowed: a person at a terminal is asked once about each, and what
-//! they say is kept. Nobody else is asked, and nothing goes there before the yes.
+//! Hosts that a registry names and that are not allowed yet: a person at a terminal is asked once
+//! about each, and the answer is stored. Without a person nothing is asked, and no request is sent
+//! there before the yes.
 
 use super::elsewhere::{FIRST, TRUST, push, pushed};
 use super::fronted::Fronted;
@@ -12,7 +13,7 @@ const BLOBS: &str = "https://blobs.example";
 const CONFIG: &str = ".config/toolward/toolward.toml";
 const KEPT: &str = ".local/state/toolward/trust/downloads.json";
 
-/// A registry with the first release, and a machine whose table lacks a line.
+/// Returns a registry with the first release, and a machine whose table lacks a line.
 fn lacking(key: &str) -> Option<(Fronted, Machine, toolward_signing::key::SigningKey)> {
     let (fronted, machine, one) = pushed()?;
     machine.configure(&format!("{TRUST}{}", fronted.table(&machine, key)));
@@ -34,7 +35,7 @@ fn config(machine: &Machine) -> String {
     std::fs::read_to_string(machine.home().join(CONFIG)).unwrap()
 }
 
-/// Runs at a terminal, where nobody must be asked.
+/// Asserts that a run at a terminal was refused without a question.
 #[track_caller]
 fn is_refused_unasked(left: &Left, code: &str) {
     assert_eq!(left.code, Some(1), "{left:?}");
@@ -48,7 +49,7 @@ fn a_host_of_downloads_is_asked_about_once_and_kept_for_its_repository() {
         return;
     };
     let install = format!("install {FIRST}");
-    // Without a terminal nobody is asked, whatever stands on standard input.
+    // Without a terminal nothing is asked, whatever is on standard input.
     let run = fronted.toolward(&machine, &install).stdin("y\n");
     let ended = refused_run(&machine, run, 1, "registry-redirect-refused");
     let line = "redirects_to = [\"https://blobs.example\"]";
@@ -91,7 +92,7 @@ fn a_host_of_downloads_is_asked_about_once_and_kept_for_its_repository() {
     assert!(doctor.stdout.contains(told), "{doctor}");
     assert!(!config(&machine).contains("blobs.example"));
 
-    // Kept, for this repository alone.
+    // The answer is stored for this repository only.
     ship(&machine, &release(2), &one, "2.toolbundle");
     push(&fronted, &machine, "2.toolbundle", "1.1.0");
     fronted.toolward(&machine, "update").ends(0);
@@ -103,7 +104,7 @@ fn a_host_of_downloads_is_asked_about_once_and_kept_for_its_repository() {
     let run = fronted.toolward(&machine, &format!("install {other}"));
     refused_run(&machine, run, 1, "registry-redirect-refused");
 
-    // Until nothing comes from there.
+    // It is stored until no bundle comes from there.
     machine.toolward(&format!("remove {ID}")).ends(0);
     let run = fronted.toolward(&machine, &install);
     refused_run(&machine, run, 1, "registry-redirect-refused");
@@ -114,7 +115,7 @@ fn a_host_that_is_named_later_is_asked_about_as_well() {
     let Some((fronted, machine, one)) = lacking("redirects_to") else {
         return;
     };
-    // Between the question and its answer the registry changes its mind.
+    // The registry names another host between the question and its answer.
     fronted.redirects(&[BLOBS, "https://other.example"]);
     let install = format!("install {FIRST}");
     let mut swapped = session(&fronted, &machine, &install);
@@ -127,7 +128,7 @@ fn a_host_that_is_named_later_is_asked_about_as_well() {
     assert_eq!(left.code, Some(4), "{left:?}");
     let hosts = asked_hosts(&fronted);
     assert!(!hosts.contains(&"other.example".to_owned()), "{hosts:?}");
-    // What was not used to install anything is not kept.
+    // A host from which nothing was installed is not stored.
     assert!(listed(&machine).is_empty() && !machine.home().join(KEPT).exists());
 
     fronted.redirects(&[BLOBS]);
@@ -181,7 +182,7 @@ fn a_name_in_other_letters_is_shown_in_ascii_with_a_remark() {
     let Some((fronted, machine, _)) = lacking("redirects_to") else {
         return;
     };
-    // A Cyrillic letter where a Latin one is expected.
+    // A Cyrillic letter in place of a Latin one.
     fronted.redirects(&["https://xn--blbs-65d.example"]);
     let mut session = session(&fronted, &machine, &format!("install {FIRST}"));
     session.sees(DOWNLOADS);
@@ -237,7 +238,7 @@ fn a_token_server_is_asked_about_once_and_becomes_a_line_of_the_table() {
     fronted.toolward(&machine, "update").ends(0);
     runs(&machine);
 
-    // Another token server than the operator's is never asked about.
+    // Nothing is asked about a token server that differs from the operator's.
     fronted.requests();
     fronted.names("https://other.example/token");
     let left = session(&fronted, &machine, "update text.stats-bundle").leaves();

@@ -1,5 +1,5 @@
-//! Publishers that are trusted by a bare key: its fingerprint is typed, it has a maximum age, and it takes no ids from
-//! others unless that is said.
+//! Publishers that are trusted by a bare key: a person types its fingerprint, it has a maximum age,
+//! and it gets no ids of other publishers unless the operator states so.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::timestamp::Timestamp;
@@ -16,7 +16,7 @@ const QUESTION: &str = "Trust it like this? [y/N] ";
 const FILE: &str = "keys/acme.pub.pem";
 const ADD: &str = "trust add keys/acme.pub.pem --prefix text. --prefix text-stats";
 
-/// A machine with acme's public key in a folder of its own, and its first release.
+/// A machine with acme's public key in a separate folder, and its first release.
 fn met() -> (Machine, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "acme");
@@ -24,7 +24,7 @@ fn met() -> (Machine, SigningKey) {
     (machine, one)
 }
 
-/// A new key, whose public half is in `keys`.
+/// Makes a new key, whose public half is in `keys`.
 fn key(machine: &Machine, name: &str) -> SigningKey {
     std::fs::create_dir_all(machine.path("keys")).unwrap();
     new_key(&machine.path("keys"), name)
@@ -34,12 +34,12 @@ fn fingerprint(key: &SigningKey) -> String {
     key.public().key_id().to_string()
 }
 
-/// Gives a command on a terminal, and types this at the question.
+/// Runs a command on a terminal, and types this at the question.
 fn typed(machine: &Machine, words: &str, question: &str, keys: &str) -> Left {
     typed_after(machine, words, "", question, keys)
 }
 
-/// The same, where other keys wait in the terminal before the question is shown.
+/// The same, but other keys wait in the terminal before the question is shown.
 fn typed_after(machine: &Machine, words: &str, before: &str, question: &str, keys: &str) -> Left {
     let command = machine.toolward(words).into_command();
     let mut session = Session::start(command, 120, before);
@@ -63,7 +63,7 @@ fn trusting_a_key() -> (Machine, SigningKey) {
     (machine, one)
 }
 
-/// A release that was made so many days ago.
+/// A release that was made this many days ago.
 fn aged(sequence: u64, days: i64) -> Draft {
     let mut draft = release(sequence);
     let made = draft.manifest.created.unix() - days * 86_400;
@@ -71,7 +71,7 @@ fn aged(sequence: u64, days: i64) -> Draft {
     draft
 }
 
-/// The lines of the page that are given on a terminal.
+/// The page's lines that are typed on a terminal.
 fn printed() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("docs/src/operators.md")).unwrap();
     let (_, section) = page.split_once("\n## A bare key\n").unwrap();
@@ -84,7 +84,7 @@ fn printed() -> Vec<String> {
 fn a_bare_key_is_trusted_only_once_its_fingerprint_was_typed_on_a_terminal() {
     let (machine, one) = met();
     let id = fingerprint(&one);
-    // Nobody can be asked, whatever is piped in.
+    // Without a terminal no person is asked, whatever is piped in.
     let before = kept(&machine);
     for run in [
         machine.toolward(ADD),
@@ -97,7 +97,7 @@ fn a_bare_key_is_trusted_only_once_its_fingerprint_was_typed_on_a_terminal() {
     refused(&machine, &flag, 2, "setting-invalid");
     let ended = machine.toolward(&format!("{ADD} --yes")).ends(2);
     assert!(ended.stderr.contains("--yes"), "{ended}");
-    // A person who types something else.
+    // The person types something else.
     let other = fingerprint(&key(&machine, "other"));
     for (keys, code) in [
         ("\r", "fingerprint-unconfirmed"),
@@ -112,11 +112,11 @@ fn a_bare_key_is_trusted_only_once_its_fingerprint_was_typed_on_a_terminal() {
         let left = typed(&machine, ADD, TYPE, keys);
         assert_eq!(left.code, Some(3), "{keys:?} {left:?}");
         assert!(left.screen.contains(code), "{keys:?} {left:?}");
-        // What the person has to have been told is not on the screen.
+        // The fingerprint that the person must know is not on the screen.
         let echoed = left.screen.matches(&id).count();
         assert_eq!(echoed, 0, "{left:?}");
     }
-    // What was typed before the question does not answer it.
+    // Keys that were typed before the question do not answer it.
     let ahead = format!("{id}\r");
     let left = typed_after(&machine, ADD, &ahead, TYPE, "\r");
     assert!(left.screen.contains("fingerprint-unconfirmed"), "{left:?}");
@@ -157,7 +157,7 @@ fn a_bare_key_is_trusted_only_once_its_fingerprint_was_typed_on_a_terminal() {
     let told = "`trust add` trusts the bare key of acme for text, text-stats (at most 90 days old)";
     assert!(doctor.stdout.contains(told), "{doctor}");
     assert!(doctor.stdout.contains("1 by bare keys"), "{doctor}");
-    // The same again changes nothing, and asks nobody.
+    // The same command again changes nothing and asks nothing.
     let before = kept(&machine);
     machine.toolward(ADD).ends(0);
     assert_eq!(kept(&machine), before);
@@ -169,7 +169,7 @@ fn a_bare_key_installs_what_lies_below_its_prefixes_only() {
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(listed(&machine)[0]["publisher"], "acme");
     runs(&machine);
-    // Another key signs nothing in its name, and it signs nothing in another's.
+    // Another key can't sign in its name, and it can't sign in another name.
     let other = key(&machine, "other");
     ship(&machine, &release(2), &other, "other.toolbundle");
     refused(&machine, "install other.toolbundle", 3, "unknown-publisher");
@@ -206,14 +206,14 @@ fn what_a_bare_key_signed_is_refused_once_it_is_too_old() {
     ship(&machine, &aged(1, 30), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
     runs(&machine);
-    // What is installed is held to it as well.
+    // The new age also applies to installed bundles.
     let shorter = format!("trust add {FILE} --prefix text --max-age-days 10");
     let left = typed(&machine, &shorter, QUESTION, "y\r");
     assert_eq!(left.code, Some(0), "{left:?}");
     assert!(left.screen.contains("- at most 90 days old"), "{left:?}");
     assert!(left.screen.contains("+ at most 10 days old"), "{left:?}");
     is_not_loaded(&machine, "too-old");
-    // Nothing lengthens it without a person.
+    // Only a person can lengthen it.
     let update = "trust update acme --max-age-days 365";
     refused(&machine, update, 2, "publisher-bare");
     let longer = format!("trust add {FILE} --prefix text --max-age-days 365");
@@ -278,7 +278,7 @@ fn a_bare_key_takes_no_ids_of_another_publisher_unless_that_is_said() {
     assert!(left.screen.contains("takes from + acme"), "{left:?}");
     let doctor = machine.toolward("doctor").end();
     assert!(doctor.stdout.contains("text.stats beside acme"), "{doctor}");
-    // The longer prefix decides.
+    // The longer prefix takes precedence.
     ship(&machine, &release(1), &one, "b.toolbundle");
     refused(&machine, "install b.toolbundle", 3, "prefix-not-granted");
 }
@@ -306,11 +306,11 @@ fn a_key_that_comes_with_a_bundle_is_not_trusted() {
     std::os::unix::fs::symlink(machine.path("acme.pub.pem"), machine.path("keys/l.pub.pem"))
         .unwrap();
     refused(&machine, &add("keys/l.pub.pem"), 3, "key-misplaced");
-    // Nor is one that a web server gives.
+    // A key from a web server is refused as well.
     let web = Web::serve(pem.into_bytes());
     let fetched = format!("{} --plain-http", add(&web.url("acme.pub.pem")));
     refused(&machine, &fetched, 3, "key-misplaced");
-    // In a folder of its own it is asked about.
+    // In a separate folder, it leads to a question.
     machine
         .toolward(&add(FILE))
         .ends(3)
@@ -353,7 +353,7 @@ fn a_publisher_that_is_trusted_by_its_document_is_not_trusted_by_a_key() {
     key(&machine, "acme");
     let words = format!("trust add {FILE} --prefix more");
     refused(&machine, &words, 2, "publisher-known");
-    // What is a document's is not a key's, and the other way round.
+    // Flags for documents are refused for a key, and the reverse.
     for flag in ["--name acme", "--takes-from acme"] {
         let words = format!("trust add acme.publisher.json --prefix text {flag}");
         refused(&machine, &words, 2, "setting-invalid");
@@ -373,7 +373,7 @@ fn a_publisher_that_is_trusted_by_its_document_is_not_trusted_by_a_key() {
 fn a_bare_key_is_removed_and_what_it_signed_is_loaded_no_more() {
     let (machine, one) = trusting_a_key();
     machine.toolward("install b.toolbundle").ends(0);
-    // It has no documents and no list: the operator's own word revokes.
+    // A key has no documents and no list: the operator revokes it.
     machine.write("list.json", "{}");
     for update in ["list.json", "--revocations list.json", "--actions text", ""] {
         let words = format!("trust update acme {update}");
@@ -392,7 +392,7 @@ fn a_bare_key_is_removed_and_what_it_signed_is_loaded_no_more() {
     is_not_loaded(&machine, "unknown-publisher");
     let shown = machine.toolward("trust list").ends(0);
     assert_eq!(shown.stdout, "", "{shown}");
-    // It comes back by its fingerprint only.
+    // It is trusted again only by its fingerprint.
     machine
         .toolward(ADD)
         .ends(3)
@@ -406,7 +406,7 @@ fn what_a_bare_key_signed_is_installed_and_updated_from_elsewhere() {
     let (machine, one) = trusting_a_key();
     let first = Web::serve(machine.read("b.toolbundle"));
     let url = first.url("b.toolbundle");
-    // Its maximum age is the rule of freshness.
+    // Its maximum age is its rule of freshness.
     machine
         .toolward(&format!("install {url} --plain-http"))
         .ends(0);
@@ -418,7 +418,7 @@ fn what_a_bare_key_signed_is_installed_and_updated_from_elsewhere() {
     put(&release(2));
     machine.toolward("update --plain-http").ends(0);
     assert_eq!(sequence(&machine), 2);
-    // One that looks otherwise waits.
+    // A release with another surface waits.
     put(&reworded(release(3)));
     machine.toolward("update --plain-http").ends(4);
     let surface = listed(&machine)[0]["held_surface"]

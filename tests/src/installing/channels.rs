@@ -1,5 +1,5 @@
-//! The signed index of a channel: which release of each bundle is the current
-//! one, held against a source that shows another.
+//! The signed index of a channel: it states which release of each bundle is current, against a
+//! source that serves another one.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::timestamp::Timestamp;
@@ -15,13 +15,13 @@ fn index(machine: &Machine, file: &str, key: &str, more: &str) -> Run {
     ))
 }
 
-/// Puts an index where the operator's channel has it.
+/// Puts an index at the place of the operator's channel.
 fn published(machine: &Machine, file: &str) {
     std::fs::copy(machine.path(file), machine.path("stable.json")).unwrap();
 }
 
-/// A machine that trusts acme, with the channel `stable` that the key `index`
-/// signs, and acme's first release in it.
+/// A machine that trusts acme and has the channel `stable`, signed by the key `index`, with acme's
+/// first release.
 fn with_channel() -> (Machine, SigningKey) {
     let (machine, one) = trusting();
     key(&machine, "index");
@@ -47,7 +47,7 @@ fn the_release_that_the_channel_lists_is_installed_and_found() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["tool"], "text.stats");
     assert_eq!(found[0]["bundle"], ID);
-    // What is only listed is not installed.
+    // A release that is only listed is not installed.
     assert!(listed(&machine).is_empty());
     let nothing = machine.toolward("search words").ends(0);
     assert_eq!(nothing.stdout, "", "{nothing}");
@@ -90,7 +90,7 @@ fn an_index_older_than_the_last_one_seen_is_refused() {
     published(&machine, "2.json");
     machine.toolward(INSTALL).ends(0);
     assert_eq!(sequence(&machine), 2);
-    // The source shows again what it showed before.
+    // The source serves its earlier index again.
     published(&machine, "1.json");
     refused(&machine, INSTALL, 3, "rollback");
     assert_eq!(sequence(&machine), 2);
@@ -121,11 +121,11 @@ fn a_bundle_that_the_channel_does_not_list_is_refused() {
 #[test]
 fn another_release_than_the_listed_one_is_refused() {
     let (machine, one) = with_channel();
-    // A newer one that nobody announced.
+    // A newer release that the channel does not list.
     ship(&machine, &release(2), &one, "b.toolbundle");
     refused(&machine, INSTALL, 3, "channel-mismatch");
     assert!(listed(&machine).is_empty());
-    // One that says the same of itself, and is another.
+    // A release with the same name and version but other content.
     let mut twin = release(1);
     twin.manifest.created = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
     ship(&machine, &twin, &one, "b.toolbundle");
@@ -135,7 +135,7 @@ fn another_release_than_the_listed_one_is_refused() {
 #[test]
 fn an_index_is_signed_by_the_keys_that_the_operator_pinned() {
     let (machine, _) = with_channel();
-    // A publisher whose bundles are trusted says nothing for the channel.
+    // A trusted publisher of bundles can't sign the channel.
     index(&machine, "own.json", "one", "--bundle b.toolbundle").ends(0);
     published(&machine, "own.json");
     refused(&machine, INSTALL, 3, "threshold-not-met");
@@ -162,7 +162,7 @@ fn an_index_is_valid_for_ninety_days_at_most() {
     }
 }
 
-/// The configuration of the channel, once more under another name.
+/// Configures the channel again under another name.
 fn configure_another(machine: &Machine) {
     let file = machine.home().join(".config/toolward/toolward.toml");
     let text = std::fs::read_to_string(file).unwrap();
@@ -173,7 +173,7 @@ fn configure_another(machine: &Machine) {
 #[test]
 fn of_several_channels_one_has_to_be_named_for_what_comes_from_elsewhere() {
     let (machine, one) = with_channel();
-    // A newer release that the channel doesn't list, young enough as it is.
+    // A newer release that the channel does not list, although it is young enough.
     ship(&machine, &release(2), &one, "2.toolbundle");
     let web = Web::serve(machine.read("2.toolbundle"));
     let install = format!("install {} --plain-http", web.url("b.toolbundle"));
@@ -187,7 +187,7 @@ fn of_several_channels_one_has_to_be_named_for_what_comes_from_elsewhere() {
     machine.toolward(&named).ends(0);
     let update = format!("update {ID} --plain-http");
     refused(&machine, &update, 2, "channel-ambiguous");
-    // Files of this machine are held to none.
+    // Files of this machine need no channel.
     machine.toolward(&format!("remove {ID}")).ends(0);
     machine.toolward("install 2.toolbundle").ends(0);
 }
@@ -210,7 +210,7 @@ fn a_held_release_that_is_no_longer_the_listed_one_is_not_accepted() {
         .ends(4)
         .json();
     let surface = held["surface"].as_str().unwrap();
-    // Its publisher found something, and takes it off the channel.
+    // Its publisher found a problem and removes the release from the channel.
     ship(&machine, &reworded(release(3)), &one, "3.toolbundle");
     index(
         &machine,

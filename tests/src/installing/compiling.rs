@@ -1,4 +1,4 @@
-//! Installing compiles ahead: what the first call would have waited for is there.
+//! Installing compiles drivers, so that the first call does not wait for it.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -9,7 +9,7 @@ use super::{ID, key, release, reworded, runs, sequence, ship, trusting};
 use crate::support::machine::toolward;
 use crate::support::{Machine, Run};
 
-/// How many compiled drivers the machine has.
+/// Returns the number of compiled drivers on the machine.
 fn compiled(machine: &Machine) -> usize {
     let folder = machine.cache().join("artefacts");
     fs::read_dir(folder).map_or(0, Iterator::count)
@@ -37,9 +37,9 @@ fn what_is_refused_or_held_is_not_compiled() {
 
     ship(&machine, &release(1), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle --no-cache").ends(0);
-    // Where nothing is kept nothing is compiled ahead.
+    // Without a cache nothing is compiled in advance.
     assert_eq!(compiled(&machine), 0);
-    // The same driver under other words: it waits for a person.
+    // The same driver with another description, which waits for a person.
     ship(&machine, &reworded(release(2)), &one, "b.toolbundle");
     let held = machine
         .toolward("install b.toolbundle --json")
@@ -69,14 +69,14 @@ fn a_driver_that_does_not_compile_is_installed_with_a_warning() {
     assert_eq!(compiled(&machine), 0);
 }
 
-/// The processes that one has started and that are there.
+/// Returns the running child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let parent = parent.to_string();
     let all = fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|id: &u32| {
             let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            // Its name in brackets, its state, its parent.
+            // The name of a process in brackets, its state, and its parent.
             let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
             after.split(' ').nth(1) == Some(&parent)
         })
@@ -96,7 +96,7 @@ fn an_installation_that_is_interrupted_while_it_compiles_has_installed_the_bundl
     let (machine, one) = trusting();
     let machine = machine.with_own_cache();
     ship(&machine, &release(1), &one, "b.toolbundle");
-    // The signal is ignored by what a shell without jobs starts in the background.
+    // A shell without job control makes its background processes ignore the signal.
     let mut install = machine.program("env");
     install.arg("--default-signal=INT").arg(toolward());
     let mut install = install
@@ -118,7 +118,7 @@ fn an_installation_that_is_interrupted_while_it_compiles_has_installed_the_bundl
     let status = install.wait().unwrap();
     assert_eq!(status.signal(), Some(2), "{status}");
 
-    // A process that ended and was not waited for has no command line.
+    // A process that has ended but was not waited for has no command line.
     let runs_on = |id: &u32| {
         let line = fs::read(format!("/proc/{id}/cmdline"));
         line.is_ok_and(|line| !line.is_empty())

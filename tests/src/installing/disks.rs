@@ -1,6 +1,5 @@
-//! A store on a disk that is full or read-only: it is shown, verified and used, and a
-//! bundle can be removed to make room. The disk is a small one of the test's own, in
-//! a mount namespace of its own.
+//! A store on a disk that is full or read-only: it can be shown, verified and used, and a bundle
+//! can be removed to make room. The disk is a small one of the test, in its own mount namespace.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +9,7 @@ use crate::support::machine::toolward;
 use crate::support::outside::skipped;
 use crate::support::{Machine, Run};
 
-/// How a mount namespace is had: by root, or in a user namespace.
+/// How to get a mount namespace: as root, or in a user namespace.
 pub(crate) fn namespace() -> Option<Vec<&'static str>> {
     let tried = [vec!["--mount"], vec!["--map-root-user", "--mount"]];
     let works = |arguments: &Vec<&str>| {
@@ -29,8 +28,8 @@ pub(crate) fn namespace() -> Option<Vec<&'static str>> {
     found
 }
 
-/// Installs acme's first release on a disk of four megabytes, and runs a script there.
-/// `run NAME ARGUMENTS` in it keeps exit code and output of the command as `NAME`.
+/// Installs acme's first release on a disk of four megabytes, and runs a script there. In the
+/// script, `run NAME ARGUMENTS` stores the exit code and output of the command as `NAME`.
 fn on_a_small_disk(script: &str) -> Option<Machine> {
     let namespace = namespace()?;
     let (machine, one) = installed();
@@ -62,7 +61,7 @@ fn on_a_small_disk(script: &str) -> Option<Machine> {
     Some(machine)
 }
 
-/// The exit code, and all that was said.
+/// Returns the exit code, and the whole output.
 #[track_caller]
 fn ended(machine: &Machine, name: &str) -> (String, String) {
     let part = |ending: &str| machine.text(&format!("{name}.{ending}"));
@@ -101,7 +100,7 @@ fn on_a_full_disk_bundles_are_shown_used_and_removed_and_marks_stay() {
     ends(&machine, "install", "1", "disk-full");
     ends(&machine, "remove", "0", "removed");
     assert!(!ended(&machine, "after").1.contains(ID));
-    // What was accepted before is known still.
+    // The accepted surface is still known.
     ends(&machine, "again", "0", "sequence 2");
     ends(&machine, "back", "3", "rollback");
 }
@@ -148,7 +147,7 @@ fn on_a_read_only_disk_bundles_are_shown_and_used_and_nothing_is_changed() {
 
 #[test]
 fn where_the_newest_changes_can_not_be_read_nothing_is_called_or_verified() {
-    // A log without an index, which SQLite can't make here.
+    // A log without an index. SQLite can't create one here.
     let script = "
         printf 'what was revoked last' >\"$state-wal\"
         rm -f \"$state-shm\"

@@ -1,5 +1,6 @@
-//! A registry as companies have them: behind a proxy, with an authority of its own, a token server elsewhere, and
-//! blobs at a third host. All by `[[registry]]` and two variables, without a flag.
+//! A registry as companies use it: behind a proxy, with its own certificate authority, a separate
+//! token server, and blobs at a third host. Everything is set by `[[registry]]` and two variables,
+//! without flags.
 
 use super::fronted::Fronted;
 use super::{listed, refused_run, release, runs, sequence, ship, trusting};
@@ -7,7 +8,7 @@ use crate::support::{Ended, Machine};
 
 pub(super) const FIRST: &str = "oci://registry.example/acme/text-stats:1.0.0";
 
-/// What acme's releases may be held to.
+/// The rule of freshness for acme's releases.
 pub(super) const TRUST: &str = "[trust]\nmax_age_days = 90\n";
 
 #[track_caller]
@@ -21,7 +22,7 @@ pub(super) fn push(fronted: &Fronted, machine: &Machine, file: &str, tag: &str) 
     push.ends(0);
 }
 
-/// A machine with the settings, and a registry with the first release.
+/// Returns a registry with the first release, and a machine with the settings.
 pub(super) fn pushed() -> Option<(Fronted, Machine, toolward_signing::key::SigningKey)> {
     let fronted = Fronted::start()?;
     let (machine, one) = trusting();
@@ -91,14 +92,14 @@ fn a_proxy_that_refuses_is_named_without_its_login_and_not_gone_around() {
     tells(&ended, &format!("127.0.0.1:{port}"));
     assert!(!ended.stderr.contains("hunter3"), "{ended}");
 
-    // Excepted hosts are reached without it, which here leads nowhere.
+    // Excepted hosts are reached without the proxy, which leads nowhere here.
     fronted.tunnels();
     let run = fronted
         .toolward(&machine, &install)
         .env("NO_PROXY", "example");
     refused_run(&machine, run, 1, "registry-unreachable");
     assert_eq!(fronted.tunnels(), [""; 0]);
-    // Whole labels only.
+    // Only whole labels match.
     let run = fronted
         .toolward(&machine, &install)
         .env("NO_PROXY", "ple,stry.example");
@@ -147,7 +148,7 @@ fn without_a_line_of_its_table_nothing_goes_where_that_line_allows() {
             tells(&ended, "[[registry]]");
         }
     }
-    // The table of another repository is not for this one.
+    // The table of another repository does not apply to this one.
     let other = format!(
         "{}repository = \"acme/other\"\n",
         fronted.table(&machine, "")
@@ -159,7 +160,7 @@ fn without_a_line_of_its_table_nothing_goes_where_that_line_allows() {
         1,
         "registry-unreachable",
     );
-    // Without its password nothing is asked.
+    // Without its password no request is sent.
     machine.configure(&format!("{TRUST}{}", fronted.table(&machine, "")));
     fronted.requests();
     let run = machine
@@ -182,6 +183,6 @@ fn a_table_with_a_password_in_it_is_refused_without_showing_it() {
         tells(&ended, "toolward.toml:4:12");
         assert!(!format!("{ended}").contains("hunter2"), "{ended}");
     }
-    // Trust can still be taken back.
+    // Trust can still be removed.
     machine.toolward("trust remove acme").ends(0);
 }

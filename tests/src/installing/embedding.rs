@@ -1,5 +1,5 @@
-//! An application that embeds a host for what the operator installed: the facade, on
-//! the files that the command wrote.
+//! An application that embeds a host for the installed bundles: the facade, used on files that the
+//! command wrote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn a_live_host_has_what_is_installed_and_loses_what_is_removed() {
     let output = reply.result.expect("the tool runs").structured;
     assert_eq!(output["words"], 3, "{output}");
 
-    // It holds the earlier host on, which no longer runs what was removed.
+    // The application still holds the earlier host, which no longer runs the removed tool.
     let earlier = host.host();
     machine.toolward(&format!("remove {ID}")).ends(0);
     let gone = async {

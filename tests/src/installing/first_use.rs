@@ -1,4 +1,4 @@
-//! A publisher whom nobody knows yet: the fingerprint, the prefixes, the names.
+//! A publisher that is not known yet: the fingerprint, the prefixes, the names.
 
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
@@ -10,7 +10,7 @@ use super::{
 use super::{trusting, write_key};
 use crate::support::{Machine, root};
 
-/// A machine with a document of acme's, and its fingerprint.
+/// A machine with a document of acme, and its fingerprint.
 fn met() -> (Machine, SigningKey, String) {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -38,7 +38,7 @@ fn a_fingerprint_that_nobody_compared_trusts_nobody() {
 #[test]
 fn a_document_with_another_fingerprint_trusts_nobody() {
     let (machine, _, expected) = met();
-    // Somebody else's document under the same name lies where acme's should.
+    // Another publisher's document with the same name is at the place of acme's.
     key(&machine, "thief");
     std::fs::remove_file(machine.path("acme.publisher.json")).unwrap();
     document(&machine, "acme", "thief");
@@ -77,7 +77,7 @@ fn a_publisher_ships_nothing_outside_its_prefixes() {
 #[test]
 fn a_contract_outside_the_prefixes_is_not_installed_either() {
     let (machine, _, fingerprint) = met();
-    // The bundle's own id is granted, what is in it is not.
+    // The bundle's own id is granted, but the ids inside it are not.
     let grant = format!("--prefix {ID}");
     add(&machine, "acme", &grant, &fingerprint).ends(0);
     refused(&machine, "install b.toolbundle", 3, "prefix-not-granted");
@@ -98,7 +98,7 @@ fn a_publisher_with_the_example_key_is_not_trusted() {
         .ends(1)
         .says("trust-example-key");
     assert!(!machine.path("x.json").exists());
-    // Nor is a document that another tool made.
+    // A document that another tool made is refused as well.
     let text = format!(
         "schema = 1\nname = \"acme\"\nversion = 1\ncreated = \"{}\"\nthreshold = 1\n\n\
          [[keys]]\npem = \"\"\"\n{public}\"\"\"\n",

@@ -1,11 +1,11 @@
-//! What was revoked is not forgotten with the publisher that revoked it, and is
-//! not stepped around by naming its key.
+//! Revocations stay in effect when their publisher is removed, and naming a revoked key directly
+//! does not avoid them.
 
 use super::{GRANT, add, installed, is_not_loaded, listed, refused, release, runs, ship};
 use crate::support::Machine;
 
-/// Makes acme's list `1.json`, which revokes a bundle that nobody has, and
-/// `2.json`, which also revokes the installed one.
+/// Makes acme's list `1.json`, which revokes a bundle that is not installed, and `2.json`, which
+/// also revokes the installed one.
 fn lists(machine: &Machine) {
     let digest = listed(machine)[0]["digest"].as_str().unwrap().to_owned();
     let other = toolward_signing::Digest::of(b"another bundle");
@@ -21,7 +21,7 @@ fn lists(machine: &Machine) {
         .ends(0);
 }
 
-/// Adds acme again, by the document that it has now.
+/// Adds acme again, by its current document.
 fn again(machine: &Machine, document: &str) {
     let shown = machine.toolward(&format!("publisher show {document} --json"));
     let shown = shown.ends(0).json();
@@ -41,10 +41,10 @@ fn a_bundle_stays_revoked_though_its_publisher_is_removed_and_added_again() {
     again(&machine, "acme.publisher.json");
     is_not_loaded(&machine, "bundle-revoked");
     refused(&machine, "install b.toolbundle", 3, "bundle-revoked");
-    // Nor does an older list count, now that no list is there.
+    // An older list does not count, although no list is stored now.
     refused(&machine, &format!("{update} 1.json"), 3, "rollback");
 
-    // The operator may say otherwise, by a word of its own.
+    // The operator can override this with a separate flag.
     machine
         .toolward("trust remove acme --forget-revocations")
         .ends(0);
@@ -86,7 +86,7 @@ fn a_key_stays_revoked_though_its_publisher_is_removed_and_added_again() {
     }
     machine.toolward("trust update acme 2.json 3.json").ends(0);
     machine.toolward("trust remove acme").ends(0);
-    // The document of before the theft, under a name of the thief's choice of file.
+    // The document from before the theft, in a file with a name that the thief chose.
     std::fs::copy(
         machine.path("acme.publisher.json"),
         machine.path("old.publisher.json"),
@@ -103,7 +103,7 @@ fn a_key_stays_revoked_though_its_publisher_is_removed_and_added_again() {
     super::refused_run(&machine, run, 3, "key-revoked");
     again(&machine, "3.json");
     is_not_loaded(&machine, "key-revoked");
-    // The removed publisher's key by itself is revoked as well.
+    // The removed publisher's key is also revoked when it is named directly.
     machine.toolward("trust remove acme").ends(0);
     let words = "verify b.toolbundle --trust-key one.pub.pem";
     machine.toolward(words).ends(3).says("key-revoked");
@@ -121,10 +121,10 @@ fn a_key_named_by_itself_is_still_held_to_what_its_publisher_revokes() {
         .ends(0);
     machine.toolward(verify).ends(3).says("bundle-revoked");
     refused(&machine, install, 3, "bundle-revoked");
-    // Once it is removed as well.
+    // The same after it is removed as well.
     machine.toolward("trust remove acme").ends(0);
     machine.toolward(verify).ends(3).says("bundle-revoked");
-    // Another bundle of the key's is not.
+    // Another bundle of the key is not revoked.
     ship(&machine, &release(2), &one, "b.toolbundle");
     machine.toolward(verify).ends(0);
 }
@@ -148,7 +148,7 @@ fn a_publisher_that_is_refused_after_its_fingerprint_was_compared_is_no_lasting_
         doctor.stdout.matches("`trust add` trusts acme").count()
     };
     assert_eq!(lines(), 1);
-    // Its first document verifies, but the second has been seen.
+    // Its first document verifies, but the second one was seen already.
     let run = add(&machine, "acme", GRANT, &fingerprint);
     super::refused_run(&machine, run, 3, "rollback");
     assert_eq!(lines(), 1);

@@ -1,5 +1,6 @@
-//! The real registry behind names that only a proxy on this machine knows: `registry.example` over TLS, which wants
-//! a token from `auth.example` and redirects its blobs to `blobs.example`, or where a test says.
+//! The real registry behind names that only a proxy on this machine knows: `registry.example` over
+//! TLS, which requires a token from `auth.example` and redirects blobs to `blobs.example` or to a
+//! host that a test sets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -19,7 +20,7 @@ const HOSTS: [&str; 4] = [
     "other.example",
 ];
 
-/// What `me:hunter2` and `ci:s3cret` are in base64.
+/// The base64 form of `me:hunter2` and `ci:s3cret`.
 const PROXY_LOGIN: &str = "Basic bWU6aHVudGVyMg==";
 const REGISTRY_LOGIN: &str = "Basic Y2k6czNjcmV0";
 
@@ -31,20 +32,20 @@ pub(super) struct Seen {
     pub(super) authorization: Option<String>,
 }
 
-/// What the registry names.
+/// The hosts that the registry names.
 #[derive(Debug)]
 struct Named {
-    /// Where it redirects blobs to, one after the other; the last one stays.
+    /// The hosts to which it redirects blobs, one after the other. The last one is repeated.
     blobs: VecDeque<String>,
     realm: String,
 }
 
-/// The registry, its front, and the proxy, until it is dropped.
+/// The registry, its front and the proxy. They run until this is dropped.
 pub(super) struct Fronted {
     /// The port of the proxy.
     port: u16,
     pub(super) authority: String,
-    /// What the proxy was asked for.
+    /// The hosts that were requested from the proxy.
     tunnels: Arc<Mutex<Vec<String>>>,
     requests: Arc<Mutex<Vec<Seen>>>,
     named: Arc<Mutex<Named>>,
@@ -53,7 +54,7 @@ pub(super) struct Fronted {
 }
 
 impl Fronted {
-    /// Starts all of it, or says loudly that there is no registry.
+    /// Starts everything, or reports visibly that no registry is installed.
     pub(super) fn start() -> Option<Self> {
         let registry = Server::start()?;
         let certificates = Certificates::of(&HOSTS);
@@ -80,7 +81,7 @@ impl Fronted {
             tell.send(listener.local_addr().unwrap().port()).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
                 let front = front.clone();
-                // A client that goes away is no failure of a test.
+                // A client that disconnects does not fail the test.
                 tokio::spawn(async move { front.tunnel(stream).await.ok() });
             }
         });
@@ -95,19 +96,19 @@ impl Fronted {
         })
     }
 
-    /// A run that knows the proxy and the registry's password.
+    /// Returns a run that knows the proxy and the registry's password.
     pub(super) fn toolward(&self, machine: &Machine, words: &str) -> Run {
         let proxy = format!("http://me:hunter2@127.0.0.1:{}", self.port);
         let run = machine.toolward(words).env("HTTPS_PROXY", proxy);
         run.env("REGISTRY_PASSWORD", "s3cret")
     }
 
-    /// The proxy without a login.
+    /// Returns the proxy's address without a login.
     pub(super) fn bare_proxy(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The `[[registry]]` that all of it needs; `without` is the key of a line to leave out.
+    /// Returns the `[[registry]]` with all needed lines, except the line with the key `without`.
     pub(super) fn table(&self, machine: &Machine, without: &str) -> String {
         let folder = machine.home().join(".config/toolward");
         std::fs::create_dir_all(&folder).unwrap();
@@ -127,23 +128,23 @@ impl Fronted {
         format!("[[registry]]\n{}", lines.concat())
     }
 
-    /// Lets the registry redirect its blobs to these, one after the other.
+    /// Makes the registry redirect its blobs to these hosts, one after the other.
     pub(super) fn redirects(&self, blobs: &[&str]) {
         let blobs = blobs.iter().map(|one| (*one).to_owned());
         self.named.lock().unwrap().blobs = blobs.collect();
     }
 
-    /// Lets the registry name another realm.
+    /// Makes the registry name another realm.
     pub(super) fn names(&self, realm: &str) {
         realm.clone_into(&mut self.named.lock().unwrap().realm);
     }
 
-    /// What the proxy was asked for since the last time.
+    /// Returns the hosts that were requested from the proxy since the last call.
     pub(super) fn tunnels(&self) -> Vec<String> {
         std::mem::take(&mut self.tunnels.lock().unwrap())
     }
 
-    /// What the hosts got since the last time.
+    /// Returns the requests that the hosts got since the last call.
     pub(super) fn requests(&self) -> Vec<Seen> {
         std::mem::take(&mut self.requests.lock().unwrap())
     }
@@ -187,7 +188,7 @@ impl Head {
 }
 
 impl Front {
-    /// One connection to the proxy.
+    /// Serves one connection to the proxy.
     async fn tunnel(&self, mut stream: TcpStream) -> io::Result<()> {
         let head = Head::read(&mut stream).await?;
         self.tunnels.lock().unwrap().push(head.line.clone());
@@ -206,7 +207,7 @@ impl Front {
         self.serve(&mut stream).await
     }
 
-    /// One request to one of the hosts.
+    /// Serves one request to one of the hosts.
     async fn serve(&self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
         let head = Head::read(stream).await?;
         let host = head.header("host").unwrap_or_default();
@@ -240,7 +241,7 @@ impl Front {
         }
     }
 
-    /// Where the next blob is redirected to.
+    /// Returns the host to which the next blob is redirected.
     fn next_target(&self) -> String {
         let mut named = self.named.lock().unwrap();
         let next = match named.blobs.len() {
@@ -250,7 +251,7 @@ impl Front {
         next.unwrap()
     }
 
-    /// Asks the real registry.
+    /// Sends a request to the real registry.
     async fn forward(
         &self,
         head: &Head,

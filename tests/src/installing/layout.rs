@@ -1,5 +1,5 @@
-//! What lies around counts for nothing: files of the current directory, of a
-//! bundle, of an installation that was killed.
+//! Stray files have no effect: files in the current directory, in a bundle, or of an installation
+//! that was killed.
 
 use std::fs;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::support::{Machine, copy};
 
 #[test]
 fn trust_that_lies_in_the_current_directory_is_none() {
-    // Somebody trusts acme, and their configuration comes with a repository.
+    // Someone trusts acme in a configuration that comes with a repository.
     let machine = Machine::new();
     let one = key(&machine, "one");
     let fingerprint = document(&machine, "acme", "one");
@@ -47,7 +47,7 @@ fn a_deny_list_is_not_lifted_by_the_current_directory() {
 fn a_publishers_folder_under_another_name_is_refused() {
     let (machine, _) = installed();
     let trust = machine.home().join(".config/toolward/trust");
-    // A publisher's folder under another name would take its place.
+    // A copy of a publisher's folder under another name could take its place.
     copy(&trust.join("acme"), &trust.join("zeta"));
     refused(&machine, "install b.toolbundle", 2, "trust-invalid");
     fs::remove_dir_all(trust.join("zeta")).unwrap();
@@ -67,7 +67,7 @@ fn an_installation_that_is_killed_leaves_what_was_installed() {
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_millis(milliseconds));
-        // One that has ended already can't be killed.
+        // A process that has ended already can't be killed.
         let _ = child.kill();
         child.wait().unwrap();
         let sequence = sequence(&machine);
@@ -89,7 +89,7 @@ fn an_installed_file_that_was_replaced_is_not_loaded_and_repaired_by_installing(
         .filter(|path| path.is_file() && fs::metadata(path).unwrap().len() > 1000)
         .collect();
     assert_eq!(objects.len(), 1, "{objects:?}");
-    // Another release of the same publisher's, which verifies.
+    // Another release of the same publisher, which verifies.
     ship(&machine, &release(2), &one, "two.toolbundle");
     fs::remove_file(&objects[0]).unwrap();
     copy(&machine.path("two.toolbundle"), &objects[0]);

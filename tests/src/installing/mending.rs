@@ -1,4 +1,4 @@
-//! One publisher that is damaged, hostile or half there, and the others, who are
+//! A publisher's record that is damaged, hostile or incomplete, and the other publishers, which are
 //! trusted as before.
 
 use std::fs;
@@ -41,7 +41,7 @@ fn a_publisher_that_can_not_be_read_is_not_passed_over_and_can_be_removed() {
     for file in ["grant.toml", "publisher.json"] {
         let machine = with_zeta();
         fs::write(trust(&machine).join("zeta").join(file), "spoilt").unwrap();
-        // It may be the one that revokes what is to be installed.
+        // The damaged record may be the one that revokes the bundle.
         let ended = machine.toolward("install b.toolbundle").end();
         assert!(matches!(ended.code, Some(2 | 3)), "{ended}");
         assert!(ended.stderr.contains("trust remove zeta"), "{ended}");
@@ -127,7 +127,7 @@ fn a_document_that_was_noted_and_not_kept_is_taken_in_again() {
     let file = trust(&machine).join("acme/publisher.json");
     let before = fs::read(&file).unwrap();
     machine.toolward("trust update acme 2.json").ends(0);
-    // Killed between the two.
+    // The process was killed between the two steps.
     fs::write(&file, before).unwrap();
     let told = machine.toolward("trust update acme 2.json --json").ends(0);
     assert_eq!(told.json()["version"], 2);

@@ -1,4 +1,4 @@
-//! A configuration that is not what it seems: each command that is asked reports it.
+//! A configuration that is not what it seems. Each command that reads it reports that.
 
 use super::{installed, listed};
 use crate::support::Machine;
@@ -62,7 +62,7 @@ fn a_configuration_that_can_not_be_read_is_an_error_wherever_one_asks() {
             let ended = machine.toolward(command).ends(2);
             assert!(ended.stderr.contains("error[policy-syntax]"), "{ended}");
         }
-        // What is installed is shown nonetheless.
+        // Installed bundles are shown nevertheless.
         let shown = machine.toolward("list --json").ends(2).json_lines();
         let rows = shown.iter().filter(|row| row["id"].is_string()).count();
         assert_eq!(rows, bundles);

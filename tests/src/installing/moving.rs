@@ -1,4 +1,5 @@
-//! An installed bundle comes from another place only once a person has seen both and typed a yes.
+//! An installed bundle comes from another place only after a person has seen both places and typed
+//! a yes.
 
 use super::fronted::Fronted;
 use super::web::Web;
@@ -55,7 +56,7 @@ fn a_source_moves_after_a_typed_yes_and_leaves_a_line() {
     assert!(doctor.stdout.contains("install --move-source"), "{doctor}");
     assert!(doctor.stdout.contains(&url), "{doctor}");
 
-    // Back to a file is a move, too; to another file of the folder is none.
+    // Moving back to a file is also a move, but moving to another file of the folder is not.
     machine
         .toolward("install 2.toolbundle")
         .ends(4)
@@ -76,7 +77,7 @@ fn a_source_moves_after_a_typed_yes_and_leaves_a_line() {
         machine.path("received/2.toolbundle"),
     )
     .unwrap();
-    // The same folder, spelled in another way.
+    // The same folder, written in another way.
     machine.toolward("install received/../3.toolbundle").ends(0);
     let before = source(&machine);
     let ended = machine.toolward("install received/2.toolbundle").ends(4);
@@ -95,7 +96,7 @@ fn the_maximum_age_holds_for_the_new_source() {
         "install {} --plain-http --move-source",
         web.url("1.toolbundle")
     );
-    // Without a rule of freshness it is refused before anybody is asked.
+    // Without a rule of freshness it is refused before a question.
     machine.toolward(&install).ends(3).says("freshness-unknown");
 }
 

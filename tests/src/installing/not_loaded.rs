@@ -1,4 +1,4 @@
-//! What clients are told of tools that are installed and not loaded, over MCP.
+//! What clients learn over MCP about tools that are installed but not loaded.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn code(answer: &Value) -> &Value {
     &answer["result"]["_meta"]["toolward/error"]["code"]
 }
 
-/// The answer has this code, and no word about who decided what.
+/// Asserts that the answer has this code, and does not reveal who decided.
 #[track_caller]
 fn is_refused(answer: &Value, expected: &str, word: &str) {
     assert_eq!(code(answer), expected, "{answer}");
@@ -50,7 +50,7 @@ fn tools(raw: &mut Raw, id: &str) -> usize {
     raw.answer(id)["result"]["tools"].as_array().unwrap().len()
 }
 
-/// Calls until it ends with this code.
+/// Calls until the call ends with this code.
 #[track_caller]
 fn until(raw: &mut Raw, expected: &str) {
     let end = Instant::now() + Duration::from_secs(30);
@@ -164,7 +164,7 @@ fn a_tool_that_only_a_held_update_brings_is_held() {
     );
     raw.call(1, "text.stats@2", &json!({"text": "one"}));
     is_refused(&raw.answer(1), "toolward:held", "is held");
-    // The release before is served.
+    // The earlier release is served.
     raw.call(2, "text_stats", &json!({"text": "one"}));
     assert_eq!(raw.answer(2)["result"]["structuredContent"]["words"], 1);
 }

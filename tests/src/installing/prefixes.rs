@@ -1,4 +1,4 @@
-//! A trusted publisher gets another prefix: shown, and typed.
+//! A trusted publisher gets another prefix, after a person has seen it and typed a yes.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
 const UPDATE: &str = "trust update acme --prefix kv --prefix kv-counter";
-/// The server looks once a second.
+/// The server checks once a second.
 const SOON: Duration = Duration::from_secs(30);
 
 fn prefixes(machine: &Machine) -> String {
@@ -18,7 +18,7 @@ fn prefixes(machine: &Machine) -> String {
     shown.json_lines()[0]["prefixes"].to_string()
 }
 
-/// Gives the command at a terminal, and types these keys.
+/// Runs the command at a terminal, and types these keys.
 fn typed(machine: &Machine, keys: &str) -> (Option<i32>, String) {
     update(machine, UPDATE, keys)
 }
@@ -45,7 +45,7 @@ fn a_second_prefix_is_added_after_a_typed_yes_and_each_refusal_leads_there() {
             .contains("toolward trust update acme --prefix PREFIX"),
         "{refused}"
     );
-    // The command that trusted it first names the same next step.
+    // The command that trusted the publisher first suggests the same next step.
     let again = machine
         .toolward("trust add acme.publisher.json --prefix kv")
         .ends(2);
@@ -75,7 +75,8 @@ fn a_second_prefix_is_added_after_a_typed_yes_and_each_refusal_leads_there() {
     assert_eq!(listed(&machine).len(), 1);
 }
 
-/// The names of the tools that are listed, once they are these. Clients were told of the change once.
+/// Waits until the names of the listed tools are these, and asserts that clients were notified
+/// once.
 #[track_caller]
 fn names_become(raw: &mut Raw, wanted: &[&str]) {
     let end = Instant::now() + SOON;

@@ -1,5 +1,5 @@
-//! README's "Trust and update", run as it is printed. Only the two hosts are others:
-//! a registry and a web server on this machine, whose authority the system trusts.
+//! README's "Trust and update", run as printed. Only the two hosts differ: a registry and a web
+//! server on this machine, whose certificate authority the system trusts.
 
 use std::process::Command;
 
@@ -75,7 +75,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
         return;
     };
     let machine = &world.machine;
-    // What the publisher does.
+    // The publisher's commands.
     let one = key(machine, "one");
     document(machine, "acme", "one");
     world
@@ -94,7 +94,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
     };
     let first = publish(1, "1.0.0", false);
 
-    // What README prints, on a terminal.
+    // README's command, on a terminal.
     let mut session = Session::start(world.command(add), 120, "");
     session.sees("by another way? [y/N] ");
     session.types("y\r");
@@ -112,10 +112,10 @@ fn the_readmes_install_and_trust_runs_as_printed() {
     machine.write("notes.txt", "Tea with Ada");
     world.run(install).ends(0);
     world.run(call).ends(0);
-    // Nothing newer yet.
+    // No newer release exists yet.
     let same = world.run(update).ends(0);
     assert!(same.stdout.contains("unchanged"), "{same}");
-    // The next release lies beside it.
+    // The next release is next to it.
     publish(2, "1.1.0", false);
     let updated = world.run(update).ends(0);
     assert!(updated.stdout.contains("1.1.0"), "{updated}");
@@ -132,7 +132,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
     assert!(told.stdout.contains("1 bundle\n"), "{told}");
     world.run(call).ends(0);
 
-    // What looks otherwise waits for a person.
+    // A release with another surface waits for a person.
     publish(3, "1.2.0", true);
     let held = world.run(update).ends(4);
     assert!(held.stdout.contains("1.2.0 is held"), "{held}");

@@ -1,5 +1,5 @@
-//! Where trust and installed bundles lie no tool gets to, whatever a policy
-//! grants; and nobody else's account does.
+//! No tool reaches the folders of trust and of installed bundles, whatever a policy grants. No
+//! other user's account can change them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -11,8 +11,8 @@ use super::{add, document, installed, key, refused, runs, ship};
 use crate::support::outside::skipped;
 use crate::support::{Draft, Machine};
 
-/// A machine with `notes.append` installed in `mystore`, for the trust and
-/// policy of `conf/toolward.toml`.
+/// A machine with `notes.append` installed in `mystore`. Trust and policy are in
+/// `conf/toolward.toml`.
 fn with_notes() -> Machine {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -34,7 +34,7 @@ fn append(machine: &Machine, directory: &Path) -> crate::support::Run {
     append_beside(machine, directory, "")
 }
 
-/// The same, with more in the configuration.
+/// The same, with more lines in the configuration.
 fn append_beside(machine: &Machine, directory: &Path, more: &str) -> crate::support::Run {
     fs::create_dir_all(directory).unwrap();
     machine.write(
@@ -79,7 +79,7 @@ fn no_workspace_has_anything_in_common_with_trust_or_the_store() {
 #[test]
 fn no_workspace_has_anything_in_common_with_the_ledger() {
     let machine = with_notes();
-    // The folder of the file of checkpoints is the operator's to make.
+    // The operator must create the folder of the file of checkpoints.
     std::fs::create_dir(machine.path("log")).unwrap();
     let ledger = "[ledger]\ndirectory = \"../calls/ledger\"\ncheckpoints = \"../log/signed\"\n";
     append_beside(&machine, &machine.path("notes"), ledger).ends(0);
@@ -88,7 +88,7 @@ fn no_workspace_has_anything_in_common_with_the_ledger() {
         ("calls/ledger", ""),
         ("calls/ledger/sessions", ""),
         ("log", ""),
-        // What was recorded before.
+        // Earlier records.
         ("calls/ledger", "off = true\n"),
     ] {
         let directory = machine.path(directory);

@@ -1,10 +1,10 @@
-//! Two commands at once: what one of them waits for does not undo the other.
+//! Two commands at once: while one waits, the other's changes are not undone.
 
 use super::web::Web;
 use super::{installed, is_not_loaded, kept, key, listed, refused, release, ship, trusting};
 use crate::support::{Ended, Machine, Run};
 
-/// Runs a command that asks a server, and something else before it is answered.
+/// Runs a command that sends a request to a server, and does something else before the answer.
 fn meanwhile(run: Run, web: &Web, work: impl FnOnce()) -> Ended {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| run.end());
@@ -82,7 +82,7 @@ fn publishers_that_are_added_at_once_are_all_trusted() {
     assert_eq!(trusted.len(), 4, "{trusted:?}");
 }
 
-/// Two documents with one key, of which one is added while the other is fetched.
+/// Two documents with one key. One is added while the other is being fetched.
 #[test]
 fn a_key_that_somebody_else_got_meanwhile_is_not_trusted_twice() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! What is decided about bundles is in the ledger of calls, beside the store's own log.
+//! Decisions about bundles are recorded in the ledger of calls, in addition to the store's own log.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn rows(machine: &Machine) -> Vec<Value> {
         .collect()
 }
 
-/// What was done with which sequence.
+/// Returns each action with its sequence.
 fn actions(machine: &Machine) -> Vec<(String, u64)> {
     let rows = rows(machine);
     let of = |row: &Value| {
@@ -44,7 +44,7 @@ fn what_is_installed_held_accepted_rolled_back_and_revoked_has_a_row_each() {
     let held = held.ends(4).json();
     let mut expected = vec![("installed", 1), ("held", 2)];
     says(&machine, &expected);
-    // What waits already, what is installed already, and what is refused change nothing.
+    // A release that waits or is installed already, and a refused one, change nothing.
     machine.toolward("install two.toolbundle").ends(4);
     machine.toolward("install b.toolbundle").ends(0);
     let surface = held["surface"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Bundles by way of a registry: Debian's, on this machine, with its own data.
+//! Bundles from a registry: Debian's, on this machine, with its own data.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -29,18 +29,18 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one that speaks plain http, or says loudly that there is none.
+    /// Starts one that uses plain http, or reports visibly that no registry is installed.
     pub(crate) fn start() -> Option<Self> {
         Self::with(|_| String::new())
     }
 
-    /// Starts one with more lines in the `http` part of its configuration, which may
-    /// name files in its folder.
+    /// Starts one with more lines in the `http` part of its configuration. The lines may name files
+    /// in its folder.
     pub(super) fn with(more: impl FnOnce(&Path) -> String) -> Option<Self> {
         let program = match program() {
             Ok(program) => program,
             Err(reason) => {
-                // Not by a macro, whose words the test runner keeps to itself.
+                // Not by a macro, since the test runner hides the output of macros.
                 let mut stderr = std::io::stderr();
                 let _ = writeln!(stderr, "SKIPPED: no docker-registry: {reason}");
                 return None;
@@ -66,7 +66,7 @@ impl Server {
             .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
-        // Reads on to the end, so that the registry never waits for a reader.
+        // Reads to the end, so that the registry never waits for a reader.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
                 if let Some(rest) = line.split("listening on ").nth(1) {
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-/// The registry's program, fetched once if it is not installed.
+/// The registry's program, downloaded once if it is not installed.
 fn program() -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let output = Command::new(root().join("xtask/registry-server.sh"))
@@ -141,7 +141,7 @@ fn documents_and_co_signatures_travel_by_registry_too() {
         .arg(format!("--fingerprint={fingerprint}"))
         .ends(0);
 
-    // Somebody else signs what was pushed, and only the signature is added.
+    // Another key signs the pushed bundle, and only the signature is added.
     key(&machine, "two");
     machine
         .toolward("publisher sign 1.toolbundle --key two.pem")
@@ -175,12 +175,12 @@ fn a_bundle_is_pushed_pulled_and_installed_where_a_maximum_age_is_set() {
     let install = format!("install {reference} --plain-http");
     machine.toolward(&install).ends(0);
     runs(&machine);
-    // The tag moves on, and the installation with it.
+    // The tag moves, and the installation follows it.
     push(&machine, &server, 2, &one, "stable");
     machine.toolward("update --plain-http").ends(0);
     assert_eq!(sequence(&machine), 2);
     runs(&machine);
-    // And back: refused.
+    // Moving back is refused.
     push(&machine, &server, 1, &one, "stable");
     refused(
         &machine,
@@ -202,7 +202,7 @@ fn a_registry_alone_does_not_say_what_is_current() {
     refused(&machine, &install, 3, "freshness-unknown");
     assert!(listed(&machine).is_empty());
 
-    // The only channel is held against it without being named.
+    // The only channel applies without being named.
     key(&machine, "index");
     machine.configure(&format!(
         "[[channel]]\nname = \"stable\"\nsource = \"{}\"\nkeys = [\"\"\"{}\"\"\"]\n",
@@ -263,7 +263,7 @@ fn a_stranger_pushes_and_nobody_installs() {
     let pull = format!("publisher pull {reference} -o pulled.toolbundle --plain-http");
     refused(&machine, &pull, 3, "unknown-publisher");
     assert!(!machine.path("pulled.toolbundle").exists());
-    // Plain http is spoken where it was asked for only.
+    // Plain http is used only if it is requested.
     let ended = machine.toolward(&format!("install {reference}")).end();
     assert_ne!(ended.code, Some(0), "{ended}");
     assert!(listed(&machine).is_empty());

@@ -1,5 +1,5 @@
-//! `update` of a bundle that came by the tag of a version: the newest release beside
-//! it, whatever tags and registry say.
+//! `update` of a bundle that was installed by a version's tag: it takes the newest release in the
+//! repository, whatever tags and registry state.
 
 use toolward_signing::key::SigningKey;
 
@@ -50,7 +50,7 @@ fn an_update_finds_the_release_with_the_highest_sequence_whatever_the_tags_say()
     assert_eq!(sequence(&machine), 1);
     push(&machine, &server, &release(2), &one, "9.0.0");
     push(&machine, &server, &release(3), &one, "1.1.0");
-    // Of another pattern, and moved about.
+    // A tag of another pattern, which was moved.
     push(&machine, &server, &release(4), &one, "stable");
     push(&machine, &server, &release(5), &one, "v2.0.0");
     machine.toolward(UPDATE).ends(0);
@@ -81,7 +81,7 @@ fn a_registry_that_forgot_the_installed_release_does_not_go_back() {
     };
     push(&machine, &server, &release(2), &one, "1.1.0");
     machine.toolward(UPDATE).ends(0);
-    // The tag now leads to the older one.
+    // The tag now leads to the older release.
     push(&machine, &server, &release(1), &one, "1.1.0");
     refused(
         &machine,
@@ -89,7 +89,7 @@ fn a_registry_that_forgot_the_installed_release_does_not_go_back() {
         3,
         "rollback",
     );
-    // And to another release with the same number.
+    // The tag leads to another release with the same number.
     let mut other = release(2);
     other.manifest.version = "1.1.1".parse().unwrap();
     push(&machine, &server, &other, &one, "1.1.1");
@@ -106,7 +106,7 @@ fn another_publishers_bundle_under_a_newer_tag_is_not_taken() {
     let Some((machine, one, server)) = from_registry() else {
         return;
     };
-    // Trusted, and for the same ids.
+    // A trusted publisher of the same ids.
     let two = key(&machine, "two");
     let fingerprint = document(&machine, "zeta", "two");
     let run = add(&machine, "zeta", super::GRANT, &fingerprint);
@@ -114,7 +114,7 @@ fn another_publishers_bundle_under_a_newer_tag_is_not_taken() {
     let mut other = release(9);
     other.manifest.publisher = "zeta".to_owned();
     push(&machine, &server, &other, &two, "9.0.0");
-    // A stranger's.
+    // A publisher that is not trusted.
     let stranger = key(&machine, "two-more");
     let mut strange = release(10);
     strange.manifest.version = "10.0.0".parse().unwrap();
@@ -147,7 +147,7 @@ fn a_release_that_looks_otherwise_is_held() {
         .toolward(&format!("update {ID} --accept {surface} --plain-http"))
         .ends(0);
     assert_eq!(sequence(&machine), 2);
-    // From there on the search goes on.
+    // The search continues from there.
     machine.toolward(UPDATE).ends(0);
     assert_eq!(sequence(&machine), 2);
 }
@@ -221,7 +221,7 @@ fn a_freshness_rule_is_given_kept_shown_and_enforced() {
     assert_eq!(shown.json_lines()[0]["max_age_days"], 30, "{shown}");
     machine.toolward(&install).ends(0);
     runs(&machine);
-    // It counts at each load, and only tightens what the operator says of all.
+    // It applies at each load, and can only tighten the operator's general rule.
     let mut old = release(2);
     let day = 86_400;
     let made = old.manifest.created.unix() - 40 * day;

@@ -1,4 +1,4 @@
-//! What is taken back: by its publisher, by the operator, by somebody else.
+//! Revocations: by the publisher, by the operator, and by others.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::revocation::RevocationList;
@@ -42,7 +42,7 @@ fn a_bundle_that_its_publisher_revokes_is_neither_loaded_nor_installed() {
     is_not_loaded(&machine, "bundle-revoked");
     refused(&machine, "install b.toolbundle", 3, "bundle-revoked");
     refused(&machine, &format!("update {ID}"), 3, "bundle-revoked");
-    // The next release is another bundle.
+    // The next release is a different bundle.
     ship(&machine, &release(2), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
     runs(&machine);
@@ -81,7 +81,7 @@ fn a_list_that_the_publisher_did_not_sign_revokes_nothing() {
         .ends(0);
     let words = "trust update acme --revocations list.json";
     refused(&machine, words, 3, "threshold-not-met");
-    // Nor is it the list of the one who signed it.
+    // It is not the list of the bundle's signer, either.
     let words = "trust update zeta --revocations list.json";
     refused(&machine, words, 3, "wrong-publisher");
     runs(&machine);
@@ -96,7 +96,7 @@ fn a_publisher_revokes_nothing_of_somebody_elses() {
             "publisher revoke zeta --bundle {digest}=competition --key two.pem -o list.json"
         ))
         .ends(0);
-    // A digest alone does not say whose it is: it is kept, and reaches nobody.
+    // A digest alone does not state whose bundle it is. It is stored, and has no effect.
     machine
         .toolward("trust update zeta --revocations list.json")
         .ends(0);

@@ -1,5 +1,4 @@
-//! A publisher's keys change: documents that follow each other, and those that
-//! only look as if they did.
+//! A publisher's keys change: documents that follow each other, and documents that only seem to.
 
 use toolward_signing::key::SigningKey;
 
@@ -7,14 +6,14 @@ use super::{GRANT, ID, add, installed, is_not_loaded, key, listed, refused, rele
 use super::{sequence, ship};
 use crate::support::Machine;
 
-/// `publisher next`, from one file to another.
+/// Runs `publisher next` from one file to another.
 fn next(machine: &Machine, from: &str, to: &str, change: &str) {
     machine
         .toolward(&format!("publisher next {from} {change} -o {to}"))
         .ends(0);
 }
 
-/// The version of acme's document that counts.
+/// Returns the version of acme's current document.
 fn version(machine: &Machine) -> u64 {
     let shown = machine.toolward("trust list --json").ends(0).json();
     shown["version"].as_u64().unwrap()
@@ -32,7 +31,7 @@ fn the_next_document_is_signed_by_the_old_and_the_new_keys() {
     let two = key(&machine, "two");
     let change = format!("--add two.pub.pem --drop {} --key one.pem", id(&one));
     next(&machine, FIRST, "next.json", &change);
-    // Not yet: the new key has not signed.
+    // Not accepted yet, since the new key has not signed.
     refused(
         &machine,
         "trust update acme next.json",
@@ -46,8 +45,8 @@ fn the_next_document_is_signed_by_the_old_and_the_new_keys() {
     machine.toolward("trust update acme next.json").ends(0);
     assert_eq!(version(&machine), 2);
 
-    // What the old key signed is installed still, and not loaded; what the new
-    // one signs takes its place.
+    // A bundle that the old key signed is still installed but not loaded. A bundle that the new key
+    // signs replaces it.
     is_not_loaded(&machine, "unknown-publisher");
     assert_eq!(sequence(&machine), 1);
     ship(&machine, &release(2), &two, "b.toolbundle");
@@ -96,7 +95,7 @@ fn a_document_that_only_the_new_keys_signed_is_refused() {
     );
     assert_eq!(version(&machine), 1);
     runs(&machine);
-    // The refusal is written down.
+    // The refusal is recorded.
     let shown = machine.toolward("trust show acme --json").ends(0);
     let decisions = shown.json_lines();
     assert!(
@@ -145,7 +144,7 @@ fn an_earlier_document_and_a_second_one_of_a_version_are_refused() {
     refused(&machine, &words, 3, "rollback");
     refused(&machine, "trust update acme twin.json", 3, "equivocation");
     assert_eq!(version(&machine), 2);
-    // The one that counts changes nothing.
+    // The current document changes nothing.
     machine.toolward("trust update acme 2.json").ends(0);
     assert_eq!(version(&machine), 2);
 }
@@ -160,8 +159,8 @@ fn another_publishers_document_is_no_next_one() {
     runs(&machine);
 }
 
-/// A machine that trusts acme with the keys `one`, which is stolen later, and
-/// `two`; either signs.
+/// A machine that trusts acme with the keys `one`, which is stolen later, and `two`. Either key may
+/// sign.
 fn with_two_keys() -> (Machine, SigningKey, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -190,7 +189,7 @@ fn what_a_revoked_key_signed_is_neither_loaded_nor_installed() {
     machine.toolward("install b.toolbundle").ends(0);
     runs(&machine);
     let change = format!("--revoke {}=stolen", id(&one));
-    // A document that says of a key that it was stolen doesn't rest on that key.
+    // A document that declares a key stolen must not depend on that key.
     next(
         &machine,
         FIRST,
@@ -230,7 +229,7 @@ fn sequences_that_a_thief_used_up_are_had_back() {
     refused(&machine, "install two.toolbundle", 3, "rollback");
 
     let change = format!("--reset {ID}=1:{digest} --key two.pem");
-    // Sequences go back for a theft alone.
+    // Sequences are reset only after a theft.
     next(&machine, FIRST, "alone.json", &change);
     let words = "trust update acme alone.json";
     refused(&machine, words, 3, "reset-without-revocation");

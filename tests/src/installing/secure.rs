@@ -1,4 +1,4 @@
-//! https on this machine, with a certificate authority of the test's own.
+//! https on this machine, with a certificate authority of the test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-/// An authority, and a certificate of its, by default for `localhost`. All in PEM.
+/// A certificate authority and a certificate signed by it, by default for `localhost`. All in PEM.
 pub(crate) struct Certificates {
     pub(crate) authority: String,
     certificate: String,
@@ -25,7 +25,7 @@ impl Certificates {
         Self::of(&["localhost"])
     }
 
-    /// Those for these names.
+    /// Makes certificates for these names.
     pub(crate) fn of(names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -48,7 +48,7 @@ impl Certificates {
         }
     }
 
-    /// Writes them into a registry's folder; gives the lines that name them.
+    /// Writes them to a registry's folder. Returns the lines that name them.
     pub(super) fn for_registry(&self, folder: &Path) -> String {
         let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
         fs::write(&certificate, &self.certificate).unwrap();
@@ -77,7 +77,7 @@ impl Certificates {
 pub(crate) struct SecureWeb {
     pub(crate) port: u16,
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
-    // Its tasks end with it.
+    // Its tasks end with the runtime.
     _runtime: tokio::runtime::Runtime,
 }
 

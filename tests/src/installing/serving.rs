@@ -1,4 +1,4 @@
-//! What is installed, removed or trusted no more while tools are served over MCP.
+//! Bundles that are installed, removed or no longer trusted while tools are served over MCP.
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use super::{GRANT, ID, add, document, installed, key, release, ship, trusting};
 use crate::mcp::raw::Raw;
 use crate::support::{Draft, Machine, Run, tree};
 
-/// The server looks once a second.
+/// The server checks once a second.
 const SOON: Duration = Duration::from_secs(30);
 
 fn serve(machine: &Machine) -> Raw {
@@ -26,7 +26,7 @@ fn works(answer: &Value) -> bool {
     answer["result"]["structuredContent"]["words"] == json!(1)
 }
 
-/// Calls until it comes out like this.
+/// Calls until the result is the wanted one.
 #[track_caller]
 fn until(raw: &mut Raw, wanted: impl Fn(&Value) -> bool) {
     let end = Instant::now() + SOON;
@@ -106,7 +106,7 @@ fn what_changes_is_noticed_though_nobody_reads_standard_error() {
     for _ in 0..2 {
         machine.toolward(&format!("remove {ID}")).ends(0);
         until(&mut raw, |answer| !works(answer));
-        // The very same bundle may come back.
+        // Exactly the same bundle may return.
         machine.toolward("install b.toolbundle").ends(0);
         until(&mut raw, works);
     }
@@ -127,11 +127,11 @@ fn a_server_ends_at_once_though_it_waits_for_a_lock_that_somebody_holds() {
     lock.lock().unwrap();
     let trust = machine.home().join(".config/toolward/trust/acme");
     fs::write(trust.join("note"), "a change").unwrap();
-    // It looks, sees that, and waits to verify all again.
+    // The server checks, notices that, and waits before it verifies everything again.
     std::thread::sleep(Duration::from_secs(3));
     assert!(works(&call(&mut raw, 2)));
     raw.hang_up();
-    // Whoever waits for the lock does so for a minute.
+    // A process that waits for the lock waits for a minute.
     let ended = raw.ended(SOON).expect("it ends with its client");
     assert_eq!(ended.code(), Some(0), "{ended}");
     drop(lock);
@@ -191,7 +191,7 @@ fn publishers_that_are_known_only_while_tools_are_served_count_too() {
         format!("publisher revoke acme --bundle {digest}=leaks --key one.pem -o list.json");
     machine.toolward(&revoke).ends(0);
     let mut raw = serve_named(&machine, "--trust-key one.pub.pem");
-    // Whose key it is, and what that revokes.
+    // The owner of the key is known again, and with it the owner's revocations.
     add(&machine, "acme", GRANT, &fingerprint).ends(0);
     let update = "trust update acme --revocations list.json";
     machine.toolward(update).ends(0);
@@ -200,7 +200,7 @@ fn publishers_that_are_known_only_while_tools_are_served_count_too() {
     assert!(said.contains("(bundle-revoked)"), "{said}");
 }
 
-/// How many files there are in the cache of compiled drivers.
+/// Returns the number of files in the cache of compiled drivers.
 fn cached(machine: &Machine) -> usize {
     let all = tree(&machine.cache());
     all.keys().filter(|name| !name.ends_with('/')).count()
@@ -244,7 +244,7 @@ fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
     };
     let ours = "TOOLWARD_LOG";
     let usual = said(ours, "");
-    // What the recorder signs is shown in any case.
+    // The recorder's checkpoints are shown in any case.
     let (signed, usual): (Vec<_>, Vec<_>) = usual
         .lines()
         .partition(|line| line.contains("the ledger signed its "));
@@ -259,7 +259,7 @@ fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
     assert!(more.contains("DEBUG") && more.contains("rmcp"), "{more}");
     let all = said(ours, "debug");
     assert!(all.contains("no.such.tool"), "{all}");
-    // Meant for other programs, perhaps: no arguments of calls.
+    // The variable may be meant for other programs, so no arguments of calls are shown.
     let others = said("RUST_LOG", "debug");
     assert!(!others.contains("no.such.tool"), "{others}");
     let named = said("RUST_LOG", "error,rmcp=debug");

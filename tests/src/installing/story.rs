@@ -1,6 +1,6 @@
-//! A publisher's and an operator's whole story, over a registry behind a proxy, with a token server and blobs
-//! elsewhere: tools in three languages are published, updated by tag and by channel, held and accepted, narrowed,
-//! revoked and mended.
+//! A complete scenario of a publisher and an operator, with a registry behind a proxy, a token
+//! server and blobs at other hosts. Tools in three languages are published, updated by tag and by
+//! channel, held and accepted, narrowed, revoked and replaced.
 
 use super::elsewhere::TRUST;
 use super::fronted::Fronted;
@@ -12,14 +12,14 @@ use crate::support::{Draft, Machine};
 const CHANNEL: &str = "oci://registry.example/acme/toolward-channel:stable";
 const REVOCATIONS: &str = "oci://registry.example/acme/toolward-revocations:acme";
 
-/// Examples in Rust, JavaScript and Go, and a second one in Rust that wants the network.
+/// Examples in Rust, JavaScript and Go, and a second one in Rust that needs the network.
 const EXAMPLES: [&str; 4] = ["text-stats", "html-text", "units-dates", "http-fetch"];
 
-/// What acme may publish: ids of bundles, tools and drivers.
+/// The prefixes of acme: ids of bundles, tools and drivers.
 const PREFIXES: &str = "--prefix text --prefix text-stats --prefix html --prefix html-text --prefix units \
                         --prefix units-dates --prefix dates --prefix http --prefix http-fetch";
 
-/// A release of an example. The hosts that one of them wants are nobody's.
+/// A release of an example. The hosts that one of them declares do not exist.
 fn draft(example: &str, sequence: u64) -> Draft {
     let draft = release_of(example, sequence);
     match example {
@@ -41,7 +41,7 @@ fn announce(fronted: &Fronted, machine: &Machine, bundles: &[String], index: &st
     fronted.toolward(machine, &push).ends(0);
 }
 
-/// The sequences of what is installed, in the order of [`EXAMPLES`].
+/// Returns the sequences of the installed bundles, in the order of [`EXAMPLES`].
 fn sequences(machine: &Machine) -> [u64; 4] {
     let listed = listed(machine);
     let ids = [
@@ -155,7 +155,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     let ended = refused_run(&machine, update(ID), 3, "channel-mismatch");
     ended.warns("text-stats:1.4.0 is passed over: this release was revoked");
 
-    // And mended.
+    // Replaced by a new release.
     let file = publish(&reworded(draft("text-stats", 6)), "text-stats", 6);
     announce(
         &fronted,
@@ -169,7 +169,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     all_run(&machine);
 }
 
-/// The operator gives all hosts, and then some of them.
+/// The operator grants all hosts, and then only some of them.
 #[track_caller]
 fn narrowed(machine: &Machine) {
     let before = config(machine);
@@ -189,7 +189,7 @@ fn narrowed(machine: &Machine) {
     };
     let docs = "\"network:docs.example\"";
     grant(&format!("{docs}, \"network:stats.example\""), "");
-    // Nobody answers there, but both are asked.
+    // Neither host exists, but both are requested.
     fetch("docs.example", "");
     fetch("stats.example", "");
     grant(docs, "");

@@ -1,5 +1,5 @@
-//! A source that was asked for an update of one bundle, and offers another one
-//! of the same publisher's.
+//! A source that is asked for an update of one bundle, and serves another bundle of the same
+//! publisher.
 
 use toolward_signing::key::SigningKey;
 
@@ -7,7 +7,7 @@ use super::web::Web;
 use super::{ID, add, document, key, listed, now, refused, release, runs, sequence, ship};
 use crate::support::{Draft, Machine};
 
-/// A machine that trusts acme for two bundles, of which it has the first.
+/// A machine that trusts acme for two bundles and has installed the first one.
 fn with_two_prefixes(from: &str) -> (Machine, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -19,7 +19,7 @@ fn with_two_prefixes(from: &str) -> (Machine, SigningKey) {
     (machine, one)
 }
 
-/// Acme's other bundle, which a machine may have on its own account.
+/// Acme's other bundle, which a machine may install separately.
 fn other() -> Draft {
     let mut draft = Draft::of("csv-summary");
     draft.manifest.publisher = "acme".to_owned();
@@ -36,7 +36,7 @@ fn an_update_installs_no_other_bundle_that_lies_where_the_first_one_lay() {
     machine.toolward("update").ends(3).warns("(wrong-bundle)");
     assert_eq!(sequence(&machine), 1);
     runs(&machine);
-    // It is a fine bundle, for whoever asks for it.
+    // It is a valid bundle if it is requested.
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(listed(&machine).len(), 2);
 }
@@ -50,7 +50,7 @@ fn an_update_installs_no_other_bundle_that_a_server_offers() {
     machine
         .toolward(&format!("install {place} --plain-http"))
         .ends(0);
-    // The beginning says whose it is: the rest is not waited for.
+    // The start of the file names its owner, so the rest is not read.
     let mut begun = machine.read("2.toolbundle");
     begun.truncate(begun.len() / 2);
     web.replace(begun);

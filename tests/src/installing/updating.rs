@@ -1,4 +1,4 @@
-//! Releases that follow: what is taken, what waits for a person, what is refused.
+//! Later releases: which are accepted, which wait for a person, and which are refused.
 
 use super::{ID, installed, key, listed, refused, release, reworded, runs, sequence, ship};
 
@@ -17,12 +17,12 @@ fn a_release_whose_words_alone_change_waits_until_it_is_accepted() {
     let surface = json["surface"].as_str().unwrap();
     assert!(held.stderr.contains(surface), "{held}");
 
-    // What was installed still is, and runs.
+    // The earlier release is still installed, and runs.
     assert_eq!(sequence(&machine), 1);
     assert_eq!(listed(&machine)[0]["held"], "1.2.0");
     runs(&machine);
 
-    // Another digest than the one that was shown accepts nothing.
+    // A digest that differs from the shown one accepts nothing.
     let wrong = toolward_signing::Digest::of(b"another surface");
     let words = format!("update {ID} --accept {wrong}");
     refused(&machine, &words, 3, "surface-mismatch");
@@ -116,7 +116,7 @@ fn a_removed_bundle_is_gone_and_its_sequence_is_remembered() {
     refused(&machine, &format!("remove {ID}"), 1, "not-installed");
     let call = "call text.stats --set text=a";
     refused(&machine, call, 2, "bundle-missing");
-    // Whoever is asked to install it again gets no older one.
+    // Installing again never installs an older release.
     refused(&machine, "install b.toolbundle", 3, "rollback");
     machine.toolward("install two.toolbundle").ends(0);
     runs(&machine);
@@ -129,7 +129,7 @@ fn a_release_by_a_stranger_changes_nothing() {
     ship(&machine, &release(2), &stranger, "b.toolbundle");
     let words = format!("update {ID}");
     refused(&machine, &words, 3, "unknown-publisher");
-    // With all of them the exit code says that something was refused.
+    // If all bundles are updated, the exit code reports that one was refused.
     let ended = machine.toolward("update").ends(3);
     ended.warns("(unknown-publisher)");
     assert_eq!(sequence(&machine), 1);
@@ -151,7 +151,7 @@ fn a_program_is_told_of_each_bundle_that_was_not_updated_and_the_worst_counts() 
     machine.toolward("install other.toolbundle").ends(0);
     let csv = other.manifest.id;
 
-    // One is refused, and the one after it waits for a person.
+    // The first one is refused, and the next one waits for a person.
     let stranger = key(&machine, "stranger");
     ship(
         &machine,

@@ -1,5 +1,5 @@
-//! A web server on this machine with one file. It may be made to wait before it
-//! answers, or in the middle of the file, so that something else happens meanwhile.
+//! A web server on this machine with one file. It can wait before it answers, or in the middle of
+//! the file, so that a test can act in the meantime.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long anybody waits for anybody.
+/// How long each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where an answer waits for [`Web::answer`].
+/// Where in an answer the server waits for [`Web::answer`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     Nowhere,
@@ -35,7 +35,7 @@ impl Web {
         Self::start(bytes, Waits::Nowhere)
     }
 
-    /// Answers with other bytes from now on.
+    /// Answers with these bytes from now on.
     pub(super) fn replace(&self, bytes: Vec<u8>) {
         *self.bytes.lock().unwrap() = bytes;
     }
@@ -45,7 +45,7 @@ impl Web {
         Self::start(bytes, Waits::Before)
     }
 
-    /// Answers with the first half of the bytes, and with the rest when [`Web::answer`] is called.
+    /// Answers with the first half of the bytes, and sends the rest when [`Web::answer`] is called.
     pub(crate) fn halfway(bytes: Vec<u8>) -> Self {
         Self::start(bytes, Waits::Halfway)
     }
@@ -71,7 +71,7 @@ impl Web {
                 if waits != Waits::Before || goes_on() {
                     let bytes = served.lock().unwrap().clone();
                     let halfway = || waits != Waits::Halfway || goes_on();
-                    // Who asked may have gone.
+                    // The client may have gone.
                     let _ = answer(stream, &bytes, halfway);
                 }
             }
@@ -90,7 +90,7 @@ impl Web {
         format!("http://{}/{file}", self.address)
     }
 
-    /// Waits until somebody asks.
+    /// Waits until a request arrives.
     pub(super) fn is_asked(&self) {
         self.asked.recv_timeout(PATIENCE).unwrap();
     }
@@ -128,7 +128,7 @@ fn answer(
 impl Drop for Web {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // One that waits to be told waits no longer.
+        // A connection that waits for a signal stops waiting.
         drop(self.go.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

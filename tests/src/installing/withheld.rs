@@ -1,5 +1,5 @@
-//! Installed bundles that are not loaded any more. Each command that shows or uses
-//! them says so, with the code that is the reason.
+//! Installed bundles that are no longer loaded. Each command that shows or uses them reports that,
+//! with the code of the reason.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::{ID, installed, listed, release, runs, ship, trusting};
 use crate::mcp::raw::Raw;
 use crate::support::{Ended, Machine};
 
-/// The one bundle, as `list --json` shows it.
+/// Returns the only bundle, as `list --json` shows it.
 #[track_caller]
 fn shown(machine: &Machine) -> Value {
     let mut listed = listed(machine);
@@ -19,7 +19,7 @@ fn shown(machine: &Machine) -> Value {
     listed.remove(0)
 }
 
-/// Installs acme's release, and has acme revoke it for this reason.
+/// Installs acme's release, and makes acme revoke it for this reason.
 fn revoked(reason: &str) -> Machine {
     let (machine, _) = installed();
     let digest = shown(&machine)["digest"].as_str().unwrap().to_owned();
@@ -33,7 +33,7 @@ fn revoked(reason: &str) -> Machine {
     machine
 }
 
-/// The next steps that a person is told.
+/// Asserts that the next steps are printed.
 #[track_caller]
 fn tells_the_next_step(ended: &Ended, shown: &str) {
     for command in ["toolward update", "toolward remove"] {
@@ -41,7 +41,7 @@ fn tells_the_next_step(ended: &Ended, shown: &str) {
     }
 }
 
-/// What each command says of the installed bundle that is left out with `code`.
+/// Checks what each command reports about the installed bundle that is left out with `code`.
 #[track_caller]
 fn is_shown_as(machine: &Machine, code: &str) {
     let one = shown(machine);
@@ -91,7 +91,7 @@ fn is_shown_as(machine: &Machine, code: &str) {
 fn a_revoked_bundle_is_shown_as_revoked_everywhere_with_its_publishers_reason() {
     let machine = revoked("leaks-what-it-reads");
     is_shown_as(&machine, "bundle-revoked");
-    // The publisher's own words.
+    // The publisher's own reason.
     let says = |words: &str| {
         let ended = machine.toolward(words).end();
         let all = format!("{}{}", ended.stdout, ended.stderr);
@@ -149,7 +149,7 @@ fn a_server_says_at_its_start_which_bundle_it_leaves_out() {
 fn a_bundle_of_a_publisher_that_is_trusted_no_more_is_shown_as_that() {
     let (machine, _) = installed();
     machine.toolward("trust remove acme").ends(0);
-    // Somebody has to be trusted, or no command says more than that.
+    // At least one publisher must be trusted, or the commands report nothing else.
     machine.configure("# nobody else\n");
     is_shown_as(&machine, "unknown-publisher");
 }
@@ -166,7 +166,7 @@ fn a_bundle_that_became_too_old_is_shown_as_that() {
     is_shown_as(&machine, "too-old");
 }
 
-/// The file of the one installed bundle.
+/// Returns the file of the only installed bundle.
 fn object(machine: &Machine) -> PathBuf {
     let objects = machine.home().join(".local/share/toolward/store/objects");
     let mut files = fs::read_dir(objects).unwrap();
@@ -189,7 +189,7 @@ fn a_bundle_whose_file_was_damaged_is_shown_as_that() {
     is_shown_as(&machine, code.as_str().unwrap());
     fs::remove_file(&file).unwrap();
     is_shown_as(&machine, "object-missing");
-    // What was taken out is mended as before.
+    // A removed bundle can be installed again as before.
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(shown(&machine)["state"], "verified");
     runs(&machine);

@@ -1,5 +1,5 @@
-//! The conformance tools (`tests/conformance/README.md`) over each guest library: all
-//! give the same answers.
+//! Runs the conformance tools (`tests/conformance/README.md`) with each guest library. All
+//! libraries must give the same answers.
 
 mod table;
 
@@ -15,19 +15,20 @@ use super::toolchain::build;
 use crate::mcp::raw::Raw;
 use crate::support::{Machine, copy, long, root};
 
-/// The page that says what each library answered. With `BLESS=1` the tests write it.
+/// The page with the answers of each library. With `BLESS=1` the tests write it.
 const PAGE: &str = "docs/src/languages/conformance.md";
 
-/// A guest library, and what its toolchain gives.
+/// A guest library, and the features of its toolchain.
 struct Library {
     /// Its column of [`PAGE`].
     name: &'static str,
-    /// The lines of `[[build]]` that name the source: of the driver for all tools but
-    /// one, and of the one that makes requests, where the toolchain has HTTP.
+    /// The lines of `[[build]]` that name the sources: of the driver for all tools but one, and, if
+    /// the toolchain has HTTP, of the driver that makes requests.
     source: (&'static str, Option<&'static str>),
-    /// The driver's source and the library, each from below the root to its place.
+    /// The driver's source and the library, each with its path in the repository and its place in
+    /// the bundle.
     copied: &'static [(&'static str, &'static str)],
-    /// Whether an error that nothing catches keeps its text, instead of trapping.
+    /// Whether an uncaught error keeps its text instead of trapping.
     catches: bool,
     /// Whether the language has files.
     files: bool,
@@ -61,7 +62,7 @@ const QUICKJS: Library = Library {
     files: false,
 };
 
-/// The same source: what makes requests runs in the other engine.
+/// The same source in another engine, except the driver that makes requests.
 const STARLINGMONKEY: Library = Library {
     name: "StarlingMonkey",
     source: (
@@ -171,7 +172,7 @@ impl Library {
 struct Probe {
     machine: Machine,
     port: u16,
-    /// What came of it, by row of [`PAGE`].
+    /// The results, by row of [`PAGE`].
     found: RefCell<BTreeMap<&'static str, String>>,
 }
 
@@ -230,12 +231,12 @@ impl Probe {
         }
     }
 
-    /// What goes into a row of the page.
+    /// Adds a result to a row of the page.
     fn found(&self, row: &'static str, outcome: impl Into<String>) {
         self.found.borrow_mut().insert(row, outcome.into());
     }
 
-    /// The code of a reply that failed goes into a row of the page.
+    /// Adds the code of a failed reply to a row of the page.
     fn failed(&self, row: &'static str, reply: &Value) {
         let code = reply["error"]["code"].as_str();
         let code = code.unwrap_or_else(|| panic!("{reply}"));
@@ -250,7 +251,7 @@ impl Probe {
             .env("TOOLWARD_CONFORMANCE_TOKEN", "0123456789")
     }
 
-    /// The envelope of a call.
+    /// Returns the envelope of a call.
     fn call(&self, tool: &str, input: &Value, flags: &str) -> Value {
         let ended = self
             .command(&format!("call {tool} --json {flags}"))
@@ -329,10 +330,10 @@ impl Probe {
         let recursion = self.op(&json!({"op": "recurse"}));
         let code = recursion["error"]["code"].as_str().unwrap();
         let known = ["internal", "toolward:limit_exceeded"].contains(&code);
-        // Where the language keeps a stack of its own in memory, its end is a trap.
+        // If the language keeps its own stack in memory, its end is a trap.
         assert!(known || !catches && code == "upstream_error", "{recursion}");
         self.failed("endless recursion", &recursion);
-        // All that failed is gone.
+        // All failed calls left nothing behind.
         self.gives(
             probe,
             &json!({"op": "greet", "name": "Ada"}),
@@ -363,7 +364,7 @@ impl Probe {
             assert_eq!(written["error"]["code"], "probe:no_files", "{written}");
             self.found("files of a workspace", "none");
         }
-        // Without the policy none of them starts.
+        // Without the policy no tool starts.
         let denied = self
             .machine
             .toolward("call conformance.keyvalue --json --dev probe --set key=a")
@@ -373,7 +374,7 @@ impl Probe {
         assert_eq!(denied["error"]["origin"], "host", "{denied}");
     }
 
-    /// Questions go to the person behind an MCP client, and their answers back.
+    /// Questions reach the person behind an MCP client, and the answers return.
     fn asks(&self) {
         let unheard = self.call("conformance.ask", &json!({}), "");
         assert_eq!(unheard["error"]["code"], "input_unavailable", "{unheard}");
@@ -433,7 +434,7 @@ impl Probe {
     }
 }
 
-/// A server on this machine that knows `/hello`; its port.
+/// Starts a server on this machine that serves `/hello`. Returns its port.
 fn serve() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

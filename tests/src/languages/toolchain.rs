@@ -1,4 +1,4 @@
-//! The toolchains of the languages, fetched once.
+//! The toolchains of the languages, downloaded once.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::support::{Machine, Run, root};
 
-/// Each language but Rust: its word, where its source lies in a new bundle, and the
-/// program that builds it.
+/// Each language except Rust: its word, the path of its source in a new bundle, and the program
+/// that builds it.
 pub(super) const LANGUAGES: [(&str, &str, &str); 5] = [
     ("js", "driver/driver.js", "node"),
     ("ts", "driver/driver.ts", "node"),
@@ -32,7 +32,7 @@ pub(crate) fn directory() -> &'static Path {
     })
 }
 
-/// Builds a bundle that is the machine's own.
+/// Builds a bundle that this machine made.
 pub(crate) fn build(machine: &Machine, bundle: &str) -> Building {
     Building(
         machine
@@ -41,7 +41,7 @@ pub(crate) fn build(machine: &Machine, bundle: &str) -> Building {
     )
 }
 
-/// A turn to build: the engines take half a gigabyte each.
+/// Waits for a turn to build, since each engine takes half a gigabyte.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,5 @@
-//! Why a call was cancelled, in events, in the log and in the ledger: over standard input and output and over HTTP,
-//! for a call and for one that it made.
+//! The reason why a call was cancelled, in events, in the log and in the ledger: over standard
+//! input and output and over HTTP, for a call and for a call that it made.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::support::{Machine, Run};
 const SERVE: &str =
     "serve --dev hostile --policy-file policy.toml --events events.jsonl --log-format json";
 
-/// A machine with a tool that may call another one, each for minutes.
+/// A machine with a tool that can call another one. Each may run for minutes.
 fn machine() -> Machine {
     let machine = Machine::new();
     crate::hostile::add(&machine, "hostile");
@@ -64,7 +64,7 @@ fn events(machine: &Machine) -> Vec<Value> {
         .collect()
 }
 
-/// Waits for so many events of a class.
+/// Waits for this many events of a class.
 #[track_caller]
 fn until(machine: &Machine, class: &str, count: usize) {
     let begun = Instant::now();
@@ -80,7 +80,7 @@ fn until(machine: &Machine, class: &str, count: usize) {
     }
 }
 
-/// The call and the one below it were cancelled, and each place has the reason.
+/// Asserts that the call and the call below it were cancelled, and that each place has the reason.
 #[track_caller]
 fn are_cancelled(machine: &Machine, log: &str, reason: &str) {
     let started = events(machine);
@@ -123,7 +123,7 @@ fn signal(machine: &Machine, process: u32, name: &str) {
     Run::new(kill).ends(0);
 }
 
-/// A client on standard streams whose call runs.
+/// A client on standard streams, with a running call.
 fn streams(machine: &Machine) -> Raw {
     let mut raw = Raw::open(machine.toolward(SERVE).into_command(), json!({}));
     raw.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": calls() }));
@@ -139,7 +139,7 @@ fn a_client_on_streams_that_cancels_is_the_reason() {
     raw.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }),
     );
-    // That it also goes away is no reason any more.
+    // The client also disconnects, but that is not the reason any more.
     let log = raw.said();
     are_cancelled(&machine, &log, "caller");
 }
@@ -191,7 +191,7 @@ fn session(served: &Served) -> String {
     headers
 }
 
-/// A call of a session runs.
+/// Starts a call in a session.
 fn called_in(served: &Served, machine: &Machine, session: &str) -> TcpStream {
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": calls() });
     let stream = served.sends("POST", session, &call);
@@ -230,7 +230,7 @@ fn a_client_over_http_that_ends_its_session_or_stays_away_is_the_reason() {
     }
 }
 
-/// A call of the newer era runs.
+/// Starts a call of the newer era.
 fn called(served: &Served, machine: &Machine) -> TcpStream {
     let mut params = calls();
     params["_meta"] = json!({
@@ -264,7 +264,7 @@ fn the_end_of_a_server_over_http_is_the_reason() {
             true => called(&served, &machine),
             false => called_in(&served, &machine, &session(&served)),
         };
-        // Calls could run for another half a minute.
+        // Calls could run for another half minute.
         served.signal(&machine, "TERM");
         std::thread::sleep(Duration::from_millis(300));
         served.signal(&machine, "TERM");
@@ -274,7 +274,7 @@ fn the_end_of_a_server_over_http_is_the_reason() {
     }
 }
 
-/// The same of a server that goes on.
+/// Asserts the same for a server that continues.
 #[track_caller]
 fn are_cancelled_and_ended(machine: &Machine, mut served: Served, reason: &str) {
     served.interrupted(machine);

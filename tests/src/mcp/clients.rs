@@ -9,11 +9,10 @@ use super::official::{node, packages, python, script};
 use super::served::{Served, machine, stdio};
 use crate::support::{Machine, Run};
 
-/// One call at a time: a call that was given up and still ran would keep all others
-/// from starting.
+/// One call at a time: a cancelled call that still ran would keep all others from starting.
 const ONE_AT_A_TIME: &str = "[limits]\nconcurrency = 1\n\n";
 
-/// The eras, and how the versions are called that they end up with.
+/// The eras, each with the version that clients negotiate.
 const ERAS: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")];
 
 /// A server that the client starts itself, as `{"command", "args"}`.
@@ -24,18 +23,18 @@ pub(super) fn started(machine: &Machine) -> Value {
     json!({ "command": text(command.get_program()), "args": args })
 }
 
-/// What the session's script saw.
+/// Returns what the session's script saw.
 fn session(machine: &Machine, command: &[PathBuf], target: &Value, era: &str) -> Value {
     let (program, arguments) = command.split_first().unwrap();
     let mut command: Command = machine.program(program);
     command.args(arguments).arg(target.to_string()).arg(era);
     let ended = Run::new(command).ends(0);
-    // SDKs log it there if the end of a session looks like a failure to them.
+    // SDKs log it there if the end of a session looks like a failure.
     assert!(!ended.stderr.contains("termination failed"), "{ended}");
     ended.json()
 }
 
-/// All that a session has to see, whatever the client.
+/// Asserts everything that a session must see with any client.
 #[track_caller]
 fn saw_it_all(seen: &Value, version: &str) {
     assert_eq!(seen["protocol"], version, "{seen}");
@@ -90,7 +89,7 @@ fn saw_it_all(seen: &Value, version: &str) {
     let forms = seen["forms"].as_array().unwrap();
     assert_eq!(forms.len(), 2, "{seen}");
     for form in forms {
-        // Who asks stands before what is asked.
+        // The asking tool is named before its question.
         let message = form["message"].as_str().unwrap();
         let (before, _) = message.split_once("What is your name?").unwrap();
         assert!(
@@ -104,7 +103,7 @@ fn saw_it_all(seen: &Value, version: &str) {
     }
 }
 
-/// A session over each transport in each era.
+/// Runs a session over each transport in each era.
 fn sessions(command: &[PathBuf]) {
     let machine = machine(ONE_AT_A_TIME);
     let served = Served::start(&machine);
@@ -125,7 +124,7 @@ fn the_typescript_client_holds_a_session_over_each_transport_in_each_era() {
     sessions(&[node(), script("session.mjs"), packages()]);
 }
 
-/// The Inspector's command line, which does one thing in one run.
+/// The Inspector's command line, which does one thing in each run.
 fn inspector(machine: &Machine, target: &Value, era: &str, words: &[&str]) -> Run {
     machine.write(
         "inspector.json",

@@ -1,4 +1,4 @@
-//! The official conformance suite, all that it requires of a server.
+//! Everything that the official conformance suite requires of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use super::official::{node, packages};
 use super::served::{Served, machine};
 use crate::support::Run;
 
-/// How the checks of one scenario ended.
+/// The results of the checks of one scenario.
 #[derive(Debug, Default)]
 struct Checks {
     passed: usize,
@@ -17,10 +17,10 @@ struct Checks {
     warned: Vec<Value>,
 }
 
-/// What a run of the suite says, by scenario.
+/// The results of the suite, by scenario.
 type Results = BTreeMap<String, Checks>;
 
-/// Runs what a revision requires, and what the suite runs beside it.
+/// Runs the required scenarios of a revision, and other scenarios that the suite runs with them.
 fn run(revision: &str) -> Results {
     let machine = machine("");
     let served = Served::start(&machine);
@@ -53,7 +53,7 @@ fn run(revision: &str) -> Results {
     results
 }
 
-/// The scenarios in which something failed, and what.
+/// Returns the scenarios with failures, and these failures.
 fn failures(results: &Results) -> BTreeMap<&str, &[Value]> {
     let failed = results
         .iter()
@@ -63,7 +63,7 @@ fn failures(results: &Results) -> BTreeMap<&str, &[Value]> {
         .collect()
 }
 
-/// The server's scenarios that count for a revision, as the suite's own list has them.
+/// Returns the server scenarios of a revision, from the suite's own list.
 fn required(revision: &str) -> BTreeSet<String> {
     let list = packages().join(format!(
         "@modelcontextprotocol/conformance/requirements/{revision}.yaml"
@@ -76,9 +76,9 @@ fn required(revision: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs a revision's set: every required scenario passes, with this many in all. Beside
-/// them the suite runs some that it doesn't score: these pass as well. Nothing that is
-/// only recommended is missing but `missing`.
+/// Runs a revision's set. Every required scenario must pass, with `count` scenarios in total.
+/// Scenarios that the suite runs but does not score must pass as well. Of the recommended scenarios
+/// only `missing` may fail.
 #[track_caller]
 fn conforms(revision: &str, count: usize, unscored: &[&str], missing: &[&str]) {
     let results = run(revision);
@@ -106,7 +106,7 @@ fn all_that_the_revision_of_november_2025_requires_passes() {
         "server-session-lifecycle",
         "server-sse-polling",
     ];
-    // No driver can close the connection that its call came by.
+    // No driver can close the connection of its call.
     conforms(
         "2025-11-25",
         30,
@@ -123,10 +123,10 @@ fn all_that_the_revision_of_july_2026_requires_passes() {
         "json-schema-2020-12",
     ];
     let missing = [
-        // No driver can change which tools and prompts there are.
+        // No driver can change the lists of tools and prompts.
         "sep-2575-server-sends-prompts-list-changed-on-subscription",
         "sep-2575-server-sends-tools-list-changed-on-subscription",
-        // Answers are for questions that were asked.
+        // Answers are accepted only for questions that were asked.
         "sep-2322-ignore-unexpected-params",
     ];
     conforms("2026-07-28", 37, &unscored, &missing);

@@ -1,4 +1,4 @@
-//! A no, and a client that starts its server anew.
+//! A denial, and a client that restarts its server.
 
 use serde_json::{Value, json};
 
@@ -61,14 +61,14 @@ fn a_no_holds_when_the_client_starts_its_server_anew() {
     assert_eq!(code(&answer), "toolward:approval_denied", "{answer}");
     drop(raw);
 
-    // Nobody is asked: the answer comes at once.
+    // No person is asked, so the answer comes at once.
     let mut raw = serve(&machine);
     add(&mut raw, 1);
     let answer = raw.answer(1);
     assert_eq!(code(&answer), "toolward:approval_paused", "{answer}");
     drop(raw);
 
-    // What is damaged allows nothing: the person is asked again.
+    // A damaged file allows nothing, so the person is asked again.
     machine.write("state/denials/denials", "spoiled");
     let mut raw = serve(&machine);
     add(&mut raw, 1);

@@ -1,4 +1,4 @@
-//! `serve --events`: what happens to calls, as JSON lines in a file.
+//! `serve --events`: the events of calls, as JSON lines in a file.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::raw::{PATIENCE, Raw};
 use crate::support::Machine;
 
-/// What is in no event.
+/// Text that no event contains.
 const MARK: &str = "m4rk-of-the-test";
 
 fn machine() -> Machine {
@@ -24,7 +24,8 @@ fn serve(machine: &Machine) -> Raw {
     )
 }
 
-/// The events, each without what its classes begin with, and the calls that they are about in order.
+/// Returns the events without the members that start each class, and the calls that they are about,
+/// in order.
 fn read(machine: &Machine) -> (Vec<Value>, Vec<String>) {
     let text = machine.text("events.jsonl");
     assert!(text.ends_with('\n') && !text.contains(MARK), "{text}");
@@ -109,7 +110,7 @@ fn a_script_of_calls_is_told_step_by_step_and_no_payload_of_it() {
             .all(|line| line["actor_ref"] == lines[0]["actor_ref"])
     );
 
-    // A person is asked now, and the next server appends.
+    // This time a person is asked, and the next server appends to the file.
     let asks = machine
         .text(contract)
         .replace("\ninputs:", "\napproval: always\ninputs:");

@@ -1,5 +1,5 @@
-//! Clients that forge, flood, stall and vanish, on standard input and output. (Over
-//! HTTP: `mcp/tests/suite`.)
+//! Clients on standard input and output that forge, flood, stall and vanish. (For HTTP see
+//! `mcp/tests/suite`.)
 
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ fn memory_that_a_large_message_took_goes_back_to_the_kernel() {
     ));
     raw.answer(1);
     let peak = memory(raw.process(), "VmHWM:");
-    // Nothing else happens meanwhile.
+    // Nothing else happens in the meantime.
     let until = Instant::now() + Duration::from_secs(15);
     let resident = loop {
         let resident = memory(raw.process(), "VmRSS:");
@@ -163,7 +163,7 @@ fn an_id_in_use_is_refused_and_its_first_request_goes_on() {
 fn answers_and_cancellations_get_through_when_as_many_calls_wait_as_may() {
     let machine = machine("");
     let mut raw = Raw::open(stdio(&machine), json!({"elicitation": {}}));
-    // So many that the host's queue takes them.
+    // As many as the host's queue accepts.
     let mut questions = Vec::new();
     for batch in 0..8 {
         for number in 0..256 {
@@ -190,7 +190,7 @@ fn answers_and_cancellations_get_through_when_as_many_calls_wait_as_may() {
     }));
     sums(&mut raw, "in the place of the cancelled one");
     raw.send(&json!({"jsonrpc": "2.0", "id": questions[0], "result": {"action": "decline"}}));
-    // Between, the question of the cancelled call is taken back.
+    // In between, the question of the cancelled call is withdrawn.
     let results = |message: &Value| message["result"]["content"].is_array();
     while !results(&raw.next(PATIENCE).expect("the result")) {}
     sums(&mut raw, "in the place of the answered one");
@@ -256,7 +256,7 @@ fn a_client_that_asks_and_reads_nothing_fills_its_own_pipe_and_not_our_memory() 
     assert!(resident < 400 << 10, "{resident} KiB");
 }
 
-/// Starts an endless call, and waits until its guest says that it runs.
+/// Starts an endless call, and waits until its guest reports that it runs.
 fn runs(raw: &mut Raw, id: &str) {
     let meta = json!({"progressToken": id});
     raw.send(&json!({
@@ -272,7 +272,7 @@ fn a_call_that_never_ends_delays_no_other_and_ends_when_it_is_cancelled() {
     let machine = machine("[limits]\nconcurrency = 2\n\n");
     let mut raw = Raw::open(stdio(&machine), json!({}));
     runs(&mut raw, "endless");
-    // It holds one of two places; the other serves on.
+    // The call takes one of two places, and the other place continues to serve.
     for number in 0..20 {
         sums(&mut raw, &format!("beside {number}"));
     }
@@ -369,7 +369,7 @@ fn nothing_but_messages_reaches_standard_output() {
         raw.call(tool, tool, &json!({"numbers": []}));
         raw.answer(tool);
     }
-    // Each line was read as a message on its way here.
+    // Each line was already parsed as a message.
     let rest: Vec<Value> = raw.rest();
     assert!(
         rest.iter().all(|message| message["jsonrpc"] == "2.0"),
@@ -380,7 +380,7 @@ fn nothing_but_messages_reaches_standard_output() {
 #[test]
 fn a_server_with_little_address_space_answers_its_client() {
     let machine = machine("");
-    // The pool of an engine takes five hundred times as much.
+    // The pool of an engine takes five hundred times as much memory.
     let mut shell = machine.program("sh");
     shell.args(["-c", "ulimit -v 8388608 && exec \"$0\" \"$@\""]);
     let served = stdio(&machine);

@@ -1,4 +1,4 @@
-//! Calls with an id of their client's, in `_meta["toolward/id"]`.
+//! Calls with an id from the client, in `_meta["toolward/id"]`.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// A call that tells one run from another, with this id.
+/// A call with this id, whose result differs from run to run.
 fn call(number: u32, id: &Value, mut meta: Value) -> Value {
     meta["toolward/id"] = id.clone();
     let arguments = json!({"do": "clock"});

@@ -1,5 +1,5 @@
-//! What lax clients and weak models send: parameters of another form, null for what is absent, lists of messages. Over
-//! each transport, at each revision.
+//! Messages of lax clients and weak models: parameters of another form, null for absent values,
+//! lists of messages. Over each transport, at each revision.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::recorder;
 const SESSION_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const STATELESS: &str = "2026-07-28";
 
-/// A client that sends its messages as they are written here.
+/// A client that sends its messages as written here.
 enum Client {
     Stdio(Raw),
     Http { url: String, headers: String },
@@ -74,7 +74,7 @@ fn is_invalid(answer: &Value, path: &str) {
     assert_eq!(answer["error"]["data"]["path"], path, "{answer}");
 }
 
-/// A result that a model can read.
+/// Asserts that the result is an error that a model can read.
 #[track_caller]
 fn is_refused(answer: &Value, text: &str) {
     let result = &answer["result"];
@@ -171,7 +171,7 @@ fn a_null_is_absent_for_the_driver_and_kept_in_the_ledger() {
         let params = json!({"name": "kv_counter", "arguments": arguments});
         let answer = client.request("tools/call", &params);
         assert_eq!(answer["result"]["isError"], false, "{answer}");
-        // A required property is not absent.
+        // A required property counts as present even if it is null.
         let params = json!({"name": "kv_counter", "arguments": {"action": null, "by": null}});
         is_refused(&client.request("tools/call", &params), "action");
         if let Client::Stdio(raw) = &mut client {

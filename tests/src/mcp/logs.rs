@@ -1,4 +1,5 @@
-//! `serve --log-format`: a line for each call that ends, and nothing in it that a caller or a driver wrote.
+//! `serve --log-format`: one line for each call that ends, without any text of a caller or a
+//! driver.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::raw::Raw;
 use crate::support::Machine;
 
-/// What no line has.
+/// Text that no line contains.
 const MARK: &str = "m4rk-of-the-test";
 
 pub(super) fn machine() -> Machine {
@@ -20,8 +21,8 @@ pub(super) fn machine() -> Machine {
     machine
 }
 
-/// What a server logs of a script of calls: one that succeeds, two that its driver and its contract refuse, one that
-/// the policy denies.
+/// Returns the log of a server for a script of calls: one succeeds, its driver and its contract
+/// refuse two, and the policy denies one.
 fn logged(format: &str) -> String {
     let machine = machine();
     let words = format!(

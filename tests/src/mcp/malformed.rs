@@ -1,5 +1,5 @@
-//! Arguments that two readers would understand differently, in both eras and on both
-//! transports: refused as the command refuses them.
+//! Arguments that two readers would understand differently, in both eras and on both transports.
+//! They are refused as the command refuses them.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::raw::{PATIENCE, Raw};
 use super::served::{Served, machine, stdio};
 
-/// Arguments of `test_sum`, and the rule that they break. What the last of two equal
-/// keys says, and what is left of a large integer, would each be a valid input.
+/// Arguments of `test_sum`, and the rule that they break. The last of two equal keys, and a rounded
+/// large integer, would each be valid input.
 const MALFORMED: [(&str, &str); 4] = [
     (r#"{"numbers":[1],"numbers":[2]}"#, "json-duplicate-key"),
     (
@@ -46,7 +46,7 @@ fn is_refused(answer: &Value, rule: &str) {
     assert_eq!(error["cause"]["rule"], rule, "{answer}");
 }
 
-/// Posts a message, and gives the answer's head and its JSON.
+/// Posts a message, and returns the answer's head and its JSON.
 pub(super) fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
     let address = url.strip_prefix("http://").unwrap();
     let (address, path) = address.split_once('/').unwrap();
@@ -67,7 +67,7 @@ pub(super) fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
         true => unchunked(body),
         false => body.to_owned(),
     };
-    // One event of a stream, or the whole body.
+    // The body is one event of a stream, or JSON alone.
     let json = body.find(['{', '[']).and_then(|start| {
         let end = body.rfind(['}', ']'])?;
         serde_json::from_str(body.get(start..=end)?).ok()
@@ -111,7 +111,7 @@ fn so_does_a_server_on_standard_input_and_output() {
         raw.line(&call(id, "", arguments));
         is_refused(&raw.answer(id), rule);
     }
-    // Elsewhere in the message it is a fault of the protocol.
+    // Elsewhere in the message it is a protocol error.
     let twice = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"x","name":"test_sum","arguments":{"numbers":[1]}}}"#;
     raw.line(twice);
     let error = &raw.answer(9)["error"];

@@ -1,4 +1,4 @@
-//! `serve --metrics`: counts for Prometheus, with a token of their own, beside calls that they do not hinder.
+//! `serve --metrics`: counts for Prometheus, with a separate token. They do not hinder calls.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,14 +11,14 @@ use super::raw::{PATIENCE, Raw};
 use super::served::{Served, plain};
 use crate::support::Machine;
 
-/// A server of one client that counts, and where.
+/// A server of one client that counts calls, with the address of the counts.
 struct Counting {
     machine: Machine,
     raw: Raw,
     address: String,
 }
 
-/// An address that is free now.
+/// Returns an address that is free now.
 fn free() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -61,7 +61,7 @@ impl Counting {
     }
 }
 
-/// A request for a path with a token; the whole answer.
+/// Sends a request for a path with a token. Returns the complete answer.
 fn request(address: &str, line: &str, host: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -70,7 +70,7 @@ fn request(address: &str, line: &str, host: &str, token: &str) -> String {
         token => format!("Authorization: Bearer {token}\r\n"),
     };
     let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{token}Connection: close\r\n\r\n");
-    // A server that has too many connections may close one while it is written.
+    // A server with too many connections may close this one during the write.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -81,13 +81,13 @@ fn get(address: &str, host: &str, token: &str) -> String {
     request(address, "GET /metrics", host, token)
 }
 
-/// The samples of a page by name and labels.
+/// Returns the sample of a page with this name and these labels.
 fn sample<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = page.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// That the kernel holds this process to a list of system calls.
+/// Asserts that the kernel limits this process to a list of system calls.
 fn assert_confined(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     assert!(status.contains("Seccomp:\t2"), "{status}");
@@ -162,7 +162,7 @@ fn a_page_after_a_script_of_calls_has_exactly_these() {
     assert!(sum.parse::<f64>().unwrap() > 0.0, "{page}");
     well_formed(&page);
 
-    // A row for each call gets to the recorder soon, and a call that runs is in flight.
+    // The recorder gets a row for each call soon, and a running call is in flight.
     let rows = |page: &str| sample(page, "toolward_ledger_rows_total") == Some("6");
     until(|| rows(&counting.page()));
     let endless = json!({ "do": "sleep", "n": 60_000 });
@@ -188,7 +188,7 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Each sample follows the head of its metric, and is a number.
+/// Asserts that each sample follows the head of its metric, and is a number.
 fn well_formed(page: &str) {
     assert!(page.ends_with('\n'));
     let mut metric = "";
@@ -303,7 +303,7 @@ fn a_flood_of_scrapes_does_not_hinder_calls_and_loses_no_count() {
     let (address, token) = (counting.address.clone(), counting.token());
     let (stop, pages) = (AtomicBool::new(false), AtomicU64::new(0));
     let echo = json!({ "do": "echo", "value": 1 });
-    // Compiles.
+    // This call compiles the driver.
     counting.call(0, "hostile_run", &echo);
     std::thread::scope(|scope| {
         for number in 0..12 {
@@ -328,7 +328,8 @@ fn a_flood_of_scrapes_does_not_hinder_calls_and_loses_no_count() {
             std::thread::sleep(Duration::from_millis(50));
         }
         stop.store(true, Ordering::Relaxed);
-        // Scrapes end after the calls: one that waited for them would not come to its end.
+        // Scrapes continue until the calls have ended. A scrape that waited for a call would exceed
+        // this time.
         assert!(longest < Duration::from_secs(20), "{longest:?}");
     });
     assert!(pages.load(Ordering::Relaxed) > 1, "{pages:?}");

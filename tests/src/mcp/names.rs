@@ -1,11 +1,12 @@
-//! The names of tools, as clients take them: for every example, and by id, too.
+//! The names of tools, in a form that clients accept: for every example, and by id as well.
 
 use serde_json::{Value, json};
 
 use super::raw::Raw;
 use crate::support::Machine;
 
-/// What clients accept: `^[a-zA-Z0-9_-]{1,64}$`, with their own 16 characters before it.
+/// The form that clients accept: `^[a-zA-Z0-9_-]{1,64}$`, with their own prefix of up to 16
+/// characters.
 pub(crate) fn is_accepted(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     (1..=48).contains(&name.len()) && name.chars().all(plain) && !name.contains("__")
@@ -45,7 +46,7 @@ fn every_example_is_shown_by_a_name_that_clients_accept() {
         let id = tool["_meta"]["toolward/tool"]["id"].as_str().unwrap();
         assert_eq!(id.replace('.', "_"), name);
     }
-    // Both are accepted on call.
+    // A call may use either form.
     for (id, name) in [(1, "text_stats"), (2, "text.stats"), (3, "text.stats@1")] {
         raw.call(id, name, &json!({"text": "one two"}));
         let answer = raw.answer(id);
@@ -59,7 +60,7 @@ fn every_example_is_shown_by_a_name_that_clients_accept() {
             "{answer}"
         );
     }
-    // One that the policy blocks says so, by either.
+    // A call to a blocked tool reports that it is blocked, by either form.
     for (id, name) in [(4, "notes_append"), (5, "notes.append")] {
         raw.call(id, name, &json!({"note": "x", "text": "x"}));
         let answer = raw.answer(id);

@@ -1,4 +1,5 @@
-//! What a client calls its call, in events and in the ledger: over standard input and output and over HTTP.
+//! The ids that a client gives its call, in events and in the ledger: over standard input and
+//! output and over HTTP.
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn call(id: &Value, name: &str, meta: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-/// What the first event of each call has, and what its row has; both are the same.
+/// Returns the ids in the first event of each call, which must equal the ids in its row.
 #[track_caller]
 fn recorded(machine: &Machine) -> Vec<Value> {
     let events = machine.text("events.jsonl");
@@ -74,7 +75,7 @@ fn what_a_client_on_streams_calls_its_call_is_in_events_and_rows() {
             "hostile_run",
             json!({ "tool_call_id": 5, "traceparent": [TRACE] }),
         ),
-        // One that is refused.
+        // A refused call.
         (json!(10), "no_tool", json!({ "tool_call_id": "call_2" })),
     ] {
         raw.send(&call(&id, name, &meta));

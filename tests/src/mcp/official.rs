@@ -1,4 +1,4 @@
-//! The official conformance suite and clients, fetched once.
+//! The official conformance suite and clients, downloaded once.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::support::root;
 
-/// Where they are.
+/// Returns their directory.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Older official clients: what they get follows the revision that they negotiate, and what they do with it.
+//! Older official clients: their answers follow the revision that they negotiate, and each client
+//! must handle them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,7 @@ use super::official::{node, older_python, packages, script};
 use super::served::{Served, machine};
 use crate::support::{Machine, Run};
 
-/// What an older client's script saw.
+/// Returns what an older client's script saw.
 fn session(machine: &Machine, program: &[PathBuf], words: &[&str]) -> Value {
     let (program, arguments) = program.split_first().unwrap();
     let mut command: Command = machine.program(program);
@@ -39,7 +40,7 @@ fn lists(seen: &Value, tool: &str, member: &str) -> bool {
     tool.get(member).is_some()
 }
 
-/// A machine whose image tool sends its content alone, by its contract.
+/// A machine whose image tool sends only content, as its contract states.
 fn content_machine() -> Machine {
     let machine = machine("");
     let path = "conformance/tools/conformance.image/TOOL.md";
@@ -55,7 +56,7 @@ fn content_machine() -> Machine {
     machine
 }
 
-/// A client of the first revision gets no audio, structure, titles or annotations.
+/// Asserts that a client of the first revision gets no audio, structure, titles or annotations.
 #[track_caller]
 fn first_revision(seen: &Value) {
     assert_eq!(seen["errors"], json!([]), "{seen}");
@@ -68,7 +69,8 @@ fn first_revision(seen: &Value) {
     assert_eq!(result.get("structuredContent"), None, "{result}");
 }
 
-/// A client of 2025-11-25 gets all of it, and content alone of the tool that sends content.
+/// Asserts that a client of 2025-11-25 gets all of these, and only content from the tool that sends
+/// content.
 #[track_caller]
 fn last_session_revision(seen: &Value) {
     assert_eq!(seen["errors"], json!([]), "{seen}");
@@ -164,8 +166,9 @@ impl Drop for BusyLoops {
     }
 }
 
-/// Reports right before the result: typescript-sdk 1.x fails on one that it reads together with the result. Of ten the
-/// call is often over before one is sent; of twenty thousand, the first sixteen are sent.
+/// Tests reports right before the result, since typescript-sdk 1.x fails on a report that it reads
+/// together with the result. With ten reports the call often ends before one is sent; with twenty
+/// thousand, the first sixteen are sent.
 #[test]
 fn reports_right_before_a_result_are_no_errors_for_typescript_1_32_2() {
     let machine = Machine::new();

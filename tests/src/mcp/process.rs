@@ -1,8 +1,8 @@
-//! What a process holds, as the kernel counts it.
+//! The resources of a process, as the kernel counts them.
 
 use std::fs;
 
-/// What a process holds at one moment.
+/// The resources of a process at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     /// Resident memory, in KiB.
@@ -12,7 +12,7 @@ pub(super) struct Standing {
     pub(super) files: usize,
 }
 
-/// Looks at a process.
+/// Measures a process.
 pub(super) fn standing(process: u32) -> Standing {
     let count = |folder: &str| {
         let entries = fs::read_dir(format!("/proc/{process}/{folder}")).unwrap();
@@ -25,7 +25,7 @@ pub(super) fn standing(process: u32) -> Standing {
     }
 }
 
-/// One of the kernel's figures about a process's memory, in KiB.
+/// Returns one of the kernel's figures about a process's memory, in KiB.
 pub(super) fn memory(process: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -1,4 +1,4 @@
-//! A client that says what it likes, word by word: what no library would send.
+//! A client that sends any text, including text that no library would send.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, PipeReader, Write as _, pipe};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// When an answer counts as not coming.
+/// How long to wait for an answer that does not come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection over standard input and output.
@@ -19,7 +19,7 @@ pub(crate) struct Raw {
     lines: Receiver<String>,
     early: VecDeque<Value>,
     stderr: Option<JoinHandle<String>>,
-    /// What nobody reads of standard error.
+    /// Standard error, if the client does not read it.
     unread: Option<PipeReader>,
     instructions: String,
 }
@@ -68,20 +68,20 @@ impl Raw {
         Self::open_as("raw", command, capabilities)
     }
 
-    /// The same, as a client that gives itself this name.
+    /// The same, for a client with this name.
     pub(crate) fn open_as(name: &str, command: Command, capabilities: Value) -> Self {
         Self::start(command).opened_as(name, capabilities)
     }
 
-    /// [`Raw::open`], as a client that never reads standard error. When this returns
-    /// not a byte more fits.
+    /// Does the same as [`Raw::open`] for a client that never reads standard error. When this
+    /// returns, the pipe is full.
     pub(crate) fn open_deaf(mut command: Command) -> Self {
         let (unread, mut full) = pipe().unwrap();
         command.stderr(full.try_clone().unwrap());
         let mut raw = Self::spawned(command).opened(json!({}));
         raw.unread = Some(unread);
         let (sender, written) = channel();
-        // It ends when nobody can read any more.
+        // The thread ends when the pipe has no reader any more.
         std::thread::spawn(move || {
             while full.write_all(b".").is_ok() {
                 let _ = sender.send(());
@@ -116,7 +116,7 @@ impl Raw {
         self
     }
 
-    /// What the server told the model when the session was opened.
+    /// Returns the instructions for the model from the opening of the session.
     pub(crate) fn instructions(&self) -> &str {
         &self.instructions
     }
@@ -125,7 +125,7 @@ impl Raw {
         self.line(&message.to_string());
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub(crate) fn line(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(text.as_bytes()).unwrap();
@@ -140,7 +140,7 @@ impl Raw {
         }));
     }
 
-    /// The next message of the server's, whatever it is. Every line of its is one.
+    /// Returns the server's next message. Every line of the server must be a message.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Value> {
         match self.lines.recv_timeout(within) {
             Ok(line) => {
@@ -151,7 +151,7 @@ impl Raw {
         }
     }
 
-    /// The answer to a request. Others are kept for whoever asks for them.
+    /// Returns the answer to a request. Other answers are stored until they are requested.
     #[track_caller]
     pub(crate) fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
@@ -171,7 +171,7 @@ impl Raw {
         panic!("no answer to {id}");
     }
 
-    /// What came that was no answer that somebody waited for.
+    /// Returns the messages that were not requested as answers.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
         while let Some(message) = self.next(Duration::from_millis(200)) {
             self.early.push_back(message);
@@ -179,12 +179,12 @@ impl Raw {
         std::mem::take(&mut self.early).into()
     }
 
-    /// Says nothing more, and reads on.
+    /// Sends nothing more, but continues to read.
     pub(crate) fn hang_up(&mut self) {
         self.stdin = None;
     }
 
-    /// All that it said on standard error. It is over with it.
+    /// Ends the server, and returns its whole standard error.
     pub(crate) fn said(&mut self) -> String {
         self.hang_up();
         self.ended(PATIENCE).expect("it ends without its client");
@@ -196,7 +196,7 @@ impl Raw {
         self.child.id()
     }
 
-    /// Waits for its end.
+    /// Waits for the server to end.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let end = Instant::now() + within;
         loop {

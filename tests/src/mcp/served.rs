@@ -1,5 +1,5 @@
-//! A server with the conformance bundle, for a client over HTTP or for one that starts
-//! it itself.
+//! A server with the conformance bundle, for a client over HTTP or for a client that starts the
+//! server itself.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,19 +13,19 @@ use serde_json::Value;
 use super::raw::PATIENCE;
 use crate::support::{Machine, Run, copy, root};
 
-/// What it is started with. The bundle, the key and the policy lie in the machine's
-/// work directory.
+/// The arguments of the server. The bundle, the key and the policy are in the machine's work
+/// directory.
 const WITH: &str =
     "serve --bundle conformance.toolbundle --trust-key tests.pub.pem --policy-file policy.toml";
 
-/// What it is started with where the tools are those of `tests/guests/plain`.
+/// The arguments of a server with the tools of `tests/guests/plain`.
 const PLAIN: &str = "serve --bundle plain.toolbundle --trust-key tests.pub.pem";
 
-/// When a server that has not said where it listens counts as dead.
+/// How long to wait for a server that does not print its address.
 const START: Duration = Duration::from_secs(120);
 
-/// A machine with the signed bundle, and a policy that gives it what it asks for.
-/// `more` is put in front of the policy's tables.
+/// A machine with the signed bundle, and a policy that grants the bundle's requests. `more` is
+/// inserted before the policy's tables.
 pub(crate) fn machine(more: &str) -> Machine {
     let machine = Machine::new();
     let from = root().join("tests/guests/conformance");
@@ -51,8 +51,8 @@ pub(super) fn plain() -> Machine {
     machine
 }
 
-/// Puts parts of a bundle of `tests/guests` into the machine's work directory, and
-/// beside it its archive, signed with a new key.
+/// Copies parts of a bundle of `tests/guests` to the machine's work directory, and writes its
+/// archive next to it, signed with a new key.
 fn signed(machine: &Machine, name: &str, parts: &[&str]) {
     let from = root().join("tests/guests").join(name);
     for driver in std::fs::read_dir(from.join("drivers")).unwrap() {
@@ -69,13 +69,13 @@ fn signed(machine: &Machine, name: &str, parts: &[&str]) {
     machine.toolward(&pack).ends(0);
 }
 
-/// The command that serves one client over standard input and output with the tools
-/// of [`plain`].
+/// Returns the command that serves one client over standard input and output with the tools of
+/// [`plain`].
 pub(super) fn plain_stdio(machine: &Machine) -> std::process::Command {
     machine.toolward(PLAIN).into_command()
 }
 
-/// The command that serves one client over standard input and output.
+/// Returns the command that serves one client over standard input and output.
 pub(super) fn stdio(machine: &Machine) -> std::process::Command {
     machine.toolward(WITH).into_command()
 }
@@ -92,7 +92,7 @@ impl Served {
         Self::with(machine, &format!("{WITH} --http 127.0.0.1:0 --no-token"))
     }
 
-    /// One with the tools of [`plain`], and whatever else is asked for.
+    /// Starts a server with the tools of [`plain`] and these flags.
     pub(super) fn plain(machine: &Machine, flags: &str) -> Self {
         Self::with(machine, &format!("{PLAIN} --http 127.0.0.1:0 {flags}"))
     }
@@ -103,7 +103,7 @@ impl Served {
         Self::by(command)
     }
 
-    /// One that is started by a command.
+    /// Starts a server with a command.
     pub(crate) fn by(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::null())
@@ -116,7 +116,7 @@ impl Served {
             let mut all = String::new();
             for line in lines.map_while(Result::ok) {
                 if let Some((_, url)) = line.split_once("listening on ") {
-                    // Nobody waits for a second one.
+                    // A second address is not needed.
                     let _ = found.send(url.trim().to_owned());
                 }
                 all += &line;
@@ -146,7 +146,8 @@ impl Served {
         address.split_once('/').unwrap().0
     }
 
-    /// Posts a message in the era without sessions, with a token if there is one, and gives the answer.
+    /// Posts a message in the era without sessions, with a token if one is given. Returns the
+    /// answer.
     pub(crate) fn post(&self, token: Option<&str>, message: &Value) -> Value {
         let address = self.address();
         let method = message["method"].as_str().unwrap();
@@ -174,7 +175,7 @@ impl Served {
         json.unwrap_or_else(|| panic!("no answer: {answer}"))
     }
 
-    /// Sends it a signal: `TERM`, `HUP`.
+    /// Sends a signal to the server: `TERM`, `HUP`.
     pub(super) fn signal(&self, machine: &Machine, name: &str) {
         let mut kill = machine.program("kill");
         kill.arg(format!("-{name}"))
@@ -182,13 +183,14 @@ impl Served {
         Run::new(kill).ends(0);
     }
 
-    /// Has it end in good order.
+    /// Ends the server in good order.
     pub(super) fn interrupted(&mut self, machine: &Machine) {
         self.signal(machine, "INT");
         self.ended(PATIENCE).expect("it ends");
     }
 
-    /// Sends a request over a new connection, the last one there. `headers` end with CRLF.
+    /// Sends a request over a new connection, as the last request of that connection. `headers` end
+    /// with CRLF.
     pub(crate) fn sends(&self, method: &str, headers: &str, body: &Value) -> TcpStream {
         let address = self.address();
         let body = match body {
@@ -207,7 +209,7 @@ impl Served {
         stream
     }
 
-    /// Waits for its end.
+    /// Waits for the server to end.
     pub(super) fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let end = Instant::now() + within;
         while Instant::now() < end {
@@ -219,14 +221,14 @@ impl Served {
         None
     }
 
-    /// All that it said on standard error. It is over with it.
+    /// Ends the server, and returns its whole standard error.
     pub(super) fn said(mut self) -> String {
         self.end()
     }
 
-    /// Ends it, and returns what it said.
+    /// Ends the server, and returns its standard error.
     fn end(&mut self) -> String {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let stderr = self.stderr.take();

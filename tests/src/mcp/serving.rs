@@ -1,4 +1,4 @@
-//! A server whose tools are under work, and one that is asked to end.
+//! A server whose tools are under work, and a server that is asked to end.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ fn a_server_that_is_told_to_end_answers_what_it_was_asked_and_ends_well() {
     let mut raw = Raw::open(stdio(&machine), json!({}));
     raw.call("sum", "test_sum", &json!({"numbers": [1, 2]}));
     assert_eq!(raw.answer("sum")["result"]["isError"], false);
-    // Calls that run when it is told: one ends soon, and one never.
+    // Two calls run when the server is asked to end: one ends soon, and the other never.
     for (id, name) in [
         ("endless", "test_endless"),
         ("soon", "test_tool_with_progress"),
@@ -112,7 +112,7 @@ fn clients_that_come_and_go_leave_no_word_in_the_log() {
     for _ in 0..5 {
         drop(listening(&served.url));
     }
-    // Another stream shows that the server goes on.
+    // Another stream shows that the server still runs.
     drop(listening(&served.url));
     std::thread::sleep(Duration::from_secs(1));
     let said = served.said();

@@ -1,4 +1,4 @@
-//! A compile broker that hangs, and a system that is short of threads, files or room in files.
+//! A compile broker that hangs, and a system that lacks threads, open files or room in files.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::support::machine::toolward;
 use crate::support::outside::skipped;
 use crate::support::{Machine, Run};
 
-/// A user who runs nothing else: the kernel counts what all processes of a user start.
+/// A user who runs nothing else, since the kernel counts all processes of a user.
 const OTHER: u32 = 54_321;
 
 fn serving() -> String {
@@ -64,7 +64,7 @@ fn a_call_is_answered_while_the_compile_broker_hangs_and_its_driver_compiles_aft
     }));
 }
 
-/// A server as another user, who may have so many threads and processes.
+/// A server that runs as another user with a limit on threads and processes.
 struct Short {
     child: Child,
     stdin: ChildStdin,
@@ -103,7 +103,7 @@ impl Short {
         let _ = self.stdin.write_all(format!("{message}\n").as_bytes());
     }
 
-    /// The answer to a call, unless the server has ended.
+    /// Returns the answer to a call; `None` if the server has ended.
     fn call(&mut self, id: usize) -> Option<Value> {
         let params = json!({"name": "text.stats", "arguments": {"text": "One two."}});
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
@@ -113,7 +113,8 @@ impl Short {
     }
 }
 
-/// Lifts the limit of all processes of the user, who may raise it as far as the hard one. A process may end meanwhile.
+/// Lifts the soft limit of all processes of the user, up to the hard limit. A process may end in
+/// the meantime.
 fn lift() {
     let script =
         "for p in $(pgrep -U \"$0\"); do prlimit --pid $p --nproc=$(ulimit -Hu):; done; true";
@@ -142,7 +143,7 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
         let mut server = Short::serve(&machine, program.to_str().unwrap(), most);
         let began = Instant::now();
         let answer = server.call(0);
-        // What hangs would hang for good.
+        // A process that hangs would hang forever.
         assert!(began.elapsed() < PATIENCE, "{most}: {answer:?}");
         if let Some(answer) = &answer {
             let text = answer.to_string();
@@ -166,7 +167,7 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
         );
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // With more, the server needs more threads than the largest of these limits.
+    // With more cores, the server needs more threads than the largest of these limits.
     assert!(
         recovered > 0 || cores > 4,
         "no server lacked threads and recovered"
@@ -177,7 +178,7 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
 fn a_server_that_can_start_no_thread_at_all_says_why_it_ends() {
     let machine = machine();
     let server = machine.toolward(&serving());
-    // No address space has room for such a stack. Helpers have an environment of their own.
+    // No address space has room for such a stack. Helpers get a separate environment.
     let ended = server
         .env("RUST_MIN_STACK", (1_u64 << 47).to_string())
         .ends(1);
@@ -214,7 +215,7 @@ fn post(address: &str) -> Option<Value> {
     serde_json::from_str(json.get(json.find('{')?..=json.rfind('}')?)?).ok()
 }
 
-/// A server over HTTP that may have so many files open.
+/// A server over HTTP with a limit on open files.
 fn with_files(machine: &Machine, most: u32) -> Served {
     let mut command = machine.program("bash");
     command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &most.to_string()]);
@@ -235,7 +236,7 @@ fn four_hundred_connections_at_once_leave_a_server_that_answers() {
             "{most}"
         );
         let before = standing(server.process()).files;
-        // Half of them say nothing, and half begin a request.
+        // Half of them send nothing, and half start a request.
         let open: Vec<_> = (0..400)
             .filter_map(|number| {
                 let mut stream = TcpStream::connect(address).ok()?;
@@ -304,7 +305,7 @@ fn a_client_that_can_not_be_written_to_is_why_a_server_ends() {
     assert!(!ended.stderr.contains("Transport"), "{ended}");
 }
 
-/// Bounds how far files of a process may grow.
+/// Limits how far a process may grow files.
 fn bound_files(machine: &Machine, process: u32, bytes: &str) {
     let mut prlimit = machine.program("prlimit");
     prlimit.args(["--pid", &process.to_string(), &format!("--fsize={bytes}:")]);

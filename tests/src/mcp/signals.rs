@@ -1,4 +1,4 @@
-//! What signals do to a server, and a socket that a service manager hands over to it.
+//! The effects of signals on a server, and a socket that a service manager hands over.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -13,7 +13,7 @@ use super::served::{Served, machine, plain, stdio};
 use crate::support::machine::toolward;
 use crate::support::{Machine, Run};
 
-/// Sends a request over a new connection, and returns all that is answered.
+/// Sends a request over a new connection, and returns the complete answer.
 fn ask(address: &str, request: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -28,7 +28,7 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
     ask(address, &head)
 }
 
-/// A request of the newer era, which keeps its connection.
+/// A request of the newer era that keeps its connection open.
 fn posted(address: &str, method: &str, name: Option<&str>) -> String {
     let mut params = json!({
         "_meta": {
@@ -65,7 +65,7 @@ fn at_sigterm_it_drains_with_its_listener_open_and_then_ends() {
     {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // It listens still, and says of each connection that it is the last.
+    // The server still listens, and announces the end of each connection.
     let answer = ask(&address, &posted(&address, "tools/list", None)).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
@@ -85,7 +85,7 @@ fn a_second_sigterm_ends_it_at_once() {
     endless.write_all(call.as_bytes()).unwrap();
     assert!(get(&address, "/readyz").unwrap().ends_with("ready\n"));
     served.signal(&machine, "TERM");
-    // Five seconds of draining, and thirty for the call.
+    // Five seconds of draining, and thirty seconds for the call.
     assert!(served.ended(Duration::from_millis(300)).is_none());
     served.signal(&machine, "TERM");
     let ended = served
@@ -132,7 +132,7 @@ fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     assert!(after.len() < before.len(), "{after:?}");
     assert!(after.iter().all(|name| before.contains(name)), "{after:?}");
 
-    // More again, nothing that can be read, and less than that.
+    // A policy that grants more, one that can't be read, and one that grants less.
     for (text, id) in [(policy.as_str(), "wider"), ("[[grant]", "broken")] {
         machine.write("policy.toml", text);
         hang_up(&machine, &raw);
@@ -146,7 +146,7 @@ fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     hang_up(&machine, &raw);
     told(&mut raw);
     assert!(names(&mut raw, "least").len() < after.len());
-    // An editor that replaces the file: a confined process can't open the new one.
+    // Some editors replace a file. A confined process can't open the new one.
     machine.write("new.toml", &policy);
     std::fs::rename(machine.path("new.toml"), machine.path("policy.toml")).unwrap();
     hang_up(&machine, &raw);
@@ -180,7 +180,7 @@ fn at_sighup_over_http_it_goes_on_and_whom_it_trusts_stays() {
     assert!(said.contains("the configuration has not changed"), "{said}");
 }
 
-/// The command, as a service manager starts it: with a socket as descriptor 3.
+/// Returns the command as a service manager starts it: with a socket as descriptor 3.
 fn handed_over(machine: &Machine, socket: OwnedFd, count: &str, flags: &str) -> Command {
     let mut shell = machine.program("sh");
     shell.arg("-c").arg(format!(
@@ -197,7 +197,7 @@ fn a_socket_that_is_handed_over_is_used() {
     let machine = plain();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
-    // Whoever connects before there is a server waits for it.
+    // A client that connects before the server starts waits for it.
     let early = std::thread::spawn({
         let address = address.clone();
         move || get(&address, "/readyz")

@@ -1,5 +1,5 @@
-//! Very many calls over one connection, of which some fail, trap, hang or are
-//! cancelled: no answer is lost or doubled, and nothing is left behind.
+//! Very many calls over one connection. Some of them fail, trap, hang or are cancelled. No answer
+//! is lost or doubled, and nothing is left behind.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -11,19 +11,18 @@ use super::raw::{PATIENCE, Raw};
 use super::served;
 use crate::support::long;
 
-/// How many calls every change is tested with.
+/// The number of calls in each test run.
 const CALLS: u64 = 30_000;
-/// How many calls `cargo xtask long` makes.
+/// The number of calls in `cargo xtask long`.
 const CALLS_LONG: u64 = 1_000_000;
 /// Calls at once.
 const AT_ONCE: usize = 64;
-/// How many calls later an endless one is cancelled.
+/// After how many further calls an endless one is cancelled.
 const LATER: u64 = 8;
-/// How often it is looked at what the server holds. What it holds after the first
-/// part counts as warm.
+/// How often the server's resources are measured. The first measurement counts as warm.
 const PARTS: u64 = 10;
-/// What it may hold more at the end than when it was warm, in KiB, for memory that
-/// the allocator keeps in pieces.
+/// How much more memory than when warm the server may have at the end, in KiB, for fragments that
+/// the allocator keeps.
 const SLACK: u64 = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Whether this is the answer to a call of its kind, and to this call.
+    /// Whether this is the answer to this call.
     #[track_caller]
     fn check(self, number: u64, answer: &Value) {
         let result = &answer["result"];
@@ -71,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Calls that were made, and what is known of their answers.
+/// The calls that were made, and the known facts about their answers.
 struct Soak {
     raw: Raw,
     waiting: HashMap<u64, Kind>,
@@ -79,7 +78,7 @@ struct Soak {
 }
 
 impl Soak {
-    /// Takes one answer.
+    /// Reads one answer.
     fn take(&mut self) {
         let answer = self.raw.next(PATIENCE).expect("an answer that was owed");
         let number = answer["id"].as_u64().unwrap();
@@ -106,7 +105,7 @@ impl Soak {
         }));
     }
 
-    /// What the server holds when it has nothing to do.
+    /// Measures the idle server.
     fn rest(&mut self) -> Standing {
         while !self.waiting.is_empty() {
             self.take();
@@ -148,7 +147,7 @@ fn calls_without_number_lose_no_answer_and_leave_nothing_behind() {
         }
     }
     let (warm, end) = (warm.expect("a time when it was warm"), soak.rest());
-    // Those that were cancelled have no answer that is late, either.
+    // Cancelled calls get no late answer either.
     let late = soak.raw.rest();
     assert!(late.is_empty(), "nobody waits for these: {late:?}");
     let answered: u64 = soak.answered.values().sum();

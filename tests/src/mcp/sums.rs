@@ -1,5 +1,6 @@
-//! Clients that read nothing of large results, and calls that take all memory they get: the server stays within
-//! `memory_total`, who reads gets all, and others are answered.
+//! Clients that do not read large results, and calls that take all the memory that they get: the
+//! server stays within `memory_total`, a client that reads gets everything, and other clients are
+//! answered.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,14 +16,15 @@ use super::served::Served;
 use crate::support::{Machine, long};
 
 const MIB: u64 = 1 << 20;
-/// What the server takes besides: itself, results between a call and its client, and what the allocator keeps.
+/// The memory of the server besides calls: the process itself, results on their way to clients, and
+/// memory that the allocator keeps.
 const MARGIN: u64 = 256 * MIB;
-/// Of each large result.
+/// The size of each large result.
 const RESULT_MIB: u64 = 15;
-/// How long clients and calls press.
+/// How long clients and calls put pressure on the server.
 const PRESSURE: Duration = Duration::from_secs(12);
 
-/// How many press, and what all calls may have.
+/// How many clients put pressure, and how much memory all calls may have.
 struct Size {
     readers: usize,
     calls: usize,
@@ -62,8 +64,8 @@ impl Client {
         stream
     }
 
-    /// The answer to a call, of which at most `part` bytes are read between two pauses. `None` if the connection
-    /// ended early.
+    /// Returns the answer to a call. Reads at most `part` bytes between two pauses. Returns `None`
+    /// if the connection ended early.
     fn answer(&self, arguments: &Value, part: usize, pause: Duration) -> Option<Value> {
         let mut stream = self.call(arguments);
         let mut answer = Vec::new();
@@ -130,7 +132,7 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
         },
     };
     let machine = machine(total);
-    // One principal has no more than 32 requests at once.
+    // One principal may have at most 32 requests at once.
     let names = ["deaf", "deafer", "greedy", "steady", "modest"];
     let tokens = names.map(|name| client(&machine, name));
     let words =
@@ -142,16 +144,16 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
         address: served.address().to_owned(),
         token,
     });
-    // Compiled before.
+    // Compiles the driver first.
     assert_eq!(modest.echo()["result"]["isError"], false);
     let before = memory(served.process(), "VmRSS:");
 
     let large = json!({"do": "huge-result", "n": RESULT_MIB});
     let (over, whole) = (AtomicBool::new(false), AtomicUsize::new(0));
     let began = Instant::now();
-    // Not for ever, if an assertion fails.
+    // It stops even if an assertion fails.
     let goes_on = || !over.load(Ordering::Relaxed) && began.elapsed() < PATIENCE * 2;
-    // On a busy machine a call that has to end takes long to give its memory back.
+    // On a busy machine, a call that must end takes long to free its memory.
     let presses = || goes_on() && began.elapsed() < PRESSURE * 3;
     let (mut peak, mut answered) = (0, 0);
     std::thread::scope(|scope| {
@@ -187,7 +189,7 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
                 let answer = answer.expect("a client that reads stays connected");
                 let value = answer["result"]["structuredContent"]["value"].as_str();
                 let Some(value) = value else {
-                    // There was no room to make it.
+                    // There was no room for the call.
                     let code = &answer["result"]["_meta"]["toolward/error"]["code"];
                     let no_room = ["toolward:memory_exceeded", "rate_limited", "timeout"];
                     assert!(

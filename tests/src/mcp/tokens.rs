@@ -1,4 +1,4 @@
-//! Tokens that the command makes, and the server that takes them.
+//! Tokens that the command makes, and the server that accepts them.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::raw::PATIENCE;
 use super::served::{Served, plain};
 
-/// What the server answers to a request with this token: its status, and the body.
+/// Returns the server's answer to a request with this token: its status and its body.
 fn post(url: &str, token: &str, message: &Value) -> (u16, String) {
     let address = url.strip_prefix("http://").unwrap();
     let (address, path) = address.split_once('/').unwrap();
@@ -58,7 +58,7 @@ fn a_server_takes_the_tokens_that_were_made_for_its_file_and_no_other() {
     assert!(!file.contains(&alice) && !file.contains(bob));
     let mode = std::fs::metadata(machine.path("tokens.toml")).unwrap();
     assert_eq!(mode.permissions().mode() & 0o777, 0o600);
-    // Made, and added to nothing.
+    // The token is made, and added to no file.
     let printed = machine.toolward("mcp token carol --tools *").ends(0);
     let (carol, entry) = printed.stdout.split_once("\n\n").unwrap();
     assert!(
@@ -90,7 +90,7 @@ fn no_second_token_of_a_name_is_made_and_the_file_stays_as_it_was() {
     let again = machine
         .toolward("mcp token alice --add tokens.toml")
         .ends(2);
-    // Nor is a token shown that nobody knows.
+    // A name that is taken gives no token.
     again.says("token-known");
     assert_eq!(machine.text("tokens.toml"), before);
 

@@ -1,4 +1,4 @@
-//! Calls, and the keys that they are made with.
+//! Mistakes in calls, and in the flags for keys.
 
 use super::{BUNDLE, hints, machine, told};
 use crate::support::{Ended, Machine};
@@ -109,7 +109,7 @@ fn a_file_that_is_no_bundle_is_none_for_who_trusts_nobody() {
         "zstd",
         "name a bundle's directory",
     );
-    // One that is a bundle waits for somebody to be trusted.
+    // A file that is a bundle needs a trusted publisher.
     let ended = machine.toolward("verify text-stats.toolbundle").ends(2);
     told(
         &ended,
@@ -202,7 +202,7 @@ fn an_unknown_property_gets_the_near_one_and_the_list() {
         "'colour' was unexpected",
         "the input takes `text` (string, required), `top` (integer)",
     );
-    // Each once, in words.
+    // Each one is named once, in words.
     assert_eq!(
         ended.stderr.matches("`min_word_length`").count(),
         1,
@@ -342,7 +342,7 @@ fn wrong_usage_is_json_for_who_asked_for_json() {
         assert!(said.contains(next), "no {next:?} in {ended}");
         assert_eq!(ended.stderr, "", "{ended}");
     }
-    // What comes after two dashes is no flag.
+    // An argument after two dashes is not a flag.
     let ended = machine.toolward("bogus -- --json").ends(2);
     assert!(
         ended.stdout.is_empty() && ended.stderr.contains("bogus"),

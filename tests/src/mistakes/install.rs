@@ -1,4 +1,4 @@
-//! Installing, trusting, and bundles that are not what they should be.
+//! Mistakes in installing and trusting, and bundles that are not valid.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn an_authority_that_is_not_known_is_to_be_named() {
             "--ca-file PEM",
         );
     }
-    // With the right one it is the file that is missing.
+    // With the right certificate authority, only the file is missing.
     machine.write("ca.pem", &certificates.authority);
     let ended = machine
         .toolward(&format!("install {source} {KEY} --ca-file ca.pem"))
@@ -108,7 +108,7 @@ fn an_authority_that_is_not_known_is_to_be_named() {
     );
 }
 
-/// A server that answers in plain http, and how often somebody came.
+/// Starts a server that answers in plain http. Also returns how many clients connected.
 fn plain_server() -> (u16, Arc<AtomicUsize>) {
     use std::io::{Read as _, Write as _};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -154,10 +154,10 @@ fn without_a_rule_of_freshness_one_gets_its_lines() {
     ] {
         told(&ended, "freshness-unknown", "text.stats-bundle", next);
     }
-    // These lines do.
+    // With these lines it works.
     machine.configure("[trust]\nmax_age_days = 90\n");
     machine.toolward(&install).ends(0);
-    // An old release is refused by them, and says what could be done.
+    // The lines refuse an old release, and the error suggests a next step.
     let mut old = release(2);
     old.manifest.created = Timestamp::parse("2020-01-01T00:00:00Z").unwrap();
     ship(&machine, &old, &one, "old.toolbundle");
@@ -193,7 +193,7 @@ fn what_trust_add_does_not_take_is_called_what_it_is() {
         told(&ended, "envelope-invalid", source, next);
         assert!(!ended.stderr.contains("toolward publisher sign"), "{ended}");
     }
-    // A key beside a bundle may be of whoever sent that.
+    // A key next to a bundle may come from the bundle's sender.
     let ended = machine.toolward("trust add example.pub.pem --prefix text");
     told(
         &ended.ends(3),
@@ -272,7 +272,7 @@ fn a_revoked_release_says_what_to_do_about_it() {
         "text.stats-bundle",
         "toolward remove text.stats-bundle",
     );
-    // It is listed, with its tool, as what it is.
+    // It is listed with its tool and its state.
     let shown = machine.toolward("list").ends(0).stdout;
     assert!(
         shown.contains("NOT LOADED") && shown.contains("text.stats@1  REFUSED"),

@@ -1,4 +1,4 @@
-//! Where there is nothing, or a tool is named instead of its bundle.
+//! Mistakes when nothing is installed, or when a tool is named instead of its bundle.
 
 use super::machine;
 use crate::installing::{ID, installed, listed};
@@ -80,7 +80,7 @@ fn the_environment_stands_for_flags_and_a_flag_for_the_environment() {
     run.env("TOOLWARD_TRUST_KEY", "example.pub.pem").ends(3);
     let named = verify().env("TOOLWARD_TRUST_KEY", "me.pub.pem:example.pub.pem");
     named.ends(0);
-    // An empty one says nothing.
+    // An empty variable counts as not set.
     verify().env("TOOLWARD_TRUST_KEY", "").ends(2);
     let install = machine.toolward("install text-stats.toolbundle --trust-key example.pub.pem");
     let store = machine.path("store");

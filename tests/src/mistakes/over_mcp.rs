@@ -1,5 +1,5 @@
-//! What a model is told, over MCP: everything that is wrong, in the words of the schema that it has, and nothing of
-//! the operator's machine.
+//! Errors for a model, over MCP: every error uses the words of the schema that the model has, and
+//! reveals nothing about the operator's machine.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn serving(machine: &Machine, examples: &[&str]) -> Raw {
     Raw::open(machine.toolward(&serve).into_command(), json!({}))
 }
 
-/// The text that a model reads of a call that failed.
+/// Returns the text of a failed call that a model reads.
 #[track_caller]
 fn read(answer: &Value) -> String {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -33,7 +33,8 @@ fn read(answer: &Value) -> String {
         .to_owned()
 }
 
-/// A model is told whom a person may ask, and no command, flag, path or line of a policy.
+/// Asserts that the text names whom a person can ask, but no command, flag, path or line of a
+/// policy.
 #[track_caller]
 fn is_for_a_model(machine: &Machine, text: &str) {
     for told in [

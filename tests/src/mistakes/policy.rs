@@ -1,4 +1,4 @@
-//! Policies.
+//! Mistakes in policies.
 
 use super::told;
 use crate::support::{Ended, Machine};
@@ -9,7 +9,7 @@ fn machine() -> Machine {
     Machine::with_example("notes-append")
 }
 
-/// A call under a policy, which must not get as far as to write anything.
+/// Calls under a policy. The call must fail before it writes anything.
 #[track_caller]
 fn call_under(policy: &str, exit: i32) -> Ended {
     let machine = machine();
@@ -19,12 +19,12 @@ fn call_under(policy: &str, exit: i32) -> Ended {
     ));
     let ended = run.ends(exit);
     let check = machine.toolward("policy check policy.toml").end();
-    // What a call refuses for its form, a check refuses, too.
+    // If a call refuses the form of a policy, a check must refuse it as well.
     assert_eq!(exit == 2, check.code != Some(0), "{check}");
     ended
 }
 
-/// The lines that give the tool what it declares, with its notes in a directory.
+/// Returns the lines that grant the tool its declared capabilities, with its notes in a directory.
 pub(crate) fn granting(machine: &Machine, directory: &str) -> String {
     let suggest = "policy suggest --bundle notes-append.toolbundle --trust-key example.pub.pem";
     let lines = machine.toolward(suggest).ends(0).stdout;

@@ -1,4 +1,4 @@
-//! Servers, and disks.
+//! Mistakes with servers and disks.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use super::{BUNDLE, machine, told};
 use crate::installing::disks::namespace;
 use crate::support::{Ended, Run};
 
-/// Serves over HTTP, which must fail, and before anything is said to be listened at.
+/// Serves over HTTP, and asserts that it fails before an address is announced.
 #[track_caller]
 fn refused(flags: &str) -> Ended {
     let ended = machine()
@@ -73,7 +73,7 @@ fn an_address_without_a_port_gets_the_form_of_one() {
 fn an_address_that_no_client_can_name_needs_names() {
     let ended = refused("--http 0.0.0.0:0");
     told(&ended, "http-no-hosts", "0.0.0.0", "--allow-host NAME");
-    // Without tokens it is for this machine only.
+    // Without tokens it serves only this machine.
     let ended = refused("--http 0.0.0.0:0 --no-token --allow-host a.example");
     told(&ended, "http-open-address", "0.0.0.0", "serve on 127.0.0.1");
 }
@@ -159,7 +159,7 @@ fn a_call_with_a_full_cache_disk_runs_uncached_and_says_where_to_make_room() {
                 .contains("\"words\": 1")
         );
     }
-    // A cache without room for its key, one with room, and one that has a key alone.
+    // A cache without room for its key, one with room, and one that contains only a key.
     let warning = |name: &str| {
         let said = machine.text(&format!("{name}.err"));
         let mut lines = said.lines().map(str::to_owned);
@@ -193,7 +193,7 @@ fn a_call_with_little_address_space_is_slower_and_succeeds() {
 fn a_hard_limit_on_open_files_that_is_too_low_is_named_at_the_start() {
     let machine = machine();
     let toolward = crate::support::machine::toolward().display();
-    // Standard input has ended: the server ends, too, with all that it warned of.
+    // Standard input has ended, so the server ends as well, after all its warnings.
     let serve = format!("exec {toolward} serve {BUNDLE} --stdio < /dev/null");
     let warned = |limit: &str| {
         let mut shell = machine.program("bash");

@@ -1,4 +1,5 @@
-//! `show`, and what stands for it: a call with nothing, `inspect` and `list` of what is installed.
+//! `show` and its alternatives: a call without input, and `inspect` and `list` for installed
+//! bundles.
 
 use super::{BUNDLE, machine};
 use crate::installing::installed;
@@ -60,7 +61,7 @@ fn a_call_with_nothing_shows_the_tool() {
         .ends(1);
     ended.says("input_invalid");
     assert!(ended.stderr.contains("text: string, required"), "{ended}");
-    // One that gave something knows the tool.
+    // A call with some input already knows the tool.
     let ended = machine()
         .toolward(&format!("call text.stats {BUNDLE} --set top=3"))
         .ends(1);

@@ -1,5 +1,5 @@
-//! A person is asked on the terminal, sees what the call would do, and nothing
-//! else than their keys is an answer.
+//! A person is asked on the terminal and sees what the call would do. Only the person's keys are an
+//! answer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::{Machine, Session};
 
 const QUESTION: &str = "? [y/N] ";
 
-/// A machine where `notes.append` asks.
+/// A machine on which `notes.append` asks a person.
 fn asking() -> Machine {
     let machine = notes();
     machine.configure(&notes_policy(&machine, ""));
@@ -90,7 +90,7 @@ fn the_question_says_who_what_with_which_input_and_why() {
     ] {
         assert!(screen.contains(part), "no {part:?} in {screen}");
     }
-    // Who, and that it changes something, once each.
+    // The publisher, and that the tool changes something, once each.
     assert_eq!(
         screen.matches(&dev(&machine, "notes-append")).count(),
         2,
@@ -180,7 +180,7 @@ fn forged_text_in_the_input_passes_for_nothing() {
     for line in arguments.lines().filter(|line| !line.is_empty()) {
         let ours = line.starts_with("  | ") || line.starts_with("  NOT SHOWN: ");
         assert!(ours, "{line:?} in {screen}");
-        // A longer line would go on at the start of the next.
+        // A longer line would continue at the start of the next line.
         assert!(line.chars().count() < 100, "{line:?}");
     }
     assert!(arguments.contains("NOT SHOWN: "), "{screen}");
@@ -234,7 +234,7 @@ fn no_word_on_the_command_line_or_in_the_environment_is_a_yes() {
         append(&machine, "", "a").env(name, "1").ends(4);
     }
     assert_eq!(written(&machine), [""; 0]);
-    // The operator's word in the policy is one.
+    // The operator can approve in the policy.
     machine.configure(&notes_policy(&machine, "preapproved = true"));
     append(&machine, "", "a").ends(0);
 }
@@ -276,7 +276,7 @@ fn nothing_is_drawn_over_the_question() {
     let machine = asking();
     let mut session = at_a_terminal(&machine, "", "a");
     session.sees(QUESTION);
-    // Longer than it takes for a bar to appear.
+    // Longer than it takes until a bar is shown.
     std::thread::sleep(Duration::from_secs(1));
     let screen = session.screen();
     assert!(screen.ends_with(QUESTION), "{screen:?}");

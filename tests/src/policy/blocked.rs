@@ -1,5 +1,5 @@
-//! A blocked tool, and the lines that would let it run. What is shown is tried
-//! out: put into the file, it does what it says.
+//! A blocked tool, and the lines that would let it run. The shown lines are added to the file, and
+//! must have the stated effect.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::support::Machine;
 
-/// The examples that ask for something.
+/// The examples that declare capabilities.
 const ASKING: [&str; 5] = [
     "files-search",
     "http-fetch",
@@ -20,7 +20,7 @@ const ASKING: [&str; 5] = [
     "text-digest",
 ];
 
-/// A tool of each, and an input that its contract takes.
+/// Returns a tool of each, and a valid input.
 fn call(example: &str) -> (&'static str, serde_json::Value) {
     match example {
         "files-search" => ("files.search", json!({ "pattern": "a+" })),
@@ -65,7 +65,7 @@ fn lines_that_give_a_folder_and_a_bucket_are_all_that_a_call_needs() {
         machine.write(&format!("{example}.toml"), &lines);
         let source = format!("--dev {example} --policy-file {example}.toml");
         assert_eq!(state(&machine, tool, &source), before);
-        // It ends with the grant, which takes one line more.
+        // The lines end with the grant, to which one line is added.
         let more = if before == "asks" {
             "preapproved = true\n"
         } else {
@@ -129,7 +129,7 @@ fn what_no_line_can_give_is_said_and_no_lines_are_shown() {
     machine.configure(&policy);
     let ended = append(&machine, "", "a").ends(4);
     ended.says("unauthorised");
-    // On the operator's own terminal alone.
+    // Shown only on the operator's own terminal.
     assert!(ended.stderr.contains("denied by"), "{ended}");
     assert!(ended.stderr.contains("[[deny]] 1"), "{ended}");
     let json = append(&machine, "--json", "a").ends(4).stdout;
@@ -147,7 +147,7 @@ fn what_no_line_can_give_is_said_and_no_lines_are_shown() {
     machine.configure("");
     let ended = append(&machine, "", "a").ends(4);
     assert!(ended.stderr.contains("moon:/notes"), "{ended}");
-    // Nothing gives such a class; it can only be accepted by its name.
+    // No grant covers such a class. It can only be accepted by its name.
     assert!(ended.stderr.contains("accepts = [\"moon\"]"), "{ended}");
     assert!(!ended.stderr.contains("mutates = "), "{ended}");
     assert_eq!(written(&machine), [""; 0]);
@@ -203,7 +203,7 @@ fn a_grant_is_for_its_publisher_and_no_other() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, "preapproved = true"));
     append(&machine, "", "a").ends(0);
-    // The same bundle, elsewhere: another publisher.
+    // The same bundle in another directory has another publisher.
     crate::support::copy(&machine.path("notes-append"), &machine.path("other"));
     assert_ne!(dev(&machine, "other"), dev(&machine, "notes-append"));
     let ended = machine

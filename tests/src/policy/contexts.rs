@@ -24,7 +24,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// The lines that `show --policy` prints, with `TOOLWARD_CHOOSE` still in them.
+/// Returns the lines that `show --policy` prints, still with `TOOLWARD_CHOOSE` in them.
 fn suggested(machine: &Machine) -> String {
     let explained = machine.toolward(&format!("show text.stats --policy {FLAGS} --json"));
     let explained = explained.ends(0).json();
@@ -39,7 +39,7 @@ fn listed(machine: &Machine) -> Value {
     listed.ends(0).json()
 }
 
-/// The names of the tools that a server lists.
+/// Returns how many tools a server lists.
 fn served(machine: &Machine) -> usize {
     let mut raw = Raw::open(
         machine.toolward(&format!("serve {FLAGS}")).into_command(),
@@ -65,14 +65,14 @@ fn a_tool_without_the_context_that_it_requires_is_blocked_and_the_lines_are_told
     let lines = machine.toolward(&format!("policy suggest {FLAGS}")).ends(0);
     assert!(lines.stdout.contains("[[context]]"), "{lines}");
 
-    // Appended as they are they give nothing.
+    // Appended unchanged, they grant nothing.
     let lines = suggested(&machine);
     machine.configure(&lines);
     assert_eq!(listed(&machine)["state"], "blocked");
     let doctor = machine.toolward("doctor").end();
     assert!(doctor.stdout.contains("nobody has chosen yet"), "{doctor}");
 
-    // A caller with a context of its own is not held up.
+    // A caller who provides a context can call the tool.
     let brought = machine.toolward(&format!("call text.stats --set text=one {FLAGS}"));
     brought.arg("--context={\"tenant\":\"a\"}").ends(0);
 }
@@ -85,7 +85,7 @@ fn the_suggested_lines_let_the_tool_run_once_somebody_has_chosen() {
         .replace("TOOLWARD_CHOOSE", "TENANT");
     machine.configure(&lines);
     let call = || machine.toolward(&format!("call text.stats --set text=one {FLAGS}"));
-    // The variable is not set, or holds what the schema does not take.
+    // The variable is not set, or its value does not match the schema.
     call().ends(4).says("unauthorised");
     let doctor = machine.toolward("doctor").end();
     assert!(doctor.stdout.contains("TENANT is not set"), "{doctor}");

@@ -1,5 +1,4 @@
-//! Prompts and resources in what the command says of a policy, and what a server
-//! then shows.
+//! Prompts and resources in the command's view of a policy, and in the lists of a server.
 
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// What `policy list` says of each document: its state, and the reasons.
+/// Returns the state and the reasons of each document in `policy list`.
 fn states(machine: &Machine) -> Vec<(String, String, Value)> {
     let lines = machine
         .toolward("policy list --dev notes --json")
@@ -38,7 +37,7 @@ fn states(machine: &Machine) -> Vec<(String, String, Value)> {
     lines.collect()
 }
 
-/// The names of the prompts that a client is shown.
+/// Returns the names of the prompts that a client sees.
 fn prompts(machine: &Machine) -> Vec<String> {
     let serve = machine.toolward("serve --dev notes");
     let mut raw = Raw::open(serve.into_command(), json!({}));
@@ -79,7 +78,7 @@ fn documents_that_no_table_gives_are_named_with_the_lines_that_give_them() {
             state("acme.notes.sum", "served", json!([]))
         ]
     );
-    // The name that it asks for is for the operator to give.
+    // The operator must grant the name that it asks for.
     assert_eq!(prompts(&machine), ["acme.notes.sum"]);
     let again = machine.toolward("policy suggest --dev notes").ends(0);
     assert!(again.stdout.contains("# No line is missing."), "{again}");

@@ -1,5 +1,5 @@
-//! What stands behind grants: where tools' own data lies, and what a driver's
-//! attempts beyond its grant look like.
+//! The resources behind grants: the place of tools' own data, and the reports of a driver's
+//! attempts beyond its grant.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -32,7 +32,7 @@ fn add(machine: &Machine, flags: &str) -> u64 {
 fn what_a_tool_counts_is_there_in_the_next_call_and_nobody_elses() {
     let machine = counter();
     assert_eq!([add(&machine, ""), add(&machine, "")], [1, 2]);
-    // In its own place, for its user alone.
+    // At its own place, and private to its user.
     let state = machine.home().join(".local/state/toolward");
     let mode = fs::metadata(&state).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o700);
@@ -47,7 +47,7 @@ fn a_tool_without_buckets_makes_no_store() {
     machine
         .toolward("call text.stats --bundle text-stats.toolbundle --trust-key example.pub.pem --set text=a")
         .ends(0);
-    // The record of calls lies there, and nothing else.
+    // Only the record of calls is there.
     let ledger = ".local/state/toolward/ledger";
     let entries = tree(&machine.home()).into_keys();
     let others = entries.filter(|name| !ledger.starts_with(name) && !name.starts_with(ledger));
@@ -107,7 +107,7 @@ fn a_context_that_no_contract_asks_for_is_not_dropped_in_silence() {
     let words = "call hostile.run --dev b --set do=echo";
     let ended = machine.toolward(words).arg("--context={}").ends(0);
     ended.warns("--context is not used: hostile.run has no contextSchema");
-    // What pins a driver is used.
+    // A pinned driver is used.
     let pin = r#"--context={"pinnedProvider":"hostile"}"#;
     for quiet in [machine.toolward(words).arg(pin), machine.toolward(words)] {
         let quiet = quiet.ends(0);

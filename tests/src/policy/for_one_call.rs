@@ -8,7 +8,7 @@ use crate::support::{Machine, Session};
 const GIVEN: &str = "--grant workspace:/notes=my-notes";
 const QUESTION: &str = "? [y/N] ";
 
-/// A call at a terminal, which is asked and answered with these keys; its exit code.
+/// Makes a call at a terminal and answers its question with these keys. Returns the exit code.
 fn answered(machine: &Machine, keys: &str) -> Option<i32> {
     let command = append(machine, GIVEN, "a").into_command();
     let mut session = Session::start(command, 100, "y\r");
@@ -88,7 +88,7 @@ fn protected_and_mapped_directories_stay_what_they_are() {
             "{grant}: {ended}"
         );
     }
-    // Programs in it run with the rights of whoever builds.
+    // Programs in the toolchain directory run with the rights of the person who builds.
     let tools = machine.path("tools");
     fs::create_dir(&tools).unwrap();
     append(&machine, "--grant workspace:/other=tools", "a")
@@ -129,7 +129,7 @@ fn nothing_but_named_hosts_and_workspaces_is_given() {
             "{grant}: {ended}"
         );
     }
-    // A host that the tool does not declare gives it nothing.
+    // Granting a host that the tool does not declare has no effect.
     append(&machine, "--grant network:a.example", "a").ends(4);
     machine.toolward("serve --grant network:a.example").ends(2);
 }

@@ -1,22 +1,23 @@
-//! Drivers of another publisher than the tool's: who serves it, and that nobody is told otherwise.
+//! Drivers of another publisher than the tool's: which driver serves a call, and that the command
+//! reports it correctly.
 
 use serde_json::{Value, json};
 
 use super::{change, signed, users_file};
 use crate::support::{Ended, Machine, Session};
 
-/// Both bundles, and whom to trust for them.
+/// Both bundles, and the keys to trust.
 const BOTH: &str = "--bundle beta.toolbundle --bundle alpha.toolbundle \
                     --trust-key beta.pub.pem --trust-key alpha.pub.pem";
 
-/// What policies call the two publishers.
+/// The names of the two publishers in policies.
 struct Publishers {
     alpha: String,
     beta: String,
 }
 
-/// `hostile.run` by beta with beta's driver `hostile`; and alpha's driver `a.thief` for it, which asks for a bucket of
-/// its own, so that rules about it name it. `more` are lines of beta's contract.
+/// Beta has `hostile.run` with its own driver `hostile`. Alpha has a driver `a.thief` for the tool,
+/// which requests its own bucket so that rules can name it. `more` are lines of beta's contract.
 fn two(more: &str) -> (Machine, Publishers) {
     let machine = Machine::new();
     crate::hostile::add(&machine, "beta");
@@ -31,7 +32,7 @@ fn two(more: &str) -> (Machine, Publishers) {
     (machine, publishers)
 }
 
-/// A bundle of alpha's that has nothing but a driver for beta's tool.
+/// A bundle of alpha with only a driver for beta's tool.
 fn thief(machine: &Machine, tool: &str, more: &str) {
     machine.write(
         "alpha/bundle.toml",
@@ -88,7 +89,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
     assert_eq!(meta["publisher"], publishers.beta.as_str());
     assert_eq!(suggested(&machine, ""), "");
 
-    // It is remarked on, with the command that names it.
+    // A remark mentions it, with the command that names it.
     let said = machine
         .toolward(&format!("policy suggest {BOTH}"))
         .ends(0)
@@ -105,7 +106,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
         "{lines}"
     );
     configure(&machine, &lines);
-    // However cheap it says it is, the tool's own publisher's driver goes first.
+    // The driver of the tool's own publisher goes first, however cheap the other claims to be.
     let served = call(&machine, "--json");
     assert_eq!(served.json()["meta"]["driver"], "hostile", "{served}");
     let served = call(&machine, "--driver a.thief --json");
@@ -117,7 +118,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
         "{served}"
     );
     assert_eq!(meta["publisher"], publishers.beta.as_str(), "{served}");
-    // A person sees whose code it was.
+    // A person sees whose code ran.
     let served = call(&machine, "--driver a.thief");
     assert!(served.stderr.contains("ANOTHER publisher"), "{served}");
     assert!(served.stderr.contains(&publishers.alpha), "{served}");
@@ -160,7 +161,7 @@ fn list_and_explain_say_whose_driver_serves_a_tool_and_which_do_not() {
         json["not_serving"][0]["reasons"][0]["code"], "not-bound",
         "{json}"
     );
-    // Pinned, it serves no more than that.
+    // Pinning the driver does not let it serve the tool.
     let pinned = call(&machine, "--driver a.thief --json");
     assert_eq!(
         pinned.json()["error"]["code"],
@@ -188,7 +189,7 @@ fn a_foreign_driver_that_nothing_binds_makes_nobody_expect_a_question() {
         "tags: [test]\n",
         "requires: { tools: [hostile.other] }\n",
     );
-    // Only alpha says that it carries the other tool out.
+    // Only alpha states that its driver serves the other tool.
     thief(&machine, "hostile.other", "");
     let alpha = signed(&machine, "alpha", "alpha");
     let beta = signed(&machine, "beta", "beta");
@@ -206,7 +207,7 @@ fn a_foreign_driver_that_nothing_binds_makes_nobody_expect_a_question() {
     let served = call(&machine, "--json");
     assert_eq!(served.code, Some(0), "{served}");
 
-    // Bound, it counts: then a person is asked, and the list says so.
+    // Once it is bound it counts. A person is then asked, and the list shows that.
     configure(
         &machine,
         &format!(
@@ -259,7 +260,7 @@ fn a_driver_for_another_machine_is_said_to_be_one() {
         .ends(0)
         .stdout;
     assert!(explained.contains("it needs vax"), "{explained}");
-    // Rust's words and AIP-30's are as good as each other.
+    // Rust's name of an architecture and AIP-30's name are equivalent.
     let other = match arch {
         "x86_64" => "x64",
         "aarch64" => "arm64",
@@ -289,7 +290,7 @@ fn a_class_that_no_host_knows_runs_once_the_policy_accepts_it_by_name() {
     let words = "call hostile.run --dev b --set do=echo --json";
     let blocked = machine.toolward(words).ends(4).json();
     assert_eq!(blocked["error"]["code"], "unauthorised", "{blocked}");
-    // Half of it is not enough, and `*` is no name.
+    // Half of the name is not enough, and `*` is not a name.
     machine.configure(&format!("{grant}accepts = [\"storage\"]\n"));
     machine.toolward(words).ends(4).json();
     for wrong in ["*", "network", "storage:*", ""] {
@@ -314,9 +315,9 @@ fn a_class_that_no_host_knows_runs_once_the_policy_accepts_it_by_name() {
     machine.configure(&format!(
         "{grant}accepts = [\"storage\", \"audit\"]\npreapproved = true\n"
     ));
-    // What it does not give of itself is asked about: the bucket is given by the same rule.
+    // With both classes accepted the call runs: the same rule grants the bucket.
     machine.toolward(words).ends(0);
-    // What is suggested is all that it needs.
+    // The suggestion contains everything that it needs.
     machine.configure("");
     let lines = machine.toolward("policy suggest --dev b").ends(0).stdout;
     machine.configure(&super::lines(&lines));
@@ -342,12 +343,12 @@ fn a_workspace_without_its_directory_is_told_of_before_anybody_is_asked() {
         assert!(text.contains("create the directory"), "{text}");
         assert!(text.contains("my-notes"), "{text}");
     }
-    // Nobody could have been asked: that is not what it ends with.
+    // The call does not end because no person could be asked.
     let ended = super::append(&machine, "--json", "a").end();
     let error = super::is_blocked(&ended)["error"].clone();
     assert_eq!(error["class"], "setup_required", "{error}");
     assert_eq!(error["cause"]["rule"], "workspace-missing", "{error}");
-    // Where the directory is, is not the caller's to know.
+    // The caller must not learn where the directory is.
     assert!(!error.to_string().contains("my-notes"), "{error}");
     std::fs::create_dir(machine.path("my-notes")).unwrap();
     assert_eq!(

@@ -54,7 +54,7 @@ fn what_a_person_types_is_the_output() {
         assert!(line.starts_with("  | "), "{line:?} in {screen}");
     }
     assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen:?}");
-    // The contract takes no less than one: the host asks again.
+    // The contract requires at least one, so the host asks again.
     session.types("0\r");
     session.sees("a number of the list");
     session.types("\r");
@@ -130,7 +130,7 @@ fn a_client_asks_the_form_and_its_answer_is_the_output() {
     let answer = raw.answer(3);
     assert_eq!(code(&answer), "input_unavailable", "{answer}");
 
-    // A call that is cancelled asks no longer.
+    // A cancelled call asks no more.
     raw.call(4, "acme_day", &json!({}));
     raw.next(PATIENCE).expect("a question");
     raw.send(&json!({

@@ -1,4 +1,5 @@
-//! `policy grant` adds the suggested lines to the policy's file, once a person has seen them and typed a yes.
+//! `policy grant` adds the suggested lines to the policy's file, after a person has seen them and
+//! typed a yes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +22,7 @@ fn config(machine: &Machine) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A policy that maps the workspace of the notes and grants nothing.
+/// A policy that maps the workspace of the notes but grants nothing.
 fn mapped(machine: &Machine) -> String {
     format!(
         "# mine\n[[workspace]]   # where notes go\npath = \"/notes\"\ndirectory = {:?}",
@@ -69,7 +70,7 @@ fn a_typed_yes_adds_the_lines_and_nothing_else_does() {
         .home()
         .join(".config/toolward/toolward.toml.toolward-backup");
     assert_eq!(fs::read_to_string(backup).unwrap(), before);
-    // Calls still ask, and here nobody can be asked.
+    // Calls still ask, and no person can be asked here.
     let call = append(&machine, "", "a").ends(4);
     assert!(call.stderr.contains("toolward:approval_denied"), "{call}");
     let again = machine.toolward(GRANT).ends(0);
@@ -126,7 +127,7 @@ fn a_deny_wins_and_an_unknown_tool_or_a_link_is_refused() {
         "[[deny]]\npublisher = {:?}\n",
         dev(&machine, "notes-append")
     );
-    // The whole tool, or what it needs.
+    // A denial of the whole tool, or of a capability that it needs.
     for more in ["", "capabilities = [\"workspace:/notes\"]\n"] {
         let before = mapped(&machine) + "\n" + &deny + more;
         machine.configure(&before);
@@ -152,7 +153,7 @@ fn a_deny_wins_and_an_unknown_tool_or_a_link_is_refused() {
 
 #[test]
 fn where_there_is_no_policy_one_is_made_with_what_was_chosen() {
-    // By a flag, or at the question.
+    // The choice is made by a flag, or at the question.
     for asked in [false, true] {
         let machine = notes();
         fs::create_dir_all(machine.path("my-notes")).unwrap();
@@ -188,7 +189,7 @@ fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
     assert_eq!(refused["error"]["code"], "choice-open", "{refused}");
     let hint = refused["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("--workspace /notes=DIRECTORY"), "{refused}");
-    // An empty answer chooses nothing.
+    // An empty answer makes no choice.
     let mut session = Session::start(machine.toolward(GRANT).into_command(), 120, "");
     session.sees("Which directory?");
     session.types("\r");
@@ -202,7 +203,7 @@ fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
             "setting-invalid",
         ),
         ("--workspace /other=my-notes", "setting-invalid"),
-        // What the hint has in place of a choice.
+        // The placeholder of the hint is not a choice.
         ("--workspace /notes=DIRECTORY", "setting-invalid"),
         (
             "--secret token=env:VARIABLE@https://HOST",

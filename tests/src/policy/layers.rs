@@ -1,4 +1,4 @@
-//! Which files a policy is read from, and how they add up.
+//! The files from which a policy is read, and how they combine.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
         machine.write(place, &policy);
     }
     is_blocked(&append(&machine, "--json", "a").end());
-    // Nor does an agent's own environment name one.
+    // An agent's own environment does not name one either.
     for (name, value) in [
         ("TOOLWARD_POLICY", "toolward.toml"),
         ("XDG_CONFIG_HOME", "."),
@@ -38,7 +38,7 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
     }
     assert_eq!(written(&machine), ["toolward.toml"]);
     assert_eq!(machine.text("notes-append/bundle.toml"), before);
-    // The very same text does it where it counts.
+    // The same text has an effect in the right file.
     machine.configure(&policy);
     append(&machine, "", "a").ends(0);
 }
@@ -113,7 +113,7 @@ fn layers_add_up_and_a_deny_of_any_of_them_wins() {
         blocked(&format!("--policy-file grant.toml --policy-file {deny}"));
         blocked(&format!("--policy-file {deny} --policy-file grant.toml"));
     }
-    // A deny of the user's own file is above all flags.
+    // A deny in the user's own file takes precedence over all flags.
     machine.configure(&format!("{workspace}\n[[deny]]\n"));
     blocked("--policy-file grant.toml");
     assert_eq!(machine.text("my-notes/journal.md"), "a\n");
@@ -197,7 +197,7 @@ fn a_key_of_a_flag_has_only_the_grants_that_name_it() {
     };
     call("acme").ends(0);
     is_blocked(&call("other").end());
-    // What the bundle calls itself is no publisher's name.
+    // The bundle's name for its publisher is not the publisher's name.
     machine.configure(&policy.replace(&acme, "toolward-examples"));
     is_blocked(&call("acme").end());
     assert_eq!(machine.text("my-notes/journal.md"), "acme\n");
@@ -210,7 +210,7 @@ fn a_relative_directory_lies_where_the_policy_does() {
         .replace(&format!("{:?}", machine.path("my-notes")), "\"notes\"");
     machine.write("policies/p.toml", &policy);
     fs::create_dir_all(machine.path("policies/notes")).unwrap();
-    // Of this name there is one in the current directory, too.
+    // The current directory contains this name as well.
     fs::create_dir(machine.path("notes")).unwrap();
     append(&machine, "--policy-file policies/p.toml", "a").ends(0);
     assert_eq!(machine.text("policies/notes/journal.md"), "a\n");
@@ -252,7 +252,7 @@ fn a_broken_policy_is_shown_with_its_place_and_nothing_runs() {
             error["error"]["diagnostics"][0]["file"],
             file.to_str().unwrap()
         );
-        // The same in a layer, and as the subject of a check.
+        // The same in a layer, and in a file that is checked.
         machine.configure("");
         machine.write("layer.toml", &text);
         append(&machine, "--policy-file layer.toml", "a")
@@ -272,7 +272,7 @@ fn a_broken_policy_is_shown_with_its_place_and_nothing_runs() {
         .says("file-unreadable");
     machine.configure(&policy);
     machine.write("layer.toml", &policy);
-    // Each is fine, and both say what can be said once.
+    // Each file is valid alone, but both declare an item that may be declared once.
     append(&machine, "--policy-file layer.toml", "a")
         .ends(2)
         .says("policy-duplicate");
@@ -328,7 +328,7 @@ fn a_workspace_where_configuration_state_or_keys_are_is_refused() {
         call("").ends(2).says("workspace-refused");
         assert!(!directory.join("journal.md").exists());
     }
-    // The policy itself, and the key of a flag.
+    // The policy itself, and a key that a flag names.
     machine.configure("");
     machine.write("policies/p.toml", policy(&machine.path("policies")));
     call("--trust-key keys/acme.pub.pem --policy-file policies/p.toml")

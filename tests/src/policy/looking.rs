@@ -33,7 +33,7 @@ fn what_suggest_writes_is_all_that_a_bundle_needs_and_then_it_writes_nothing() {
             again.stdout.lines().all(|line| line.starts_with('#')),
             "{again}"
         );
-        // Less is too little: without any one of the lines it is blocked.
+        // Without any one of the lines it stays blocked.
         let whole = machine
             .toolward(&suggest)
             .env("HOME", machine.path("no-home"))
@@ -108,7 +108,7 @@ fn explain_shows_declaration_rule_grant_and_reason_together() {
     assert_eq!(driver["capabilities"][0]["declared"], "workspace:/notes");
     assert_eq!(driver["capabilities"][0]["rules"][0]["line"], 5);
     assert_eq!(driver["lines_to_add"], "");
-    // The line is that of the rule.
+    // The line number is that of the rule.
     let file = fs::read_to_string(super::users_file(&machine)).unwrap();
     assert_eq!(file.lines().nth(4), Some("[[grant]]"));
 }
@@ -151,7 +151,7 @@ fn explain_knows_what_tools_of_the_bundle_do_that_a_tool_calls() {
         .map(|reason| reason["reason"].as_str().unwrap())
         .collect();
     assert_eq!(named, ["reaches-mutation", "reaches-risk"], "{json}");
-    // What it says is what happens.
+    // A call behaves as shown.
     let ended = machine
         .toolward("call hostile.run --dev b --set do=echo")
         .ends(4);

@@ -1,5 +1,5 @@
-//! Random policies through the real command: `policy list` and `show --policy` state what a call then does, and what
-//! `policy suggest` writes changes it for nobody else's drivers.
+//! Random policies with the real command: `policy list` and `show --policy` must state what a call
+//! then does. The lines of `policy suggest` must not affect drivers of other publishers.
 
 use serde_json::Value;
 
@@ -29,8 +29,9 @@ impl Random {
     }
 }
 
-/// Beta has `hostile.run`, which reads a bucket and calls `hostile.other`, which changes one, both with the driver
-/// `hostile`; alpha has `a.tool` with `a.own`. Each has a driver for what is the other's.
+/// Beta has `hostile.run`, which reads a bucket and calls `hostile.other`, which changes a bucket.
+/// Both use the driver `hostile`. Alpha has `a.tool` with the driver `a.own`. Each publisher also
+/// has a driver for a tool of the other one.
 fn two() -> (Machine, [String; 2]) {
     let machine = Machine::new();
     crate::hostile::add(&machine, "beta");
@@ -143,7 +144,7 @@ fn list(machine: &Machine) -> Vec<Value> {
     machine.toolward(&words).ends(0).json_lines()
 }
 
-/// The rows about drivers of another publisher that may run.
+/// Returns the rows about drivers of another publisher that may run.
 fn foreign(rows: &[Value]) -> Vec<(&Value, &Value)> {
     let open = |row: &&Value| ["allowed", "asks"].contains(&row["state"].as_str().unwrap());
     let rows = rows.iter().filter(open);

@@ -1,5 +1,5 @@
-//! What a person is asked about a request that the host itself makes: on a terminal,
-//! and through a client.
+//! The question to a person about a request that the host itself makes: on a terminal, and through
+//! a client.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const DRIVER: &str = "---\nid: acme-tickets\nname: Tickets\ndescription: Sends t
                       implements:\n  - tool: acme.tickets\n    version: 1.x\n    metadata:\n      http:\n        \
                       endpoint: /queues/${input.queue}\n        body_template: { message: \"${input.text}\" }\n---\n";
 
-/// Says what a forger would like a person to read.
+/// Text with which a forger would mislead a person.
 const FORGED: &str = "\"\n}\nsends: GET https://good.example/\n  sends      GET https://good.example/\r\n\u{1b}[2J\u{202e}";
 
 fn machine() -> Machine {
@@ -92,7 +92,7 @@ fn a_client_shows_method_and_url_and_the_body_behind_the_bar() {
     let machine = machine();
     let serve = machine.toolward("serve --dev tickets --trust-client");
     let mut raw = Raw::open(serve.into_command(), json!({ "elicitation": {} }));
-    // What a person can't read whole, they are not asked.
+    // If a person can't read the whole question, it is not asked.
     let long = json!({ "queue": "q".repeat(3000), "text": "t" });
     raw.call(2, "acme_tickets", &long);
     let answer = raw.answer(2);
@@ -209,7 +209,7 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
     );
     let line = "addresses = [\"127.0.0.1\"]";
     assert!(refused.stderr.contains(line), "{refused}");
-    // What a program reads, which an agent may have started, has no line of a policy.
+    // Output for a program, which an agent may have started, contains no policy lines.
     let json = machine.toolward("call acme.tickets --dev tickets --json --input");
     let json = json.arg(input("a").to_string()).ends(4);
     assert!(!json.stdout.contains("addresses ="), "{json}");
@@ -222,7 +222,7 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
     let granted = machine.toolward("policy grant acme.tickets --dev tickets");
     let granted = granted.ends(0);
     assert!(granted.stderr.contains(line), "{granted}");
-    // With the line the request is sent, to nothing that answers.
+    // With the line the request is sent, but nothing answers.
     machine.configure(&format!("{grant}{line}\n"));
     let failed = call().ends(1);
     assert!(!failed.stderr.contains("address_not_granted"), "{failed}");

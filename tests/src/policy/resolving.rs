@@ -1,4 +1,5 @@
-//! Which driver serves a tool, and why the others do not: `[resolve]` of the policy, and `toolward show --drivers`.
+//! Which driver serves a tool, and why the others do not: `[resolve]` of the policy, and
+//! `toolward show --drivers`.
 
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::support::Machine;
 
 const DRIVER: &str = "b/drivers/hostile/DRIVER.md";
 
-/// A bundle `b` whose one driver goes to the network, and says that it is in the United States.
+/// A bundle `b` whose only driver uses the network and claims to be in the United States.
 fn abroad() -> Machine {
     let machine = Machine::new();
     crate::hostile::add(&machine, "b");
@@ -16,7 +17,7 @@ fn abroad() -> Machine {
     machine
 }
 
-/// A copy of the bundle's driver under another id, with these lines more.
+/// A copy of the bundle's driver with another id and these additional lines.
 fn another(machine: &Machine, id: &str, lines: &str) {
     let source = machine.text(DRIVER);
     let source = source.replacen("id: hostile", &format!("id: {id}"), 1);
@@ -68,7 +69,7 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
         "{shown}"
     );
 
-    // Its claim counts once its publisher is believed.
+    // Its claim counts once its publisher is trusted for claims.
     machine.configure("[resolve]\nregion = \"us\"\n");
     let error = call(&machine, 1)["error"].clone();
     assert_eq!(error["code"], "no_route_in_region", "{error}");
@@ -76,7 +77,7 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
     let believes = format!("[resolve]\nregion = \"us\"\npublishers = [{publisher:?}]\n");
     machine.configure(&believes);
     call(&machine, 0);
-    // What speaks against it counts whoever is believed.
+    // A reason against it counts whether or not its publisher is trusted for claims.
     machine.configure(&format!("{believes}denied_tags = [\"beta\"]\n"));
     let error = call(&machine, 1)["error"].clone();
     assert_eq!(error["code"], "no_route", "{error}");
@@ -120,7 +121,7 @@ fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
         found["rejected"][0]["reasons"][0]["code"], "arch",
         "{found}"
     );
-    // What it says is what a call does.
+    // A call uses the driver that is shown.
     assert_eq!(found["serves"], "z.cheap", "{found}");
     assert_eq!(call(&machine, 0)["meta"]["driver"], "z.cheap");
 
@@ -219,7 +220,7 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
     let found = why(&machine);
     assert_eq!(found["serves"], "a.keyed", "{found}");
     let first = &found["candidates"][0];
-    // Calls begin with the first: they fall to the second.
+    // Calls start with the first driver and fall back to the second.
     assert_eq!(first["takes_over"], false, "{found}");
     assert_eq!(found["candidates"][1]["takes_over"], true, "{found}");
     let except = first["except"][0].as_str().unwrap();
@@ -235,7 +236,7 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
         shown.contains("not for calls that give `aspect`"),
         "{shown}"
     );
-    // What it says is what a call does.
+    // A call uses the driver that is shown.
     assert_eq!(call(&machine, 0)["meta"]["driver"], "a.keyed");
     let given = "call hostile.run --dev b --set do=echo --set aspect=wide --json";
     let served = machine.toolward(given).ends(0).json();

@@ -1,5 +1,5 @@
-//! `toolward test`: examples run in a place of their own, and under the
-//! operator's grants only where that is asked for.
+//! `toolward test`: examples run in a scratch directory. They run under the operator's grants only
+//! if that is requested.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn examples_of_a_tool_that_writes_run_in_a_scratch_workspace() {
     let machine = notes();
     let temporary = machine.path("tmp");
     fs::create_dir(&temporary).unwrap();
-    // The policy would give the real notes.
+    // The policy would grant the real notes.
     machine.configure(&notes_policy(&machine, "preapproved = true"));
     let before = tree(&machine.work());
     let ended = machine
@@ -36,7 +36,7 @@ fn examples_of_a_tool_that_writes_run_in_a_scratch_workspace() {
 #[test]
 fn each_example_finds_the_scratch_workspace_empty() {
     let machine = notes();
-    // The same again: were the note still there, it would not be new.
+    // The same again: if the note still existed, it would not be new.
     change(
         &machine,
         CONTRACT,
@@ -104,7 +104,7 @@ fn with_grants_the_examples_run_under_the_policy() {
     let test = |flags: &str| machine.toolward(&format!("test --dev notes-append {flags}"));
     test("--with-grants").ends(4);
     assert_eq!(written(&machine), [""; 0]);
-    // Nobody is there to ask.
+    // No person can be asked.
     machine.configure(&notes_policy(&machine, ""));
     test("--with-grants").ends(4);
     assert_eq!(written(&machine), [""; 0]);
@@ -146,7 +146,7 @@ fn an_example_with_an_input_that_the_driver_dropped_is_skipped_and_says_so() {
     let driver = "text-stats/drivers/text-stats/DRIVER.md";
     let narrowed = "implements:\n  - schema_narrowing: { drop_inputs: [top] }\n    tool:";
     change(&machine, driver, "implements:\n  - tool:", narrowed);
-    // A driver may drop an input: that is no failure, and no denial.
+    // A driver may drop an input. That is neither a failure nor a denial.
     let ended = machine.toolward("test --dev text-stats").ends(0);
     let skipped = count(&ended, "skip  ");
     assert!(skipped > 0, "{ended}");

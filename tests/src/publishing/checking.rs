@@ -1,4 +1,4 @@
-//! `toolward check`: like a compiler, for people and for editors.
+//! `toolward check`: a compiler's output, for people and for editors.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn every_example_is_clean() {
             .ends(0);
         assert_eq!(ended.stdout, "", "{example}");
     }
-    // All at once, as an author would.
+    // All mistakes at once, as an author could make them.
     machine
         .toolward("check --deny-warnings")
         .arg(root().join("examples"))
@@ -95,7 +95,7 @@ fn each_line_of_json_is_one_diagnostic_with_its_place() {
         );
         assert!(["error", "warning", "note"].contains(&line["severity"].as_str().unwrap()));
         assert!(!line["message"].as_str().unwrap().is_empty());
-        // A file that an editor can open, at a place that is there.
+        // The file exists, and the position is in it.
         let file = line["file"].as_str().unwrap();
         if file.ends_with(".wasm") {
             continue;
@@ -289,7 +289,7 @@ fn a_release_is_compared_with_the_one_before() {
     assert!(hint.contains("2.0.0"), "{hint}");
     machine.toolward("check b").ends(0);
 
-    // With a new major version it is another contract.
+    // With a new major version it is a different contract.
     machine.write(
         TOOL_MD,
         narrower.replace("version: 1.0.0", "version: 2.0.0"),

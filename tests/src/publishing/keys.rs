@@ -1,4 +1,4 @@
-//! `toolward publisher keys`: made once, never overwritten, never shown.
+//! `toolward publisher keys`: keys are made once, never overwritten, and never shown.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -61,7 +61,7 @@ fn no_key_is_overwritten() {
     let before = tree(&machine.work());
     for words in [
         "publisher keys new --out acme.pem",
-        // Its public half would take a name that is there.
+        // Its public half would overwrite an existing file.
         "publisher keys new --out other.pem",
         "publisher keys public acme.pem --out other.pub.pem",
         "publisher keys encrypt acme.pem --out acme.pem --passphrase-file pass.txt",
@@ -95,14 +95,14 @@ fn an_encrypted_key_opens_with_its_passphrase_only() {
         .ends(1)
         .says("passphrase-wrong");
     pack("--passphrase-file empty.txt").ends(2);
-    // There is no terminal to ask on.
+    // No terminal is available for a question.
     pack("").ends(2).says("passphrase-missing");
     assert!(!machine.path("b.toolbundle").exists());
     pack("--passphrase-file right.txt").ends(0);
     machine
         .toolward("verify b.toolbundle --trust-key acme.pub.pem")
         .ends(0);
-    // Through a descriptor, so that it is in no file.
+    // Passed through a descriptor, so that it is in no file.
     pack("--passphrase-fd 0").stdin("open sesame\n").ends(0);
 }
 
@@ -142,7 +142,7 @@ fn the_private_key_is_never_printed() {
         let ended = machine.toolward(words).ends(0);
         texts.extend([ended.stdout, ended.stderr]);
     }
-    // Where a public key is expected, the private one is a mistake, not a thing to quote.
+    // A private key in place of a public one is a mistake, and must not be quoted.
     machine.add_example("text-stats");
     let ended = machine
         .toolward("verify text-stats.toolbundle --trust-key acme.pem")

@@ -1,4 +1,4 @@
-//! `toolward pack`: the same bytes each time, and nothing but what was listed.
+//! `toolward pack`: the same bytes each time, and only listed files.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// `bundle.toml` without the line that says when the bundle was made.
+/// Removes the line of `bundle.toml` with the time of creation.
 fn without_created(machine: &Machine) {
     let text = machine.text("b/bundle.toml");
     let line = text
@@ -32,7 +32,7 @@ fn packing_twice_gives_the_same_bytes() {
     machine
         .toolward("pack b -o one.toolbundle --key acme.pem")
         .ends(0);
-    // Elsewhere, in another order of making, with other times and modes.
+    // In another directory, with files made in another order and with other times and modes.
     let other = Machine::new();
     for name in [
         "drivers/hostile/driver.wasm",
@@ -98,7 +98,7 @@ fn the_time_comes_from_bundle_toml_or_source_date_epoch_and_never_from_the_clock
         .lines()
         .find(|line| line.starts_with("created"))
         .unwrap();
-    // What the author wrote goes first.
+    // The author's own values take precedence.
     assert!(manifest.contains(line), "{manifest}");
 
     without_created(&machine);

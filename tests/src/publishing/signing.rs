@@ -1,4 +1,4 @@
-//! `toolward publisher sign`: one signature, and more of them.
+//! `toolward publisher sign`: one signature, and several.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// Verifies with a configuration that wants both keys.
+/// Verifies with a configuration that requires both keys.
 fn with_both(machine: &Machine, bundle: &str) -> crate::support::Run {
     let publisher = machine.text("b/bundle.toml");
     let publisher = publisher
@@ -64,7 +64,7 @@ fn two_key_holders_sign_one_after_the_other() {
             .ends(0);
         let error = with_both(&machine, bundle).ends(3).json();
         assert_eq!(code(&error), "threshold-not-met", "{error}");
-        // The same key again is no second one.
+        // The same key again does not count as a second one.
         let again = machine
             .toolward(&format!("publisher sign {bundle} --key one.pem --json"))
             .ends(0)
@@ -78,7 +78,7 @@ fn two_key_holders_sign_one_after_the_other() {
         assert_eq!(second["signatures"], 2, "{second}");
         let verified = with_both(&machine, signed).ends(0).json();
         assert_eq!(verified["signers"].as_array().unwrap().len(), 2);
-        // Each of them is enough for who trusts it alone.
+        // Each signature is enough for an operator who trusts only that key.
         for key in ["one", "two"] {
             machine
                 .toolward(&format!("verify {bundle} --trust-key {key}.pub.pem"))

@@ -1,10 +1,10 @@
-//! A component that is older than its sources is found before it is tested or signed.
+//! A component that is older than its sources is detected before it is tested or signed.
 
 use std::fs;
 
 use crate::support::{Machine, copy, root};
 
-/// An example whose component comes from a file that another tool made.
+/// An example whose component is a file that another tool made.
 fn prebuilt(machine: &Machine) {
     let from = root().join("examples/text-stats");
     for part in ["bundle.toml", "tools", "drivers"] {
@@ -21,7 +21,7 @@ fn prebuilt(machine: &Machine) {
     machine.write("b/bundle.toml", other);
 }
 
-/// What an author gives one after the other.
+/// The commands that an author runs one after the other.
 const COMMANDS: [&str; 3] = [
     "check b",
     "test --dev b",
@@ -44,17 +44,17 @@ fn sources_that_changed_since_the_build_are_found_by_check_test_and_pack() {
     machine
         .toolward("publisher keys new --out mine.pem")
         .ends(0);
-    // Never built here: nothing is known.
+    // It was never built here, so nothing is known.
     machine.toolward("check b").ends(0);
     machine.toolward("build b").ends(0);
-    // A section that changes no behaviour.
+    // Adds a section that does not change the behaviour.
     let mut source = fs::read(machine.path("b/made.wasm")).unwrap();
     source.extend([0, 2, 1, b'x']);
     machine.write("b/made.wasm", source);
     all_end(&machine, 1);
     machine.toolward("build b").ends(0);
     all_end(&machine, 0);
-    // Another tool wrote the component: no statement about it is kept.
+    // Another tool wrote the component, so no statement about it is stored.
     machine.write("b/made.wasm", "other");
     let mut component = fs::read(machine.path("b/drivers/text-stats/driver.wasm")).unwrap();
     component.extend([0, 2, 1, b'y']);

@@ -1,4 +1,4 @@
-//! Drivers in Rust without the standard library, as `new` writes them, and the way back to it.
+//! Drivers in Rust without the standard library, as `new` writes them, and how to return to it.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::support::run::Run;
 const SOURCE: &str = "greeter/driver/src/lib.rs";
 const MANIFEST: &str = "greeter/driver/Cargo.toml";
 
-/// Takes memory in each way that the allocator has, and fails in others.
+/// Uses each way to allocate memory, and fails in others.
 const HANDLER: &str = r#"
     use core::alloc::Layout;
     let name = call.input.name.as_str();
@@ -55,7 +55,7 @@ const HANDLER: &str = r#"
     let greeting = format!("{}", large.iter().map(|byte| *byte as usize).sum::<usize>());
 "#;
 
-/// The build, to be run; `None` where nothing compiles guests.
+/// Returns the build as a run; `None` if no compiler for guests is installed.
 fn build(machine: &Machine) -> Option<Run> {
     let Some(cargo) = guest_cargo() else {
         skipped("no guest toolchain; `cargo xtask guests` sets it up");
@@ -84,7 +84,7 @@ fn edit(machine: &Machine, file: &str, from: &str, to: &str) {
 #[test]
 fn a_new_driver_imports_nothing_of_the_system_and_has_memory_and_panics_all_the_same() {
     let machine = Machine::new();
-    // An id of its own: what tests compile lies in one place.
+    // A separate id, since all tests compile into one directory.
     new_bundle_of(&machine, "text.bare");
     let line = r#"let greeting = format!("Hello, {}!", call.input.name);"#;
     edit(&machine, SOURCE, line, HANDLER);

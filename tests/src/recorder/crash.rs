@@ -1,4 +1,5 @@
-//! Servers and recorders that are killed while eight calls at a time run: what their ledger then says.
+//! Servers and recorders that are killed while eight calls run: the tests check what their ledger
+//! then contains.
 
 mod found;
 mod session;
@@ -12,7 +13,7 @@ use crate::support::{Machine, long};
 use found::Found;
 use session::{Killed, Kind, Seen, Session};
 
-/// The tools: one that reads, one that makes a file, one that calls the one that makes a file.
+/// The tools: one reads, one makes a file, and one calls the tool that makes a file.
 const TOOLS: [(&str, &str); 3] = [
     ("crash.read", ""),
     (
@@ -57,7 +58,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// Where the tools make files.
+/// Returns the directory in which the tools make files.
 fn files(machine: &Machine) -> PathBuf {
     machine.path("files")
 }
@@ -67,10 +68,10 @@ fn after(round: u64) -> Duration {
     Duration::from_millis(20 + round * 157 % 600)
 }
 
-/// Rows that are older than this are on the disk in most rounds, also of calls that only read.
+/// Rows that are older than this are on the disk in most rounds, even those of read-only calls.
 const OLD: Duration = Duration::from_millis(150);
 
-/// What all rounds of a test came to.
+/// The results of all rounds of a test.
 #[derive(Debug, Default)]
 struct Sum {
     mutating: usize,
@@ -78,9 +79,9 @@ struct Sum {
     read_only: usize,
     unrecorded: usize,
     abandoned: usize,
-    /// Ages of the answers to read-only calls whose rows are missing, when the process was killed.
+    /// The ages of the answers to read-only calls without a row, when the process was killed.
     lost: Vec<Duration>,
-    /// Rounds in which all calls only read in the end, and those of them that lost a row that is old.
+    /// How many rounds ended with read-only calls, and how many of these lost an old row.
     only_read: (usize, usize),
 }
 
@@ -125,7 +126,7 @@ impl Sum {
             lost.len(),
             lost.last()
         );
-        // A few rounds say nothing of time.
+        // A few rounds are not enough to judge times.
         assert!(!long() || *old * 2 <= *only_read);
         assert!(self.has_answers());
     }
@@ -136,14 +137,14 @@ impl Sum {
     }
 }
 
-/// Whether to run another round after `done`. On a busy machine a process can be killed before it has answered a call of
-/// each kind.
+/// Whether to run another round after `done`. On a busy machine a process may be killed before it
+/// has answered a call of each kind.
 fn more(done: u64, count: u64, has_all: bool) -> bool {
     done < count || (!has_all && done < count + 20)
 }
 
-/// Kills one process a round, and `has_all` says whether the rounds had what they are for. A ledger is used for three
-/// rounds.
+/// Kills one process in each round. `has_all` states whether the rounds covered every kind. Each
+/// ledger is used for three rounds.
 fn rounds(
     what: &str,
     count: u64,

@@ -1,5 +1,5 @@
-//! Ids that callers give: on standard input and output, all clients are one principal, and each session has ids of its
-//! own. Over HTTP, each principal has.
+//! Ids from callers: on standard input and output all clients are one principal, and each session
+//! has its own ids. Over HTTP each principal has its own ids.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn count(number: u32, id: &str, era: &Value) -> Value {
     }})
 }
 
-/// How far the counter stands, as an answer has it, and whether that is the answer of an earlier call.
+/// Returns the counter in an answer, and whether the answer repeats an earlier call's.
 #[track_caller]
 fn counted(answer: &Value) -> (u64, bool) {
     let result = &answer["result"];
@@ -43,7 +43,7 @@ fn an_id_of_one_session_is_unknown_in_another_at_the_same_time_and_afterwards() 
     let (mut first, mut second) = (serve(&machine), serve(&machine));
     assert_eq!(call(&mut first, 1), (1, false));
     assert_eq!(call(&mut first, 2), (1, true));
-    // With one name for both, the ledger would say that it ran already.
+    // With one name for both sessions, the ledger would state that it ran already.
     assert_eq!(call(&mut second, 1), (2, false));
     assert_eq!(call(&mut first, 3), (1, true));
     first.said();
@@ -79,7 +79,7 @@ fn over_http_an_id_is_known_to_its_principal_on_each_connection_and_to_no_other(
     let [alice, bob] = &tokens;
     assert_eq!(call(alice, 1), (1, false));
     assert_eq!(call(alice, 2), (1, true));
-    // Counters belong to their principal, too.
+    // Counters also belong to their principal.
     assert_eq!(call(bob, 3), (1, false));
     assert_eq!(call(bob, 4), (1, true));
     assert_eq!(starts(&machine), 2);

@@ -1,4 +1,4 @@
-//! A recorder that hangs: it was stopped, or its disk takes long.
+//! A recorder that hangs, because it was stopped or its disk is slow.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ fn calls_are_answered_while_the_recorder_hangs_and_recorded_once_it_goes_on() {
         .map(|number| count(&mut raw, &format!("after {number}")))
         .find(|answer| answer["result"]["isError"] == false || Instant::now() > until)
         .unwrap();
-    // The call that was not recorded in time did not run.
+    // The call that could not be recorded in time did not run.
     assert!(code(&counted).contains(r#""value":2"#), "{counted}");
     let said = raw.said();
     assert!(!said.contains("panicked"), "{said}");

@@ -1,4 +1,4 @@
-//! Where the record of calls is, and that it can be read on a disk that takes nothing.
+//! The place of the record of calls, and that it can be read on a full disk.
 
 use super::{COUNT, WITH, call, machine, rows};
 use crate::installing::disks::namespace;

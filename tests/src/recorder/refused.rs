@@ -1,4 +1,4 @@
-//! Calls that the command or the server answers itself, without its host, are recorded, too.
+//! Calls that the command or the server answers without its host are also recorded.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use super::{WITH, call, machine, rows, serve, verifies};
 use crate::mcp::raw::Raw;
 use crate::support::Machine;
 
-/// What would pass for another row, hide the rest of one, or turn it around.
+/// Text that would look like another row, hide the rest of one, or reverse it.
 const FORGED: &str =
     "x\n       9  2026-01-01T00:00:00Z  ended  \u{1b}[2K\u{202e}\"kind\":\"ended\"";
 
-/// Code, class and tool of each refused call, oldest first.
+/// Returns the code, class and tool of each refused call, oldest first.
 fn refused(machine: &Machine) -> Vec<[String; 3]> {
     let rows = rows(machine);
     let refused = rows.iter().filter(|row| row["record"]["kind"] == "refused");
@@ -35,7 +35,7 @@ fn calls_that_a_server_answers_itself_have_rows_and_no_name_of_a_caller_is_in_on
     let mut raw = serve(&machine);
     raw.call(1, FORGED, &json!({}));
     assert_eq!(raw.answer(1)["error"]["code"], -32602);
-    // Two readers would read two inputs.
+    // Two readers would parse two different inputs.
     raw.line(
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"text_stats","arguments":{"text":"a","text":"b"}}}"#,
     );
@@ -56,7 +56,7 @@ fn calls_that_a_server_answers_itself_have_rows_and_no_name_of_a_caller_is_in_on
     assert!(unfit[2].starts_with("kv.counter@"), "{unfit:?}");
     verifies(&machine);
 
-    // One record, one line: in the file, in the list, and of JSON.
+    // One record is one line: in the file, in the list, and in JSON.
     let list = machine.toolward("ledger list").ends(0).stdout;
     assert!(!list.contains(['\u{1b}', '\u{202e}']), "{list}");
     let all = machine.toolward("ledger list --json").ends(0).stdout;
@@ -64,7 +64,7 @@ fn calls_that_a_server_answers_itself_have_rows_and_no_name_of_a_caller_is_in_on
     assert!(!all.contains("2026-01-01T00"), "{all}");
     let export = machine.toolward("ledger export").ends(0).stdout;
     assert_eq!(export.lines().count(), rows(&machine).len());
-    // The name is payload, and shown without effect.
+    // The name is payload, and is shown without side effects.
     let rows = rows(&machine);
     let first = rows.iter().find(|row| row["record"]["kind"] == "refused");
     let seq = first.unwrap()["seq"].as_u64().unwrap();
@@ -140,7 +140,7 @@ fn a_call_whose_arguments_make_no_input_has_a_row_and_nothing_was_run() {
         assert!(row[2].starts_with(tool), "{row:?}");
     }
     verifies(&machine);
-    // What can't be recorded does not hide why the call ends.
+    // If recording fails, the reason why the call ends is still shown.
     machine.configure("[ledger]\ndirectory = \"/proc/nowhere\"\n");
     let ended = call(&machine, "text.stats", "text-stats", "{}")
         .arg("--set")

@@ -1,4 +1,4 @@
-//! A server that takes over another policy says so in its ledger.
+//! A server that applies another policy records that in its ledger.
 
 use super::{COUNT, kinds, machine, rows, serve, signal, verifies};
 use crate::mcp::raw::PATIENCE;

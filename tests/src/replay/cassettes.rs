@@ -15,7 +15,7 @@ use crate::support::Machine;
 
 const BUNDLE: &str = "--bundle text-stats.toolbundle --trust-key example.pub.pem";
 
-/// A machine with the example, and what calls of its tool are in a record.
+/// A machine with the example, and the parts of a record of its tool's calls.
 fn machine() -> (Machine, Call, Value) {
     let machine = Machine::with_example("text-stats");
     let live = machine.toolward(&format!("call text.stats {BUNDLE} --json --set text=one"));
@@ -55,7 +55,7 @@ fn record(
     writer.append(entry, Durability::Disk).wait().unwrap();
 }
 
-/// The example's output with another number of words: no driver would give it.
+/// The example's output with another number of words, which no driver would return.
 fn words(of: &Value, words: u64) -> Value {
     let mut output = of.clone();
     output["words"] = json!(words);
@@ -81,7 +81,7 @@ pub(crate) fn serve(machine: &Machine, flags: &str) -> Raw {
     Raw::open(machine.toolward(&words).into_command(), json!({}))
 }
 
-/// The result of a call of the tool with this text.
+/// Returns the result of a tool call with this text.
 fn ask(server: &mut Raw, id: u64, text: &str) -> Value {
     server.call(id, "text_stats", &json!({ "text": text }));
     server.answer(id)["result"].clone()
@@ -114,7 +114,7 @@ fn a_server_answers_from_a_cassette_and_says_so_to_the_model() {
         none["_meta"]["toolward/error"]["code"], "no_route",
         "{none}"
     );
-    // The one who asked is told no more than what this principal's record has.
+    // The caller learns only about this principal's record.
     let other = ask(&mut server, 4, "two");
     assert_eq!(
         other["_meta"]["toolward/error"]["cause"]["left"], 0,
@@ -155,10 +155,10 @@ fn a_cassette_is_served_under_a_key_that_the_operator_names_or_knows() {
             "{flags}: {result}"
         );
     }
-    // A ledger of its own there: the cassette is another's.
+    // The other machine has its own ledger, and the cassette comes from another one.
     open(&other, Keep::All).close().unwrap();
     other.toolward(&serve_words).ends(3).says("cassette-key");
-    // Nobody else's word counts where others are served.
+    // An unverified cassette is not accepted if other people are served.
     other
         .toolward(&format!(
             "{serve_words} --unverified --http 127.0.0.1:0 --no-token"
@@ -167,7 +167,7 @@ fn a_cassette_is_served_under_a_key_that_the_operator_names_or_knows() {
     other
         .toolward(&format!("serve {BUNDLE} --unverified"))
         .ends(2);
-    // A byte of it changed.
+    // One byte of it is changed.
     let text = fs::read_to_string(machine.path("c")).unwrap();
     machine.write("c", text.replace("\"us\\\":5", "\"us\\\":6"));
     machine
@@ -179,7 +179,7 @@ fn a_cassette_is_served_under_a_key_that_the_operator_names_or_knows() {
 #[test]
 fn over_http_principals_get_their_own_calls_only_and_one_without_a_name_none() {
     let machine = recorded();
-    // All of it is alice's, and the only caller here is `local`.
+    // All its calls are alice's, and the only caller here is `local`.
     let served = format!("serve {BUNDLE} --replay c --http 127.0.0.1:0 --no-token");
     machine
         .toolward("ledger erase --principal alice --yes")
@@ -204,10 +204,10 @@ fn an_export_holds_one_principal_and_overwrites_nothing() {
     assert_eq!(one["calls"], 1);
     export("c --principal bob").ends(1).says("output-exists");
     assert_eq!(export("all --all --json").ends(0).json()["calls"], 2);
-    // Rows 0 to 2 are those of the live call; its input was not kept.
+    // Rows 0 to 2 belong to the live call, whose input was not stored.
     assert_eq!(export("rows --rows ..5 --json").ends(0).json()["calls"], 1);
     assert!(place(&machine).exists());
-    // What a cassette lacks is said.
+    // The command reports what a cassette lacks.
     let poor = Machine::new();
     let writer = open(&poor, Keep::Asked);
     record(&writer, (1, "alice"), &call, &json!({}), &output);

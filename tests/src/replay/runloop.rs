@@ -9,7 +9,8 @@ use super::open;
 use crate::ledger::{call, invocation, outcome};
 use crate::support::Machine;
 
-/// A machine on which the attachment of Runloop's own example is installed; and the digest of its bundle.
+/// A machine with the attachment of Runloop's own example installed. Also returns the digest of its
+/// bundle.
 fn installed() -> (Machine, String) {
     let machine = Machine::new();
     let document = json!({ "version": 1, "tools": [{
@@ -52,7 +53,7 @@ fn ended(number: u8, call: Call, code: Option<&str>) -> Entry {
     })))
 }
 
-/// A ledger of two calls of the attachment, and of two of other tools.
+/// A ledger with two calls of the attachment and two calls of other tools.
 pub(crate) fn recorded() -> Machine {
     let (machine, digest) = installed();
     let of = |bundle: Hash| Call {
@@ -72,7 +73,7 @@ pub(crate) fn recorded() -> Machine {
         ended(2, of(bundle), Some("upstream_error"))
             .size(PayloadKind::Input, 10)
             .payload(PayloadKind::Detail, br#"{"message":"no relay"}"#.to_vec()),
-        // Another release, and a tool that is no attachment.
+        // Another release, and a tool that is not an attachment.
         ended(3, of(toolward_ledger::record::Hex([7; 32])), None),
         ended(4, call(), None),
     ];

@@ -1,18 +1,20 @@
-//! Values that differ from run to run: each is replaced with the one in its place in the recorded screen.
+//! Values that differ from run to run. Each is replaced by the value at the same place in the
+//! recorded screen.
 
 use std::collections::BTreeSet;
 
 use crate::support::varying::{Kind, Value, values};
 
-/// The screen with the values of the recorded one, if both have values of the same kinds and lengths in the same
-/// order, and equal ones in the same places. Otherwise the screen, which then differs.
+/// Returns the screen with the values of the recorded one, if both have values of the same kinds
+/// and lengths in the same order, and equal values at the same places. Otherwise returns the screen
+/// unchanged, so that it differs.
 pub(super) fn replaced(screen: &str, recorded: &str) -> String {
     let (new, old) = (values(screen), values(recorded));
     let alike = |((_, kind, value), (_, other, known)): (&Value<'_>, &Value<'_>)| {
         kind == other && value.len() == known.len()
     };
     let pairs = || new.iter().zip(&old);
-    // Two times may be in one second.
+    // Two times may be equal.
     let named = || pairs().filter(|((_, kind, _), _)| *kind != Kind::Time);
     let both: BTreeSet<_> = named().map(|(new, old)| (new.2, old.2)).collect();
     let news: BTreeSet<_> = named().map(|(new, _)| new.2).collect();

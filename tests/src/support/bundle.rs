@@ -1,5 +1,5 @@
-//! Bundles to spoil: an example taken apart, changed, and signed again with
-//! a key of the test's own, or changed after it was signed.
+//! Bundles to modify: an example is taken apart, changed, and signed again with a key of the test,
+//! or changed after it was signed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// What an example's archive holds.
+    /// Takes the files of an example's archive.
     pub(crate) fn of(example: &str) -> Self {
         let signed = Signed::of(example);
         Self {
@@ -35,7 +35,7 @@ impl Draft {
         }
     }
 
-    /// Replaces a file by what `change` makes of its text, which must differ.
+    /// Replaces a file's text by the result of `change`, which must differ.
     pub(crate) fn change(mut self, name: &str, change: impl Fn(&str) -> String) -> Self {
         let file = self
             .files
@@ -54,7 +54,7 @@ impl Draft {
         self
     }
 
-    /// Lists the files as they are now, and signs that.
+    /// Lists the current files, and signs the list.
     pub(crate) fn sign(&self, key: &SigningKey) -> Signed {
         let mut manifest = self.manifest.clone();
         let tools = &self.files[TOOLS_JSON];
@@ -91,7 +91,7 @@ fn role(name: &str) -> FileRole {
     }
 }
 
-/// A signed bundle in parts, each of which a test may change.
+/// A signed bundle in parts. A test may change each part.
 #[derive(Clone)]
 pub(crate) struct Signed {
     pub(crate) envelope: Vec<u8>,
@@ -120,7 +120,7 @@ impl Signed {
         }
     }
 
-    /// Writes the archive, whether its parts agree or not.
+    /// Writes the archive, even if its parts disagree.
     pub(crate) fn write_archive(&self, path: &Path) {
         let files = self.files.iter();
         let contents = Contents {
@@ -144,7 +144,7 @@ impl Signed {
         }
     }
 
-    /// Every file of the bundle, the unlisted ones too.
+    /// Returns every file of the bundle, including unlisted ones.
     pub(crate) fn parts(&self) -> BTreeMap<&str, &[u8]> {
         let listed = self
             .files
@@ -162,7 +162,7 @@ impl Signed {
     }
 }
 
-/// A new key, with its public half as `NAME.pub.pem` in a directory.
+/// Makes a new key, and writes its public half as `NAME.pub.pem` to a directory.
 pub(crate) fn new_key(directory: &Path, name: &str) -> SigningKey {
     let key = SigningKey::generate().unwrap();
     let pem = key.public().to_pem().unwrap();

@@ -9,12 +9,11 @@ use std::sync::OnceLock;
 
 use super::{Run, archive, copy, example_key, root};
 
-/// Compiling a driver takes a second; where the cache is not what a test is
-/// about, all share one.
+/// Compiling a driver takes a second, so machines share this cache unless a test is about the
+/// cache.
 const SHARED_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-cache");
 
-/// A scratch home and work directory. All runs have the work directory as
-/// their current one.
+/// A temporary home directory and a work directory, which is the current directory of all runs.
 pub(crate) struct Machine {
     directory: tempfile::TempDir,
     cache: PathBuf,
@@ -23,7 +22,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new() -> Self {
         let machine = Self {
-            // Whatever TMPDIR says: what a terminal shows depends on how long paths are.
+            // Not in TMPDIR, since the output on a terminal depends on the length of paths.
             directory: tempfile::tempdir_in("/tmp").unwrap(),
             cache: SHARED_CACHE.into(),
         };
@@ -47,7 +46,7 @@ impl Machine {
         copy(&example_key(), &self.path("example.pub.pem"));
     }
 
-    /// Gives the machine a cache of compiled drivers that no other has.
+    /// Gives the machine its own cache of compiled drivers.
     pub(crate) fn with_own_cache(mut self) -> Self {
         self.cache = self.home().join(".cache");
         self
@@ -61,7 +60,7 @@ impl Machine {
         self.directory.path().join("work")
     }
 
-    /// Where compiled drivers are kept.
+    /// Returns the cache of compiled drivers.
     pub(crate) fn cache(&self) -> PathBuf {
         self.cache.join("toolward")
     }
@@ -100,7 +99,7 @@ impl Machine {
         Run::new(command)
     }
 
-    /// Any program, with this machine's home and directory.
+    /// Any program, with this machine's home and work directory.
     pub(crate) fn program(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command
@@ -110,7 +109,7 @@ impl Machine {
             .env("HOME", self.home())
             .env("XDG_CACHE_HOME", &self.cache)
             .env("LC_ALL", "C.UTF-8");
-        // Compilers stay where they are.
+        // The compilers stay in the real home directory.
         let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             let value = env::var_os(name).unwrap_or_else(|| home.join(folder).into());
@@ -120,7 +119,7 @@ impl Machine {
     }
 }
 
-/// The command, built now so that it is never an old one.
+/// Returns the command, which is built now so that it is never outdated.
 pub(crate) fn toolward() -> &'static Path {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(build_toolward).as_deref();
@@ -147,8 +146,8 @@ fn build_toolward() -> Option<PathBuf> {
     built.success().then(|| own_link(&folder.join("toolward")))
 }
 
-/// The built command under a name that stays. README's own `cargo run` puts another file in its
-/// place while tests run, and a command starts itself by its path.
+/// Links the built command under a name that stays the same. README's own `cargo run` replaces the
+/// built file while tests run, and the command starts itself by its path.
 fn own_link(built: &Path) -> PathBuf {
     let folder = built.with_file_name("e2e");
     std::fs::create_dir_all(&folder).unwrap();
@@ -158,12 +157,12 @@ fn own_link(built: &Path) -> PathBuf {
     );
     std::fs::hard_link(built, &new).unwrap();
     std::fs::rename(&new, &link).unwrap();
-    // A second name for the same file is not renamed.
+    // Renaming has no effect if both names are the same file, so the new name is removed.
     let _ = std::fs::remove_file(&new);
     link
 }
 
-/// The Cargo that compiles drivers, as `cargo xtask guests` has set it up.
+/// Returns the Cargo that compiles drivers, as `cargo xtask guests` installed it.
 pub(crate) fn guest_cargo() -> Option<OsString> {
     let set_up = || {
         let cargo = match env::var_os("GUEST_TOOLCHAIN_DIR") {

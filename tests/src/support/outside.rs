@@ -1,17 +1,17 @@
-//! Other people's tools, which know nothing of this project. One that is not
-//! there is a test less, and the test says so.
+//! Independent tools, which know nothing of this project. If a tool is missing, a test is left out,
+//! and says so.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Says that a test left something out, and why. Past the harness, which keeps
-/// what a passing test prints.
+/// Reports that a test left something out, and why. Writes directly to standard error, since the
+/// harness hides the output of a passing test.
 pub(crate) fn skipped(why: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Whether a program runs. Prints why the test goes no further where not.
+/// Whether a program runs. If not, prints why the test stops here.
 pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     let there = Command::new(program)
         .args(arguments)
@@ -26,8 +26,8 @@ pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     there
 }
 
-/// Python with a package of the Python Package Index, which is installed below
-/// the target directory where it is missing.
+/// Returns a Python with a package of the Python Package Index. A missing package is installed
+/// below the target directory.
 pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
     const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
     let python = || {
@@ -43,7 +43,7 @@ pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
         output.is_ok_and(|output| output.status.success())
     };
     if !imports() {
-        // Whether it worked is what the next import tells.
+        // The next import shows whether it worked.
         let _ = Command::new("python3")
             .args([
                 "-m",
@@ -64,7 +64,7 @@ pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
     Some(python())
 }
 
-/// What a program prints, which must succeed.
+/// Returns a program's output. The program must succeed.
 #[track_caller]
 pub(crate) fn output(command: &mut Command) -> Vec<u8> {
     let output = command

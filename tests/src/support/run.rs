@@ -1,4 +1,4 @@
-//! One run of a program: bounded in time, its streams kept apart.
+//! One run of a program, with a time limit and separate streams.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// When a program that is still running counts as hung. Far above what any of
-/// these tests takes, also on a busy machine.
+/// When a running program counts as hung. It is much longer than any of these tests takes, even on
+/// a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A program about to run.
@@ -41,12 +41,12 @@ impl Run {
         self
     }
 
-    /// For what this type has no word for.
+    /// Returns the command, for options that this type lacks.
     pub(crate) fn into_command(self) -> Command {
         self.command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     pub(crate) fn end(mut self) -> Ended {
         let shown = shown(&self.command);
         let mut child = self
@@ -58,7 +58,7 @@ impl Run {
             .unwrap_or_else(|error| panic!("{shown}: {error}"));
         let mut input = child.stdin.take().unwrap();
         let bytes = std::mem::take(&mut self.stdin);
-        // A program need not read what it is offered.
+        // A program need not read its input.
         let writer = std::thread::spawn(move || drop(input.write_all(&bytes)));
         let stdout = collect(child.stdout.take().unwrap());
         let stderr = collect(child.stderr.take().unwrap());
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Runs it to its end, which must have this exit code.
+    /// Runs the program to its end, and asserts its exit code.
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> Ended {
         let ended = self.end();
@@ -112,7 +112,7 @@ fn text(stream: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8(stream.join().unwrap()).unwrap()
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     shown: String,
@@ -156,8 +156,8 @@ impl Ended {
             .collect()
     }
 
-    /// Nothing on standard output, and an error with this code and a next step
-    /// on standard error.
+    /// Asserts that standard output is empty, and that standard error has an error with this code
+    /// and a next step.
     #[track_caller]
     pub(crate) fn says(&self, code: &str) -> &Self {
         assert_eq!(self.stdout, "", "{self}");

@@ -1,5 +1,5 @@
-//! A person at a terminal: standard input of a program is a pseudo-terminal, and so are
-//! standard output, standard error or both; one that is not is a pipe.
+//! A person at a terminal: a pseudo-terminal is the standard input of a program, and its standard
+//! output, its standard error or both. The other stream is a pipe.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-/// When what is waited for counts as never coming.
+/// How long to wait for output that never comes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A program that runs at a terminal.
 pub(crate) struct Session {
     child: Child,
     person: File,
-    /// Keeps the terminal there, and tells its state afterwards.
+    /// Keeps the terminal open, and tells its state afterwards.
     terminal: OwnedFd,
     before: Termios,
     screen: Arc<Mutex<Vec<u8>>>,
@@ -27,7 +27,7 @@ pub(crate) struct Session {
     piped: JoinHandle<Vec<u8>>,
 }
 
-/// Which streams the terminal shows.
+/// The streams that the terminal shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Stderr,
@@ -35,29 +35,29 @@ enum Shown {
     Both,
 }
 
-/// How it ended.
+/// The result of a session.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
-    /// What came through the pipe; mostly that is standard output.
+    /// The output of the pipe, usually standard output.
     pub(crate) stdout: String,
-    /// All that the terminal showed.
+    /// Everything that the terminal showed.
     pub(crate) screen: String,
 }
 
 impl Session {
-    /// Starts a program at a terminal of so many columns. `typed` waits in the
-    /// terminal before the program is there.
+    /// Starts a program at a terminal with this many columns. The keys `typed` wait in the terminal
+    /// before the program starts.
     pub(crate) fn start(command: Command, columns: u16, typed: &str) -> Self {
         Self::open(command, columns, typed, Shown::Stderr)
     }
 
-    /// The same, with standard output at the terminal and standard error in the pipe.
+    /// Starts a program with standard output at the terminal and standard error in the pipe.
     pub(crate) fn showing_stdout(command: Command) -> Self {
         Self::open(command, 100, "", Shown::Stdout)
     }
 
-    /// The same, with both at the terminal, as a person has them.
+    /// Starts a program with both streams at the terminal, as a person does.
     pub(crate) fn showing_both(command: Command, columns: u16) -> Self {
         Self::open(command, columns, "", Shown::Both)
     }
@@ -86,14 +86,14 @@ impl Session {
             Shown::Both => command.stdout(shown()).stderr(shown()),
         };
         let mut child = command.spawn().unwrap();
-        // It keeps the terminal open as long as it is there.
+        // The command keeps the terminal open as long as it exists.
         drop(command);
         let screen = Arc::new(Mutex::new(Vec::new()));
         let mut watching = person.try_clone().unwrap();
         let seen = Arc::clone(&screen);
         let eyes = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Ends with an error once nobody has the terminal any more.
+            // This fails once no process has the terminal any more.
             while let Ok(read @ 1..) = watching.read(&mut bytes) {
                 seen.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
@@ -124,14 +124,14 @@ impl Session {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
     }
 
-    /// Waits until the terminal shows this, and the program waits for a key.
+    /// Waits until the terminal shows this text and the program waits for a key.
     pub(crate) fn sees(&mut self, words: &str) {
         self.waits_for(words, Self::takes_keys);
-        // The program drops what was typed before its question, and may be at it.
+        // The program drops keys that were typed before its question, and may be doing so now.
         std::thread::sleep(Duration::from_millis(300));
     }
 
-    /// Waits until the terminal shows this, while the program works.
+    /// Waits until the terminal shows this text, while the program works.
     pub(crate) fn shows(&mut self, words: &str) {
         self.waits_for(words, |_| true);
     }
@@ -159,13 +159,13 @@ impl Session {
         self.person.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Whether the program is still there after a while.
+    /// Whether the program still runs after a while.
     pub(crate) fn waits(&mut self) -> bool {
         std::thread::sleep(Duration::from_millis(500));
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for the end. The terminal has to be as it was.
+    /// Waits for the end. The terminal must be in its original state.
     pub(crate) fn leaves(mut self) -> Left {
         let started = Instant::now();
         let status = loop {

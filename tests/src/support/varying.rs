@@ -1,26 +1,26 @@
-//! Values that differ from run to run, found in text.
+//! Finds values in text that differ from run to run.
 
-/// How the directory of a machine begins; a number of letters and digits follows.
+/// The start of a machine's directory. Some letters and digits follow.
 pub(crate) const DIRECTORY: &str = "/tmp/.tmp";
 const LETTERS: usize = 6;
 
-/// Before a port.
+/// Text before a port.
 const HOSTS: [&str; 2] = ["127.0.0.1:", "localhost:"];
 
-/// A time, as RFC 3339 writes it. A fraction of the second may follow.
+/// The form of a time in RFC 3339. A fraction of the second may follow.
 const TIME: &str = "0000-00-00T00:00:00";
 
-/// An id, as RFC 9562 writes it.
+/// The form of an id in RFC 9562.
 const ID: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
 
-/// A digest that people compare.
+/// The form of a digest that people compare.
 const FINGERPRINT: &str =
     "hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh hhhh";
 
-/// Digits of a digest or key id, at least.
+/// The least number of digits of a digest or key id.
 const DIGEST: usize = 16;
 
-/// Characters of encoded bytes, at least.
+/// The least number of characters of encoded bytes.
 const BASE64: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ fn value(text: &str) -> Option<(Kind, usize)> {
         one.is_ascii_alphanumeric() || "+/=-_".contains(*one)
     });
     let bytes = text.get(..encoded).unwrap();
-    // A path or a name of an option has letters of one case.
+    // A path or the name of an option has letters of one case only.
     let both = bytes.contains(|one: char| one.is_ascii_uppercase())
         && bytes.contains(|one: char| one.is_ascii_lowercase());
     match encoded >= BASE64 && both {
@@ -94,7 +94,7 @@ fn value(text: &str) -> Option<(Kind, usize)> {
     }
 }
 
-/// Whether a text starts as a shape has it: `0` is a digit, `h` a hexadecimal one.
+/// Whether the start of a text has this shape, in which `0` is a digit and `h` a hexadecimal digit.
 fn fits(text: &str, shape: &str) -> bool {
     let fits = |(byte, shape): (u8, u8)| match shape {
         b'0' => byte.is_ascii_digit(),

@@ -1,4 +1,4 @@
-//! Bundles that are not for this time or this host.
+//! Bundles that are not valid at this time or on this host.
 
 use toolward_signing::timestamp::Timestamp;
 
@@ -9,7 +9,7 @@ fn moment(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// Signs a draft, which must be refused.
+/// Signs a draft, and asserts that it is refused.
 #[track_caller]
 fn refuses(change: impl Fn(&mut Draft), code: &str) {
     let (machine, key) = machine_with_key();

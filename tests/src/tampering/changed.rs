@@ -1,4 +1,4 @@
-//! Changed after it was signed.
+//! Bundles that were changed after they were signed.
 
 use std::fs;
 use std::io::Write as _;
@@ -137,7 +137,7 @@ fn the_readmes_changed_byte_is_refused() {
     assert!(ended.stderr.contains("hint: "), "{ended}");
 }
 
-/// Changes a bundle; in a directory and in an archive this must be refused.
+/// Changes a bundle, and asserts that it is refused as a directory and as an archive.
 #[track_caller]
 fn both_refuse(code: &str, change: impl Fn(&mut Signed)) {
     let (machine, key) = machine_with_key();
@@ -186,7 +186,7 @@ fn a_renamed_file_is_refused() {
             let words = format!("verify {name} --trust-key key.pub.pem --json");
             let error = machine.toolward(&words).ends(3).json();
             let code = error["error"]["code"].as_str().unwrap();
-            // Whichever half of a renaming is met first.
+            // Either half of a renaming may be found first.
             let codes = ["file-missing", "file-extra", "path-conflict"];
             assert!(codes.contains(&code), "{new}: {error}");
         }
@@ -226,7 +226,7 @@ fn a_file_that_comes_twice_is_refused() {
     let bundle = signed(&key);
     bundle.write_archive(&machine.path("b.toolbundle"));
     let tar = zstd::stream::decode_all(machine.read("b.toolbundle").as_slice()).unwrap();
-    // The last entry once more: its header and content, before the two empty blocks.
+    // The last entry again: its header and content, before the two empty blocks.
     let end = tar.len() - 1024;
     let (name, bytes) = bundle.files.last_key_value().unwrap();
     let length = 512 + bytes.len().div_ceil(512) * 512;
@@ -274,7 +274,7 @@ fn what_follows_an_archive_or_is_cut_off_is_refused() {
 
 #[test]
 fn a_manifest_of_other_files_under_the_same_envelope_is_refused() {
-    // A signed envelope does not carry over to what another key holder packs.
+    // A signed envelope does not count for content that another key holder packs.
     let (machine, key) = machine_with_key();
     let good = signed(&key);
     let other = super::Draft::of("json-query").sign(&key);
@@ -337,11 +337,11 @@ fn an_archive_that_expands_without_measure_is_not_expanded() {
         machine.write("b.toolbundle", archive);
         for words in [
             "verify b.toolbundle --trust-key key.pub.pem",
-            // These two read what nobody has signed.
+            // These two commands read unsigned content.
             "inspect b.toolbundle",
             "publisher sign b.toolbundle --key key.pem",
         ] {
-            // With 500 MB of address space, expanding it would end in an abort.
+            // With 500 MB of address space, expanding it would abort.
             let mut shell = machine.program("sh");
             shell.args(["-c", "ulimit -v 500000 && exec \"$0\" \"$@\""]);
             shell.arg(toolward()).args(words.split(' '));

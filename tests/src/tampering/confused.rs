@@ -1,4 +1,4 @@
-//! Bundles that try to be taken for something else than what was signed.
+//! Bundles that pretend to be something other than what was signed.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn a_planted_bundle_toml_does_not_make_a_signed_bundle_one_under_work() {
             .ends(3)
             .says("file-extra");
     }
-    // Nor does it without a word on whom to trust.
+    // Without trusted keys it is not shown as under work either.
     let shown = machine.toolward("inspect b").end();
     assert!(!shown.stdout.contains("under work"), "{shown}");
     machine.toolward("test b").ends(3).says("file-extra");
@@ -73,7 +73,7 @@ fn a_signature_that_only_claims_a_key_is_replaced_by_a_real_one() {
     verify().ends(0);
 }
 
-/// The draft's manifest with one text replaced, signed as it is then.
+/// Replaces one text of the draft's manifest, and signs the result.
 fn resigned(from: &str, to: &str) -> (Machine, &'static str) {
     let (machine, key) = machine_with_key();
     let mut signed = Draft::of("text-stats").sign(&key);

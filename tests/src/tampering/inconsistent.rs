@@ -1,5 +1,5 @@
-//! Properly signed by somebody trusted, and still not what a host takes: parts
-//! that disagree, and components that are no drivers or want more than declared.
+//! Bundles that a trusted publisher has signed but no host accepts: with parts that disagree, and
+//! with components that are not drivers or need more than is declared.
 
 use super::{call_refused, machine_with_key, refused};
 use crate::support::{Draft, bundle::TOOLS_JSON};
@@ -7,7 +7,7 @@ use crate::support::{Draft, bundle::TOOLS_JSON};
 const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const DRIVER: &str = "drivers/text-stats/driver.wasm";
 
-/// Signs a draft, which must be refused; gives the refusal.
+/// Signs a draft, and asserts that it is refused. Returns the refusal.
 #[track_caller]
 fn signed_and_refused(draft: &Draft, code: &str) -> serde_json::Value {
     let (machine, key) = machine_with_key();
@@ -23,7 +23,7 @@ fn signed_and_refused(draft: &Draft, code: &str) -> serde_json::Value {
     error
 }
 
-/// A component whose outside is this.
+/// A component with these imports and exports.
 fn component(wat: &str) -> Vec<u8> {
     wat::parse_str(wat).unwrap()
 }
@@ -181,7 +181,7 @@ fn a_driver_that_is_no_component_is_refused() {
 
 #[test]
 fn a_component_that_only_looks_like_a_driver_from_outside_fails_when_it_is_called() {
-    // The names are right, the types are not: what reads the outside can't tell.
+    // The names are right but the types are not. Reading the imports and exports can't show that.
     let wat = r#"(component
         (instance $i)
         (export "toolward:driver/handler@0.1.0" (instance $i)))"#;

@@ -1,4 +1,4 @@
-//! Provenance that a manifest announces, taken out on the way.
+//! Provenance that a manifest announces, removed from the bundle afterwards.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance};
 use super::{call_refused, machine_with_key, refused};
 use crate::support::{Draft, Signed};
 
-/// A bundle whose manifest announces its provenance, with it.
+/// A bundle whose manifest announces its provenance, with the provenance.
 fn announced(key: &SigningKey) -> Signed {
     let mut draft = Draft::of("text-stats");
     draft.manifest.provenance = true;
@@ -52,7 +52,7 @@ fn announced_provenance_that_is_stripped_from_an_archive_or_a_directory_is_misse
         let install = machine.toolward(&format!("install {less} {trust}"));
         install.ends(3).says("provenance-missing");
     }
-    // From what is installed, too.
+    // The same for an installed bundle.
     let objects = machine.home().join(".local/share/toolward/store/objects");
     let object = fs::read_dir(objects).unwrap().next().unwrap().unwrap();
     fs::copy(machine.path("less.toolbundle"), object.path()).unwrap();
@@ -70,7 +70,7 @@ fn who_requires_provenance_takes_only_what_announces_it() {
     ));
     let mut draft = Draft::of("text-stats");
     draft.manifest.publisher = "acme".to_owned();
-    // With the file, which could be taken out.
+    // With the file, which could be removed.
     with_provenance(&draft, &key).write_archive(&machine.path("b.toolbundle"));
     refused(&machine, "b.toolbundle", "provenance-missing");
     draft.manifest.provenance = true;

@@ -1,4 +1,4 @@
-//! Whom an operator trusts, and for what.
+//! Which publishers an operator trusts, and for which ids.
 
 use super::{call_refused, machine_with_key, refused, signed};
 use crate::support::{Machine, bundle};
@@ -36,7 +36,7 @@ fn a_configuration_says_whom_to_trust_and_with_what() {
         .toolward("verify b.toolbundle --config mine.toml --json")
         .ends(0);
     assert_eq!(verified.json()["publisher"], "toolward-examples");
-    // The user's own configuration is read without being named.
+    // The user's own configuration is read by default.
     machine
         .toolward("verify b.toolbundle")
         .ends(2)
@@ -180,7 +180,7 @@ fn a_threshold_of_two_is_not_met_by_one() {
 fn keys_that_are_none_are_wrong_usage() {
     let (machine, key) = machine_with_key();
     signed(&key).write_archive(&machine.path("b.toolbundle"));
-    // The identity point: every message has a signature by it.
+    // The identity point, for which every message has a valid signature.
     let weak = "-----BEGIN PUBLIC KEY-----\n\
         MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\
         -----END PUBLIC KEY-----\n";

@@ -1,4 +1,4 @@
-//! Commands that fail leave everything as it was.
+//! Commands that fail leave everything unchanged.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use toolward_signing::secrecy::ExposeSecret as _;
 use super::signed;
 use crate::support::{Ended, Machine, tree};
 
-/// Runs the words, which must fail with this exit code and change nothing.
+/// Runs the command, and asserts that it fails with this exit code and changes nothing.
 #[track_caller]
 fn changes_nothing(machine: &Machine, words: &str, exit: i32, code: &str) -> Ended {
     let before = (tree(&machine.work()), tree(&machine.home()));
@@ -22,8 +22,8 @@ fn changes_nothing(machine: &Machine, words: &str, exit: i32, code: &str) -> End
     ended
 }
 
-/// A bundle under work, with `key.pem`, whose passphrase is in `right.txt` and
-/// not in `wrong.txt`.
+/// A bundle under work, with `key.pem`. Its passphrase is in `right.txt`, and `wrong.txt` has
+/// another one.
 fn machine() -> Machine {
     let machine = Machine::new().with_own_cache();
     crate::hostile::add(&machine, "b");
@@ -104,7 +104,7 @@ fn a_sign_that_fails_leaves_the_bundle_as_it_was() {
     let sign = "publisher sign packed --key key.pem";
     let words = format!("{sign} --passphrase-file wrong.txt");
     changes_nothing(&machine, &words, 1, "passphrase-wrong");
-    // What is signed is what lies there, or nothing.
+    // Exactly the files on the disk are signed, or nothing.
     let name = "packed/drivers/hostile/driver.wasm";
     let mut bytes = machine.read(name);
     bytes[100] ^= 1;

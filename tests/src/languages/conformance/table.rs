@@ -1,4 +1,4 @@
-//! The table of the book that says what each guest library answered.
+//! The book's table with the answers of each guest library.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ fn cells(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// That the page says of a library what it answered; with `BLESS=1` it is written there.
+/// Asserts that the page shows a library's answers. With `BLESS=1` it writes them.
 pub(super) fn holds(library: &str, found: &BTreeMap<&'static str, String>) {
     static PAGE_IN_USE: Mutex<()> = Mutex::new(());
     let _in_use = PAGE_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a ledger says after all who wrote it were killed.
+//! The contents of a ledger after all its writers were killed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,8 +13,9 @@ use super::session::{Answered, Kind, Seen};
 use crate::ledger::place;
 use crate::support::Machine;
 
-/// Rows of calls that only read may be missing if they were answered less than this before, and twice what other
-/// calls waited for the disk: 20 ms to gather them, and what a busy machine adds.
+/// Rows of read-only calls may be missing if the calls were answered less than this before the end,
+/// plus twice the time that other calls waited for the disk: 20 ms to gather them, and some time
+/// for a busy machine.
 const YOUNG: Duration = Duration::from_millis(100);
 
 /// The rows of calls.
@@ -22,12 +23,12 @@ const YOUNG: Duration = Duration::from_millis(100);
 pub(super) struct Found {
     /// How often each call has a row of each kind.
     calls: HashMap<String, HashMap<&'static str, u32>>,
-    /// Which call was to make which file, by its `started` row.
+    /// The file that each call was to make, by the call's `started` row.
     started: HashMap<String, String>,
 }
 
 impl Found {
-    /// What is there after the ledger was opened again, twice.
+    /// Returns what is left after the ledger was opened again twice.
     pub(super) fn of(machine: &Machine) -> Self {
         for _ in 0..2 {
             let writer = Writer::open(LedgerOptions::new(place(machine)), opened()).unwrap();
@@ -59,13 +60,13 @@ impl Found {
         kinds.is_some_and(|kinds| kinds.contains_key(kind))
     }
 
-    /// Whether a row says how the call ended. An answer without an id has none.
+    /// Whether a row states how the call ended. An answer without an id has none.
     fn has_end(&self, answer: &Answered) -> bool {
         let invocation = answer.invocation.as_deref();
         invocation.is_none_or(|id| self.has(id, "ended") || self.has(id, "refused"))
     }
 
-    /// Nothing is there twice, and each call has one end.
+    /// Asserts that no row exists twice, and that each call has one end.
     pub(super) fn check_rows(&self) {
         for (invocation, kinds) in &self.calls {
             let count = |kind| kinds.get(kind).copied().unwrap_or_default();
@@ -82,7 +83,7 @@ impl Found {
         }
     }
 
-    /// Each file that was made has the row that says that its call starts.
+    /// Asserts that each file has the row that its call starts.
     pub(super) fn check_files(&self, directory: &Path) {
         for file in fs::read_dir(directory).unwrap() {
             let name = file.unwrap().file_name().into_string().unwrap();
@@ -93,10 +94,10 @@ impl Found {
         }
     }
 
-    /// What the client saw is there, but for the newest calls that only read: gives how long before the end those
-    /// were answered.
+    /// Asserts that everything that the client saw is recorded, except the latest read-only calls.
+    /// Returns how long before the end these were answered.
     pub(super) fn check_seen(&self, seen: &Seen) -> Vec<Duration> {
-        // How many of the answers came before a row was written that was waited for.
+        // How many answers came before a row was written whose call waited for it.
         let mut written = 0;
         for answer in seen.results(Kind::Write) {
             let id = answer.invocation.as_deref().unwrap();
@@ -125,7 +126,7 @@ impl Found {
         ages
     }
 
-    /// How many calls ended with their process.
+    /// Returns how many calls ended with their process.
     pub(super) fn abandoned(&self) -> usize {
         let kinds = self.calls.values();
         kinds
@@ -145,7 +146,7 @@ fn opened() -> Opened {
     }
 }
 
-/// What a call was to make, by the input that was kept.
+/// Returns the path that a call was to make, from its stored input.
 fn path(reader: &Reader, call: &Call) -> String {
     let commitment = call.input.as_ref().and_then(|input| input.commitment);
     let kept = reader

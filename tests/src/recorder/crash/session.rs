@@ -1,4 +1,5 @@
-//! A server whose client has eight calls under way until it is killed, and what the client saw.
+//! A server whose client runs eight calls at a time until it is killed, and the answers that the
+//! client got.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,20 +11,20 @@ use crate::mcp::raw::{PATIENCE, Raw};
 use crate::recorder::{gone, recorder_of};
 use crate::support::Machine;
 
-/// Calls under way at once.
+/// Calls that run at once.
 const TASKS: u64 = 8;
 
-/// Who is killed.
+/// The processes that are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Killed {
     Server,
-    /// The server ends by itself then.
+    /// The server then ends by itself.
     Recorder,
-    /// The recorder, and at once the server.
+    /// The recorder, and directly after it the server.
     Both,
 }
 
-/// What a call does.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -51,9 +52,9 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) kind: Kind,
-    /// What the call was told to write, or to say.
+    /// The text or path that the call was given.
     pub(super) path: String,
-    /// The id of the call, where the answer has it.
+    /// The id of the call, if the answer has it.
     pub(super) invocation: Option<String>,
     pub(super) code: Option<String>,
     /// Whether its end was recorded before it was answered.
@@ -69,20 +70,21 @@ pub(super) struct Seen {
     pub(super) answers: Vec<Answered>,
     /// When the process was killed.
     pub(super) killed: Instant,
-    /// How long calls waited whose rows were waited for, at most: until they were answered, or until the end.
+    /// The longest wait of a call whose rows must be written first: until its answer, or until the
+    /// end.
     pub(super) longest_wait: Duration,
-    /// Whether nothing but calls that read was made in the end.
+    /// Whether only read-only calls were made at the end.
     pub(super) only_read: bool,
 }
 
 impl Seen {
-    /// The results of calls of this kind.
+    /// Returns the results of calls of this kind.
     pub(super) fn results(&self, kind: Kind) -> impl Iterator<Item = &Answered> {
         let answers = self.answers.iter();
         answers.filter(move |answer| answer.kind == kind && answer.code.is_none())
     }
 
-    /// What calls were to write that were not made, because that could not be recorded.
+    /// Returns the paths of calls that were not made because they could not be recorded.
     pub(super) fn unrecorded(&self) -> impl Iterator<Item = &str> {
         let unrecorded = |answer: &&Answered| answer.code.as_deref() == Some("toolward:unrecorded");
         let answers = self.answers.iter().filter(unrecorded);
@@ -94,19 +96,19 @@ impl Seen {
 pub(super) struct Session {
     raw: Raw,
     recorder: u32,
-    /// Tells its calls from those of other sessions.
+    /// Distinguishes its calls from the calls of other sessions.
     number: u64,
     sent: u64,
-    /// How many answers there were when each call was made, and when that was.
+    /// For each call, how many answers had arrived when it was made, and the time.
     waiting: HashMap<u64, (usize, Instant)>,
     answers: Vec<Answered>,
     longest_wait: Duration,
-    /// Calls from this one on only read.
+    /// All calls from this number on only read.
     reads_from: u64,
 }
 
 impl Session {
-    /// One that has answered a call.
+    /// Starts a server that has answered a call.
     pub(super) fn start(machine: &Machine, number: u64) -> Self {
         let serve = machine.toolward("serve --dev crash").into_command();
         let mut raw = Raw::open(serve, json!({}));
@@ -126,7 +128,7 @@ impl Session {
         }
     }
 
-    /// The same, which soon makes no calls but such that read.
+    /// The same session, which soon makes only read-only calls.
     pub(super) fn only_reading(mut self) -> Self {
         self.reads_from = 2 * TASKS;
         self
@@ -168,7 +170,7 @@ impl Session {
         let (kind, result) = (self.kind(id), &answer["result"]);
         let meta = &result["_meta"];
         let call = &meta["toolward/call"];
-        // A tool that calls another one says how that ended.
+        // A tool that calls another one reports how that call ended.
         let nested = &result["structuredContent"]["value"]["err"];
         let code = meta["toolward/error"]["code"].as_str();
         let code = code.or(nested.as_str());
@@ -184,7 +186,8 @@ impl Session {
         });
     }
 
-    /// Makes calls for this long, kills, and gives what the client saw. No process of the session is left.
+    /// Makes calls for this long, kills, and returns what the client saw. No process of the session
+    /// is left.
     pub(super) fn run(mut self, time: Duration, killed: Killed) -> Seen {
         let end = Instant::now() + time;
         for _ in 0..TASKS {
