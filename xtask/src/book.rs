@@ -1,5 +1,5 @@
-//! `book`: the documentation in `docs/`, its links checked and the pages
-//! rendered. Rendering takes a package of its own; the check takes nothing.
+//! `book`: checks the documentation in `docs/` and renders its pages. Rendering needs a separate
+//! package; checking needs none.
 
 mod links;
 mod shown;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
-/// Checks the book, then renders it to `target/book`, unless `check`.
+/// Checks the book, and, unless `check` is set, renders it to `target/book`.
 pub(crate) fn run(check: bool) -> Outcome {
     let root = repository::root()?;
     let source = root.join("docs/src");

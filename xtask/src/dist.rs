@@ -1,5 +1,5 @@
-//! `dist`: what a release consists of, in `target/dist`: a tarball, a Debian package, the
-//! contents of an image, their digests and a signature of these.
+//! `dist`: makes the files of a release in `target/dist`: a tarball, a Debian package, the contents
+//! of an image, their digests, and a signature of the digests.
 
 mod archive;
 mod contents;
@@ -11,14 +11,14 @@ use std::process::Command;
 use crate::{Outcome, process, program, repository};
 use archive::Archiver;
 
-/// What `dist` was asked for.
+/// The options of `dist`.
 #[derive(Debug, Default)]
 struct Options {
-    /// The command, where it is built already.
+    /// The command, if it is built already.
     binary: Option<PathBuf>,
     /// The key that signs, an Ed25519 key in PEM.
     key: Option<PathBuf>,
-    /// Try what was made.
+    /// Whether to test the result.
     check: bool,
 }
 
@@ -42,8 +42,8 @@ impl Options {
     }
 }
 
-/// Makes the release. With `--check` it is made of the debug build, in another folder,
-/// and tried.
+/// Makes the release. With `--check` it is made from the debug build, in another folder, and
+/// tested.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments)?;
     let binary = match &options.binary {
@@ -74,7 +74,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Tries what was made of this binary: made twice it is the same, and a newcomer can use it.
+/// Tests the files made from this binary: a second build gives the same files, and a new user can
+/// use them.
 fn try_release(binary: &Path, folder: &Path) -> Outcome {
     let again = folder.join("again");
     make(binary, &again)?;
@@ -114,7 +115,7 @@ fn make(binary: &Path, folder: &Path) -> Outcome<Vec<String>> {
     Ok(made)
 }
 
-/// An empty folder in place of what was there.
+/// Makes an empty folder. An existing one is replaced.
 fn renew(folder: &Path) -> Outcome {
     remove(folder)?;
     create(folder)

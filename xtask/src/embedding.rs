@@ -1,6 +1,6 @@
-//! `embedding`: the example application in `embedding/`, and a host without network and
-//! SQLite beside it. They have a workspace of their own, are built with the dependencies
-//! that the workspace has compiled already, and run.
+//! `embedding`: builds and runs the example application in `embedding/`, and a host without network
+//! and SQLite. They have a separate workspace, but use the dependencies that this workspace has
+//! compiled already.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -9,22 +9,22 @@ use std::process::{Command, Stdio};
 
 use crate::{Outcome, process, program, repository};
 
-/// What the text statistics are called with, and what the answer has to hold.
+/// The input of the text statistics, and a part of the expected answer.
 const INPUT: &[u8] = b"{\"text\": \"one two two\"}\n";
 const ANSWER: &str = "\"words\":3";
 
-/// The same for a host without network and SQLite, whose tools were also granted these.
+/// The same for a host without network and SQLite, with these grants for its tools.
 const PURE: [&str; 3] = [
     ANSWER,
     "\"network-missing\"",
     "the host has no key-value store",
 ];
 
-/// What such a host must not link.
+/// Packages that such a host must not link.
 const UNWANTED: [&str; 4] = ["hyper-util ", "ring ", "rusqlite ", "rustls "];
 
-/// Checks that nothing is compiled once more, builds the programs and runs them. The
-/// drivers of the examples have to be there.
+/// Checks that nothing is compiled twice, builds the programs and runs them. The example drivers
+/// must exist.
 pub(crate) fn run() -> Outcome {
     let root = repository::root()?;
     same_packages(&root)?;
@@ -56,8 +56,8 @@ pub(crate) fn run() -> Outcome {
     Ok(())
 }
 
-/// Fails where a program needs a package in another version, or with other features, than
-/// this workspace: it would be compiled once more.
+/// Fails if a program needs a package in another version or with other features than this
+/// workspace, since the package would then be compiled twice.
 pub(crate) fn same_packages(root: &Path) -> Outcome {
     let ours = tree(&root.join("Cargo.toml"), &["--workspace"])?;
     let ours = packages(&ours);
@@ -76,7 +76,7 @@ pub(crate) fn same_packages(root: &Path) -> Outcome {
     Ok(())
 }
 
-/// What is compiled for some packages: a line each, with version and features.
+/// Returns what is compiled for some packages, one line each, with version and features.
 fn tree(manifest: &Path, packages: &[&str]) -> Outcome<String> {
     let tree = process::output(
         Command::new(repository::cargo())
@@ -89,7 +89,7 @@ fn tree(manifest: &Path, packages: &[&str]) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&tree).into_owned())
 }
 
-/// The lines of a [`tree`] that are about packages of a registry.
+/// Returns the lines of a [`tree`] about packages of a registry.
 fn packages(tree: &str) -> BTreeSet<&str> {
     tree.lines()
         .map(|line| line.trim_end_matches(" (*)"))
@@ -97,8 +97,8 @@ fn packages(tree: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Builds one package in the target folder of this workspace, with the features that it
-/// asks for; says where the programs are.
+/// Builds one package in the target folder of this workspace, with the features that it requests.
+/// Returns the folder of the programs.
 fn build(root: &Path, package: &str) -> Outcome<PathBuf> {
     let target = repository::target()?;
     process::run(
@@ -111,8 +111,8 @@ fn build(root: &Path, package: &str) -> Outcome<PathBuf> {
     Ok(target.join("debug"))
 }
 
-/// A user's home with the text statistics installed, signed by a publisher whom that
-/// user trusts.
+/// Makes a user's home with the text statistics installed. Their publisher is one that the user
+/// trusts.
 fn installed(root: &Path, command: &Path) -> Outcome<PathBuf> {
     let home = absolute(&repository::target()?.join("embedding-home"))?;
     let config = home.join(".config/toolward");
@@ -134,19 +134,19 @@ fn installed(root: &Path, command: &Path) -> Outcome<PathBuf> {
     Ok(home)
 }
 
-/// The path from anywhere: the target folder may be named from the current directory.
+/// Makes a path absolute, since the target folder may be relative to the current directory.
 fn absolute(path: &Path) -> Outcome<PathBuf> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A program for the user whose home this is.
+/// Returns a program that runs for the user with this home.
 fn at_home(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("HOME", home);
     command
 }
 
-/// Runs a program on [`INPUT`]; returns what it printed.
+/// Runs a program with [`INPUT`], and returns its output.
 fn output(command: &mut Command) -> Outcome<String> {
     let shown = format!("{command:?}");
     let failed = |error: std::io::Error| format!("{shown}: {error}");
@@ -156,7 +156,7 @@ fn output(command: &mut Command) -> Outcome<String> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
-        // A program that reads no input may be gone by now.
+        // A program that reads no input may have ended by now.
         let _ = input.write_all(INPUT);
     }
     let output = child

@@ -1,13 +1,13 @@
-//! `examples` and `docs`: committed files that the project's own crates are the
-//! source of. The work is done by a package that depends on those crates.
+//! `examples` and `docs`: committed files that follow from the project's own crates. A package that
+//! depends on these crates makes them.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 use crate::{Outcome, guests, process, program, repository};
 
-/// The signed archives of the example bundles. Making them builds the drivers;
-/// `check` compares them with their sources, and takes no compiler for drivers.
+/// Makes the signed archives of the example bundles, which builds the drivers. With `check` it
+/// compares them with their sources, which needs no compiler for drivers.
 pub(crate) fn examples(check: bool) -> Outcome {
     if check {
         return run(&["examples-check".as_ref()]);
@@ -17,8 +17,7 @@ pub(crate) fn examples(check: bool) -> Outcome {
     run(&["examples".as_ref(), compiler.trim().as_ref()])
 }
 
-/// The book's reference pages, made or compared. One of them is what the command says
-/// of itself.
+/// Makes or compares the book's reference pages. One of them is the command's help.
 pub(crate) fn docs(check: bool) -> Outcome {
     let command = program::build("toolward")?;
     let chore = if check { "docs-check" } else { "docs" };

@@ -1,6 +1,6 @@
-//! `guests`: a compiler for wasm32-wasip2, and with it every driver of the
-//! example bundles and of the tests, each put where its `bundle.toml` says. Those in
-//! other languages are left to `languages`.
+//! `guests`: installs a compiler for wasm32-wasip2, and builds every driver of the example bundles
+//! and of the tests. Each is copied to the place that its `bundle.toml` names. `languages` builds
+//! drivers in other languages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::repository::{self, GUEST_TARGET, GUEST_WORKSPACES};
 use crate::{Outcome, languages, process};
 
-/// Sets up the toolchain and builds all drivers.
+/// Installs the toolchain and builds all drivers.
 pub(crate) fn build() -> Outcome {
     let root = repository::root()?;
     let cargo = toolchain(&root)?;
@@ -47,13 +47,13 @@ pub(crate) fn build() -> Outcome {
     languages::build(&root)
 }
 
-/// Runs the script; returns the cargo that it wrote.
+/// Runs the script. Returns the path of the cargo that it wrote.
 pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     process::run(&mut Command::new(root.join("xtask/guest-toolchain.sh")))?;
     Ok(toolchain_folder()?.join("guest-cargo"))
 }
 
-/// Where the script puts what it makes.
+/// Returns the folder to which the script writes.
 pub(crate) fn toolchain_folder() -> Outcome<PathBuf> {
     match std::env::var_os("GUEST_TOOLCHAIN_DIR") {
         Some(folder) => Ok(PathBuf::from(folder)),
@@ -61,9 +61,9 @@ pub(crate) fn toolchain_folder() -> Outcome<PathBuf> {
     }
 }
 
-/// Compiler flags that keep this machine's paths out of the components, as panics
-/// name their source file. It does not make builds equal from one checkout's path
-/// to another's: cargo hashes the SDK's path into the names that order the code.
+/// Returns compiler flags that remove this machine's paths from the components, since panics name
+/// their source file. Builds from two checkouts at different paths still differ: cargo hashes the
+/// SDK's path into names, which affects the order of the code.
 fn remapping(root: &Path) -> Outcome<OsString> {
     let mut flags = OsString::new();
     let mut remap = |from: &Path, to: &str| {
@@ -109,8 +109,8 @@ struct Build {
     output: String,
 }
 
-/// The `[[build]]` tables. Only what this repository's own files use of TOML:
-/// the real reader is in `toolward-bundle`, which this package doesn't wait for.
+/// Reads the `[[build]]` tables. It parses only the part of TOML that this repository's files use.
+/// The complete parser is in `toolward-bundle`, and this package does not wait for that crate.
 fn builds(toml: &str) -> Vec<Build> {
     toml.split("[[build]]")
         .skip(1)
@@ -123,7 +123,7 @@ fn builds(toml: &str) -> Vec<Build> {
         .collect()
 }
 
-/// The first `key = "value"` line with this key.
+/// Returns the value of the first `key = "value"` line with this key.
 fn value(toml: &str, key: &str) -> Option<String> {
     toml.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;

@@ -1,6 +1,6 @@
-//! The example drivers in other languages, built by `toolward build`. The folder of such
-//! a driver has links to its guest library. A build follows no link out of the
-//! bundle, so it gets a copy of the bundle with files in place of the links.
+//! The example drivers in other languages, built by `toolward build`. The folder of such a driver
+//! has links to its guest library. A build follows no link out of the bundle, so it gets a copy of
+//! the bundle with files instead of links.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::{Outcome, process, program, repository};
 
-/// Builds each driver that is older than its sources or its builder. The others stay: a
-/// second build does not always give the same bytes.
+/// Builds each driver that is older than its sources or than the command. Other drivers stay, since
+/// a second build does not always give the same bytes.
 pub(crate) fn build(root: &Path) -> Outcome {
     let toolchain = toolchain(root)?;
     let mut command = None;
@@ -52,7 +52,7 @@ pub(crate) fn build(root: &Path) -> Outcome {
     Ok(())
 }
 
-/// Fetches the toolchains; returns their folder.
+/// Downloads the toolchains. Returns their folder.
 pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     let printed = process::output(
         Command::new(root.join("xtask/languages.sh"))
@@ -77,7 +77,7 @@ fn output(bundle: &Path) -> Outcome<Option<String>> {
     Ok(value("kind = ").and_then(|_| value("output = ")))
 }
 
-/// Copies the bundle, with files in place of links, and returns the copy's folder.
+/// Copies the bundle with files instead of links, and returns the copy's folder.
 fn copied(bundle: &Path) -> Outcome<PathBuf> {
     let name = bundle.file_name().ok_or("a bundle without a name")?;
     let place = repository::target()?.join("example-drivers").join(name);
@@ -102,13 +102,13 @@ fn copy(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// Between two folders that may be on different disks.
+/// Moves a file between two folders that may be on different disks.
 fn move_file(from: &Path, to: &Path) -> Outcome {
     std::fs::copy(from, to).map_err(|error| describe(from, &error))?;
     std::fs::remove_file(from).map_err(|error| describe(from, &error))
 }
 
-/// The latest change of any file below these paths.
+/// Returns the time of the latest change of any file below these paths.
 fn newest(paths: &[PathBuf]) -> Outcome<SystemTime> {
     let mut last = SystemTime::UNIX_EPOCH;
     for path in paths {

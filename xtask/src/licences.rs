@@ -1,6 +1,6 @@
-//! `licences`: whether every dependency may be used. Needs nothing but what
-//! `cargo metadata` knows. Advisories are another matter: their database is not
-//! in the repository, so this says that it has not looked.
+//! `licences`: checks whether every dependency may be used. It needs only the output of
+//! `cargo metadata`. It does not check advisories, since their database is not in the repository,
+//! and it states that.
 
 mod expression;
 
@@ -12,8 +12,7 @@ use serde_json::Value;
 use crate::{Outcome, process, repository};
 use expression::satisfied;
 
-/// Licences that we take, as SPDX names them. An exception counts with its
-/// licence.
+/// Accepted licences, by their SPDX names. An exception counts together with its licence.
 const ALLOWED: [&str; 15] = [
     "0BSD",
     "Apache-2.0",
@@ -32,9 +31,9 @@ const ALLOWED: [&str; 15] = [
     "Zlib",
 ];
 
-/// Packages with a licence of their own, that we take for the use we make of them.
+/// Packages with a special licence that are accepted for their use here.
 const EXCEPTIONS: [(&str, &str); 1] = [
-    // The icons of the rendered book; no part of what is built or shipped.
+    // The icons of the rendered book. They are not part of any program or release.
     ("font-awesome-as-a-crate", "CC-BY-4.0 AND MIT"),
 ];
 
@@ -71,7 +70,7 @@ pub(crate) fn check() -> Outcome {
         let packages = metadata.get("packages").and_then(Value::as_array);
         for package in packages.into_iter().flatten() {
             let text = |key: &str| package.get(key).and_then(Value::as_str);
-            // Without a source it is one of ours.
+            // A package without a source is ours.
             if text("source").is_none() {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Developer chores, as `cargo xtask CHORE`. One module for each; none of them
-//! is needed to use Toolward, and no rule of the product lives here.
+//! Developer chores, run as `cargo xtask CHORE`. Each has its own module. None is needed to use
+//! Toolward, and no rule of the product is defined here.
 
 #![expect(
     clippy::print_stdout,
@@ -25,7 +25,7 @@ mod test;
 
 use std::process::{Command, ExitCode};
 
-/// Why a chore failed, in words for the developer.
+/// The error is a message for the developer.
 type Outcome<T = ()> = Result<T, String>;
 
 const USAGE: &str = "\

@@ -1,10 +1,10 @@
-//! Runs other commands, and words their failures.
+//! Runs other commands, and describes their failures.
 
 use std::process::{Command, Stdio};
 
 use crate::Outcome;
 
-/// Runs a command with this process's own streams.
+/// Runs a command with the standard streams of this process.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let status = command
         .status()
@@ -33,7 +33,7 @@ fn describe(command: &Command, error: &std::io::Error) -> String {
     format!("{} could not be started: {error}", shown(command))
 }
 
-/// The command as somebody would type it, as far as that matters in a message.
+/// Returns the command as a person would type it, simplified for a message.
 fn shown(command: &Command) -> String {
     let name = std::path::Path::new(command.get_program())
         .file_name()

@@ -1,17 +1,17 @@
-//! The workspace's own programs, built to be run here or by tests.
+//! Builds the workspace's own programs, to run them here or in tests.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
-/// The feature of what makes pages and examples.
+/// The feature of the program that makes pages and examples.
 pub(crate) const GENERATE: &str = "xtask/generate";
 
-/// Builds a program and says where it lies.
+/// Builds a program, and returns its path.
 ///
-/// With the features that the whole workspace gives its dependencies: with those of
-/// one package alone, many would be compiled once more.
+/// It uses the features that the whole workspace gives its dependencies. With the features of one
+/// package alone, many dependencies would be compiled twice.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     process::run(
         Command::new(repository::cargo())

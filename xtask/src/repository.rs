@@ -1,4 +1,4 @@
-//! Where things are in the repository.
+//! Paths in the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use crate::Outcome;
 /// The workspaces whose members are drivers.
 pub(crate) const GUEST_WORKSPACES: [&str; 2] = ["examples", "tests/guests"];
 
-/// The target that drivers are built for.
+/// The target for which drivers are built.
 pub(crate) const GUEST_TARGET: &str = "wasm32-wasip2";
 
-/// The repository's root: this package lies one level below.
+/// Returns the repository's root. This package is one level below it.
 pub(crate) fn root() -> Outcome<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.parent().ok_or("this package has no parent folder")?;
     Ok(root.to_owned())
 }
 
-/// Cargo's target folder, as it is for the caller.
+/// Returns Cargo's target folder, as the caller uses it.
 pub(crate) fn target() -> Outcome<PathBuf> {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(target) => Ok(PathBuf::from(target)),

@@ -1,9 +1,10 @@
-//! Finds files of a crate that import each other in a ring. No such ring may exist: its files can only be read, tested
-//! and moved together.
+//! Finds files of a crate that import each other in a ring. No such ring may exist, since its files
+//! can only be read, tested and moved together.
 //!
-//! An import is a `use` or a path (also in a macro's tokens), followed through re-exports to the file that defines its
-//! last segment. A module and those below it may import each other. Code under `#[cfg(test)]` does not count, and
-//! neither do methods, whose file no path names.
+//! An import is a `use` or a path (also in a macro's tokens). It is followed through re-exports to
+//! the file that defines its last segment. A module and the modules below it may import each other.
+//! Code under `#[cfg(test)]` does not count. Methods do not count either, since no path names their
+//! file.
 
 mod source;
 mod tests;
@@ -15,7 +16,7 @@ use source::{Crate, Path};
 /// The files that one file imports, each with the paths that lead there.
 type Imports = BTreeMap<Path, BTreeMap<Path, BTreeSet<String>>>;
 
-/// The rings of a crate, each as its imports, one per line.
+/// Returns the rings of a crate. Each ring is a text with one import on each line.
 fn rings(krate: &Crate<'_>) -> Vec<String> {
     let imports = imports(krate);
     let reached = imports.keys().map(|file| (file, reached(file, &imports)));
@@ -55,7 +56,7 @@ fn imports(krate: &Crate<'_>) -> Imports {
     imports
 }
 
-/// The files that a file imports, directly or through others.
+/// Returns the files that a file imports, directly or through others.
 fn reached<'i>(file: &'i Path, imports: &'i Imports) -> BTreeSet<&'i Path> {
     let mut reached = BTreeSet::new();
     let mut next = vec![file];

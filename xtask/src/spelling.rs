@@ -1,12 +1,13 @@
-//! `spelling`: misspelt words in the book and the documents beside it, found by codespell's list of common
-//! ones. Words that are right stand in `xtask/spelling/words.txt`, one on a line.
+//! `spelling`: finds misspelt words in the book and the documents next to it, by codespell's list
+//! of common ones. Correct words that the list contains are in `xtask/spelling/words.txt`, one on
+//! each line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, process, repository};
 
-/// What is checked, from the root.
+/// The checked paths, relative to the root.
 const CHECKED: [&str; 5] = [
     "README.md",
     "CHANGELOG.md",
@@ -15,10 +16,10 @@ const CHECKED: [&str; 5] = [
     "docs/src",
 ];
 
-/// A text that a working checker complains about.
+/// A text in which a working checker finds an error.
 const MISSPELT: &str = "recieve\n";
 
-/// Fetches the checker and runs it over all of them.
+/// Downloads the checker, and runs it on all of them.
 pub(crate) fn check() -> Outcome {
     let root = repository::root()?;
     let printed = process::output(

@@ -1,16 +1,15 @@
-//! C: one header and one source. Without the object file that carries the
-//! component's type: `toolward build` adds the type, so nothing binary is
-//! committed.
+//! C: one header and one source. The object file with the component's type is left out, since
+//! `toolward build` adds the type. So nothing binary is committed.
 
 use wit_bindgen_c::Opts;
 use wit_bindgen_core::WorldGenerator;
 
 use crate::Generated;
 
-/// Names begin with it: `wit_string_t`, and the files are `wit.h` and `wit.c`.
+/// The prefix of names, such as `wit_string_t`, and of the files `wit.h` and `wit.c`.
 const PREFIX: &str = "wit";
 
-/// What follows makes the linker ask for the object file, and ends the source.
+/// The start of the lines that make the linker require the object file. They end the source.
 const OBJECT_FILE: &str = "\n// Ensure that the *_component_type.o object is linked in\n";
 
 pub(crate) fn generator() -> Box<dyn WorldGenerator> {
@@ -22,7 +21,7 @@ pub(crate) fn generator() -> Box<dyn WorldGenerator> {
     options.build()
 }
 
-/// Adds the mark, and takes the object file's name out.
+/// Adds the mark, and removes the object file's name.
 pub(crate) fn finish(files: Vec<Generated>) -> Result<Vec<Generated>, String> {
     files
         .into_iter()

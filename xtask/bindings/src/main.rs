@@ -1,7 +1,6 @@
-//! Writes the bindings of one world for one language into a folder. A
-//! package of its own, so that the other chores don't wait for the generators to
-//! build. It writes nothing into the repository: `cargo xtask bindings` compares,
-//! or replaces.
+//! Writes the bindings of one world for one language to a folder. It is a separate package, so that
+//! other chores don't wait for the generators to build. It writes nothing to the repository:
+//! `cargo xtask bindings` compares or replaces the files.
 
 mod c;
 mod go;
@@ -20,12 +19,12 @@ struct Generated {
     text: String,
 }
 
-/// What the bindings are written in.
+/// The language of the bindings.
 #[derive(Clone, Copy)]
 enum Language<'a> {
     Rust,
     C,
-    /// Files of the module of this import path.
+    /// Files of the module with this import path.
     Go(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Renders a book: `xtask-book SOURCE TARGET`. Fetches nothing.
+//! Renders a book: `xtask-book SOURCE TARGET`. Downloads nothing.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

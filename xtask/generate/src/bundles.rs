@@ -1,6 +1,5 @@
-//! `examples/bundles`: one signed archive for each example, with a provenance.
-//! The key is in the repository, so anybody can make them; trust stores know it
-//! and refuse it.
+//! `examples/bundles`: one signed archive for each example, with a provenance. The key is in the
+//! repository, so anyone can make them. Trust stores know this key and refuse it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +14,9 @@ use crate::{Outcome, sources};
 const KEY: &str = "examples/keys/INSECURE-example-signing-key.pem";
 const PUBLIC_KEY: &str = "examples/keys/example.pub.pem";
 
-/// Packs, signs and writes every example whose drivers are built. `compiler` is that of
-/// the drivers in Rust. An archive that another build would give other bytes is kept
-/// while its sources are the same.
+/// Packs, signs and writes every example whose drivers are built. `compiler` is the compiler of the
+/// drivers in Rust. If another build would give other bytes, the archive stays unchanged as long as
+/// its sources do.
 pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
     let key = SigningKey::from_pem(&read(&root.join(KEY))?, None).map_err(shown)?;
     let folder = root.join("examples/bundles");
@@ -48,8 +47,8 @@ pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
     Ok(())
 }
 
-/// Whether each archive is what its sources give. The components themselves are
-/// taken from the archive: what they were built from is compared, by digest.
+/// Checks that each archive has the bytes that its sources give. The components are taken from the
+/// archive, and their sources are compared by digest.
 pub(crate) fn check(root: &Path) -> Outcome {
     let trust = trust(root)?;
     let mut stale = Vec::new();
@@ -101,7 +100,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
         }
     }
 
-    // What `pack` makes of today's documents and the archive's components.
+    // Packs today's documents with the archive's components.
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     copy_documents(&example.folder, scratch.path())?;
     for entry in bundle
@@ -126,7 +125,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
     }
 }
 
-/// All files of an authoring folder but components and the drivers' crates.
+/// Copies all files of an authoring folder, except components and the drivers' crates.
 fn copy_documents(from: &Path, to: &Path) -> Outcome {
     for entry in entries(from)? {
         let Some(name) = entry.file_name() else {

@@ -1,6 +1,6 @@
-//! Makes the committed files that the project's own crates are the source of:
-//! the example archives and the book's reference pages. A program of its own, as
-//! `xtask` must not wait for those crates; run it as `cargo xtask`.
+//! Makes the committed files that follow from the project's own crates: the example archives and
+//! the book's reference pages. It is a separate program, since `xtask` must not wait for these
+//! crates. Run it with `cargo xtask`.
 
 #![expect(
     clippy::print_stdout,
@@ -15,7 +15,7 @@ mod sources;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Why it failed, in words for the developer.
+/// The error is a message for the developer.
 type Outcome<T = ()> = Result<T, String>;
 
 /// The repository's root.
@@ -62,14 +62,14 @@ mod tests {
         pages::check_tables(&root()).unwrap();
     }
 
-    /// Appends the modules that are called `mod.rs`. The library for drivers keeps
-    /// them: the signed examples name the digest of its sources.
+    /// Appends the modules with the name `mod.rs`. The library for drivers keeps such files, since
+    /// the signed examples contain the digest of its sources.
     fn modules_called_mod(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap_or_default();
             if path.is_symlink() {
-                // It leads to the library.
+                // The link leads to the library.
             } else if path.is_dir() {
                 if !["target", "guest-sdk", ".git"]
                     .iter()

@@ -1,4 +1,4 @@
-//! What a driver of the examples is built from, as named sets of files, and with what.
+//! The sources of the example drivers, as named sets of files, and the tools that build them.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use toolward_signing::provenance::{Provenance, SourceSet};
 
 use crate::Outcome;
 
-/// A language of the examples: what is built from, and with what.
+/// A language of the examples: its sources and its tools.
 struct Language {
     target: &'static str,
     /// Whether another build gives the same bytes.
     reproducible: bool,
     /// The guest library below `guest-sdk`.
     library: &'static str,
-    /// Files that are sources, by the ends of their names.
+    /// The suffixes of source files.
     sources: &'static [&'static str],
-    /// Files among them that are not: tests.
+    /// A filter for files among them that are tests.
     tests: fn(&str) -> bool,
-    /// What names the toolchain in `tests/languages`, and what in it.
+    /// The files in `tests/languages` that name the toolchain, and the names in these files.
     toolchain: &'static [&'static str],
     compilers: &'static [&'static str],
 }
@@ -71,7 +71,7 @@ pub(crate) fn is_reproducible(bundle: &Path) -> Outcome<bool> {
     Ok(language(bundle)?.is_none_or(|language| language.reproducible))
 }
 
-/// The provenance of a bundle's driver: `rustc` is the compiler of those in Rust.
+/// Returns the provenance of a bundle's driver. `rustc` is the compiler of drivers in Rust.
 pub(crate) fn provenance(root: &Path, bundle: &Path, rustc: &str) -> Outcome<Provenance> {
     let sources = of_driver(root, bundle)?;
     let (compiler, target) = match language(bundle)? {
@@ -81,7 +81,8 @@ pub(crate) fn provenance(root: &Path, bundle: &Path, rustc: &str) -> Outcome<Pro
     Ok(Provenance::new(sources, compiler, target.to_owned()))
 }
 
-/// The driver's sources, the guest library, the world, and what pins and builds them.
+/// Returns the driver's sources, the guest library, the world, and the files that pin and build
+/// them.
 pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
     let driver = bundle.join("driver");
     let wit = |parts: &[&str]| set("wit", &root.join("wit"), parts, |_| true);
@@ -90,7 +91,7 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
         let krate = ["Cargo.toml", "src"];
         let files = ["Cargo.toml", "Cargo.lock"];
         let workspace = set("workspace", &root.join("examples"), &files, |_| true)?;
-        // A component with a world of its own is made without the guest SDK.
+        // A component with its own world is built without the guest SDK.
         if driver.join("wit").is_dir() {
             let krate = ["Cargo.toml", "src", "wit"];
             return Ok(vec![set("driver", &driver, &krate, |_| true)?, workspace]);
@@ -98,7 +99,7 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
         return Ok(vec![
             set("driver", &driver, &krate, |_| true)?,
             set("guest-sdk", &sdk, &krate, |_| true)?,
-            // What the guest SDK is generated from.
+            // The files from which the guest SDK is generated.
             wit(&["driver.wit", "deps/keyvalue"])?,
             workspace,
         ]);
@@ -118,7 +119,7 @@ impl Language {
         self.sources.iter().any(|end| name.ends_with(end)) && !(self.tests)(name)
     }
 
-    /// The packages that build it, with the versions that are fetched.
+    /// Returns the packages that build it, with their pinned versions.
     fn compiler(&self, root: &Path) -> Outcome<String> {
         let mut all = Vec::new();
         for name in self.compilers {
@@ -136,7 +137,7 @@ impl Language {
     }
 }
 
-/// The version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
+/// Returns the version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
 fn pinned(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim();
@@ -166,8 +167,8 @@ fn set(
     })
 }
 
-/// Files, but for links to the guest library, whose files are a set of their own, and
-/// what tools leave behind.
+/// Collects files. Links to the guest library are skipped, since the library's files are a separate
+/// set, and so are files that tools leave behind.
 fn collect(folder: &Path, path: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Outcome {
     let describe = |error| format!("{}: {error}", path.display());
     if path.is_symlink() {
@@ -180,7 +181,7 @@ fn collect(folder: &Path, path: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Ou
         return Ok(());
     }
     let relative = path.strip_prefix(folder).unwrap_or(path);
-    // `Path` drops the `.` of a set that is its whole folder.
+    // `Path` drops the `.` of a set that is a whole folder.
     let name: Vec<_> = relative
         .iter()
         .map(|part| part.to_string_lossy())

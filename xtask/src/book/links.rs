@@ -1,5 +1,5 @@
-//! The book's pages, its summary and the links between them. Reads as much of
-//! Markdown as that takes: fences, code spans, and `](target)`.
+//! The book's pages, its summary and the links between them. Parses only the Markdown that this
+//! needs: fences, code spans, and `](target)`.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::{Outcome, repository};
 
 const SUMMARY: &str = "SUMMARY.md";
 
-/// What is wrong, one line each; nothing where the book is fine.
+/// Returns the problems, one for each line. It is empty if the book has none.
 pub(crate) fn problems(source: &Path) -> Outcome<Vec<String>> {
     let pages = pages(source)?;
     let mut problems = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn problems(source: &Path) -> Outcome<Vec<String>> {
     Ok(problems)
 }
 
-/// The book's pages, as paths below its source.
+/// Returns the book's pages, as paths below its source.
 pub(super) fn pages(source: &Path) -> Outcome<BTreeSet<PathBuf>> {
     let mut pages = BTreeSet::new();
     collect(source, source, &mut pages)?;
@@ -56,7 +56,7 @@ fn collect(source: &Path, folder: &Path, pages: &mut BTreeSet<PathBuf>) -> Outco
     Ok(())
 }
 
-/// The path without `.` and `..`, as far as it can do without them.
+/// Returns the path without `.` and `..`, if it stays valid without them.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -71,7 +71,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Every piece of text outside of code, with its line.
+/// Returns every text outside of code, with its line.
 pub(super) fn prose(markdown: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -83,13 +83,13 @@ pub(super) fn prose(markdown: &str) -> Vec<(usize, &str)> {
         if fenced {
             continue;
         }
-        // Every other piece lies within a code span.
+        // Every second piece is within a code span.
         found.extend(line.split('`').step_by(2).map(|text| (index + 1, text)));
     }
     found
 }
 
-/// Every link's target with its line, outside of code.
+/// Returns the target of every link outside of code, with its line.
 fn targets(markdown: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, text) in prose(markdown) {

@@ -1,4 +1,5 @@
-//! Pictures in README and book: each has a text for those who don't see it, and each file is shown.
+//! Pictures in README and in the book: each must have a text for people who can't see it, and each
+//! file must be shown.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::{Outcome, repository};
 /// The folder of the pictures, within the book's source.
 const FOLDER: &str = "pictures";
 
-/// What is wrong, one line each.
+/// Returns the problems, one for each line.
 pub(crate) fn problems(root: &Path, source: &Path) -> Outcome<Vec<String>> {
     let mut problems = Vec::new();
     let mut shown = BTreeSet::new();
@@ -32,7 +33,7 @@ pub(crate) fn problems(root: &Path, source: &Path) -> Outcome<Vec<String>> {
     Ok(problems)
 }
 
-/// Every picture outside of code: its line, its text and its file.
+/// Returns every picture outside of code: its line, its text and its file.
 fn pictures(markdown: &str) -> Vec<(usize, &str, &str)> {
     let mut found = Vec::new();
     for (number, text) in prose(markdown) {

@@ -1,5 +1,5 @@
-//! Archives that depend on nothing but their contents: sorted, owned by root, of one
-//! time. The system's `tar` and `gzip` write them; the package's outer archive is ours.
+//! Archives that depend only on their contents: sorted, owned by root, and with one time. The
+//! system's `tar` and `gzip` write them; the package's outer archive is written here.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ impl Archiver {
         Ok(Self { time })
     }
 
-    /// What a folder holds as a compressed tarball.
+    /// Writes the contents of a folder as a compressed tarball.
     pub(super) fn tarball(&self, folder: &Path, to: &Path) -> Outcome {
         write(to, self.packed(folder)?)
     }
@@ -54,7 +54,7 @@ impl Archiver {
         }
     }
 
-    /// A Debian package of the folders `control` and `package`: deb(5).
+    /// Writes a Debian package from the folders `control` and `package` (deb(5)).
     pub(super) fn package(&self, staged: &Path, to: &Path) -> Outcome {
         let control = self.packed(&staged.join("control"))?;
         let data = self.packed(&staged.join("package"))?;

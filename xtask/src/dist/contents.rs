@@ -1,4 +1,4 @@
-//! What the tarball, the package and the image hold, as folders to be archived.
+//! The contents of the tarball, the package and the image, as folders to archive.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{copy, create, write};
 use crate::{Outcome, process, repository};
 
-/// Shells, and where each looks for completions below `share`.
+/// Shells, with the place of their completions below `share`.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/toolward"),
     ("zsh", "zsh/site-functions/_toolward"),
@@ -17,7 +17,7 @@ const SHELLS: [(&str, &str); 3] = [
 const IMAGE_USER: &str = "toolward:x:65532:65532::/home/toolward:/nonexistent\n";
 const IMAGE_GROUP: &str = "toolward:x:65532:\n";
 
-/// The units follow the package's files: systemd reads them again.
+/// The script runs after the package's files are installed, and makes systemd read its units again.
 const RELOAD: &str = "\
 #!/bin/sh
 set -e
@@ -30,7 +30,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// Puts the files into the folders `tarball`, `package`, `control` and `image`.
+    /// Copies the files to the folders `tarball`, `package`, `control` and `image`.
     pub(super) fn stage(binary: &Path, staged: &Path) -> Outcome<Self> {
         let release = Self {
             version: version(binary)?,
@@ -76,7 +76,7 @@ impl Release {
         Ok(release)
     }
 
-    /// The package's description, and the scripts that have its units read again.
+    /// Writes the package's description, and the scripts that make systemd read its units again.
     fn control(&self, binary: &Path, control: &Path) -> Outcome {
         let text = format!(
             "Package: toolward\nVersion: {}\nArchitecture: amd64\nMaintainer: The Toolward maintainers\n\
@@ -96,7 +96,7 @@ impl Release {
     }
 }
 
-/// Manual pages and completions, which the command writes itself.
+/// Writes manual pages and completions, which the command makes itself.
 fn shared(binary: &Path, share: &Path) -> Outcome {
     let pages = share.join("man/man1");
     create(&pages)?;
@@ -108,7 +108,7 @@ fn shared(binary: &Path, share: &Path) -> Outcome {
     Ok(())
 }
 
-/// The command, what it is linked with, and its user.
+/// Copies the command, its libraries, and its user.
 fn stage_image(binary: &Path, image: &Path) -> Outcome {
     copy(binary, &image.join("usr/bin/toolward"))?;
     for library in libraries(binary)? {
@@ -123,8 +123,8 @@ fn stage_image(binary: &Path, image: &Path) -> Outcome {
     Ok(())
 }
 
-/// The libraries that the command is linked with, and their loader, where it looks for
-/// them.
+/// Returns the libraries with which the command is linked, and their loader, at the paths where it
+/// looks for them.
 fn libraries(binary: &Path) -> Outcome<Vec<PathBuf>> {
     let listed = process::output(Command::new("ldd").arg(binary))?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
@@ -136,7 +136,7 @@ fn libraries(binary: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(paths.map(PathBuf::from).collect())
 }
 
-/// The oldest version of the GNU C library that has what the command uses.
+/// Returns the oldest version of the GNU C library with everything that the command uses.
 fn libc(binary: &Path) -> Outcome<String> {
     let needed = process::output(Command::new("readelf").arg("--version-info").arg(binary))?;
     let needed = String::from_utf8_lossy(&needed).into_owned();

@@ -1,13 +1,12 @@
-//! The signature of `SHA256SUMS`: Ed25519 over the file's bytes, with a key as
-//! `toolward publisher keys new` makes them. OpenSSL makes it, and checks it anywhere.
+//! The signature of `SHA256SUMS`: Ed25519 over the file's bytes, with a key of
+//! `toolward publisher keys new`. OpenSSL makes it, and anyone can check it with OpenSSL.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
-/// Refuses a key that is not of this kind, or that the repository knows: everybody
-/// has those.
+/// Refuses a key of another kind, and a key that is in the repository, since everyone has that one.
 pub(super) fn check(key: &Path) -> Outcome {
     let public = public(key, &[])?;
     let text = process::output(

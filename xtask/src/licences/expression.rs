@@ -1,8 +1,8 @@
 //! SPDX licence expressions: `AND` binds tighter than `OR`; the `/` of older
 //! manifests means `OR`.
 
-/// Whether the licences accepted by `allowed` suffice. An expression that can't
-/// be read is not satisfied.
+/// Whether the licences that `allowed` accepts satisfy the expression. An expression that can't be
+/// parsed is not satisfied.
 pub(crate) fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression
         .replace('(', " ( ")

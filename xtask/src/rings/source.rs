@@ -1,33 +1,33 @@
-//! What the modules of a crate import, read from their tokens.
+//! Reads the imports of a crate's modules from their tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// The segments of a path; of a module, from the root.
+/// The segments of a path. The path of a module starts at the root.
 pub(super) type Path = Vec<String>;
 
-/// Re-exports that a path is followed through.
+/// How many re-exports a path is followed through.
 const MAX_REEXPORTS: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Module {
-    /// The module whose file holds this one: itself, unless it is inline.
+    /// The module that has a file for this module's code: itself, unless it is inline.
     pub(super) file: Path,
-    /// The paths in it, and those of its `use` items.
+    /// The paths in it, including the paths of its `use` items.
     pub(super) paths: BTreeSet<Path>,
-    /// What its `use` items import, by the name it gets.
+    /// The paths that its `use` items import, by their names here.
     imported: BTreeMap<String, Path>,
 }
 
 pub(super) struct Crate<'r> {
     pub(super) modules: BTreeMap<Path, Module>,
-    /// The text of a file, by its path below the root's folder.
+    /// Returns the text of a file, by its path below the root's folder.
     read: &'r dyn Fn(&str) -> Option<String>,
 }
 
 impl<'r> Crate<'r> {
-    /// Reads the file `root` and those of its modules.
+    /// Reads the file `root` and the files of its modules.
     pub(super) fn new(root: &str, read: &'r dyn Fn(&str) -> Option<String>) -> Self {
         let modules = BTreeMap::new();
         let mut krate = Self { modules, read };
@@ -35,9 +35,9 @@ impl<'r> Crate<'r> {
         krate
     }
 
-    /// `names`: what the file may be called.
+    /// Reads the file of a module. `names` are its possible names.
     fn file(&mut self, path: &Path, below: &str, names: &[String]) {
-        // What `#[path]` names elsewhere is left out.
+        // A file that `#[path]` names is left out.
         if let Some(text) = names.iter().find_map(|name| (self.read)(name)) {
             self.module(path, path, below, text.parse().expect("tokens"));
         }
@@ -69,7 +69,8 @@ impl<'r> Crate<'r> {
         self.modules.insert(path.clone(), module);
     }
 
-    /// The module that defines what a path in `module` names; `None` for another crate's.
+    /// Returns the module that defines the target of a path in `module`; `None` for another
+    /// crate's.
     pub(super) fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<Path> {
         let child = |of: &[String], name: &String| [of, std::slice::from_ref(name)].concat();
         let supers = path
@@ -109,7 +110,8 @@ impl<'r> Crate<'r> {
 }
 
 impl Module {
-    /// Reads one token, or more if they make a path, a `use` item or an item of tests. Returns the other tokens.
+    /// Reads one token, or more tokens if they form a path, a `use` item or an item of tests.
+    /// Returns the remaining tokens.
     fn read<'t>(&mut self, tokens: &'t [TokenTree]) -> &'t [TokenTree] {
         let [token, after @ ..] = tokens else {
             return tokens;
@@ -132,7 +134,7 @@ impl Module {
             }
             // A lifetime.
             (TokenTree::Punct(_), _) if is(token, '\'') => path_of(after).1,
-            // A path that starts elsewhere.
+            // A path that does not start in this crate.
             (TokenTree::Punct(_), [colon, rest @ ..]) if is(token, ':') && is(colon, ':') => {
                 path_of(rest).1
             }
@@ -153,7 +155,7 @@ impl Module {
         }
     }
 
-    /// The paths of a tree of imports, below `prefix`.
+    /// Adds the paths of an import tree, below `prefix`.
     fn import(&mut self, prefix: &Path, tree: &[TokenTree]) {
         let (named, rest) = path_of(tree);
         let mut path = [&prefix[..], &named].concat();
@@ -161,7 +163,7 @@ impl Module {
             [.., TokenTree::Group(group)] => {
                 let tokens = Vec::from_iter(group.stream());
                 let trees = tokens.split(|token| is(token, ','));
-                // After the last comma comes none.
+                // Nothing follows the last comma.
                 for tree in trees.filter(|tree| !tree.is_empty()) {
                     self.import(&path, tree);
                 }
@@ -181,7 +183,7 @@ impl Module {
     }
 }
 
-/// The segments of a path at the start of tokens, and the tokens after it.
+/// Returns the path at the start of tokens, and the remaining tokens.
 fn path_of(mut tokens: &[TokenTree]) -> (Path, &[TokenTree]) {
     let mut path = Path::new();
     while let [TokenTree::Ident(segment), rest @ ..] = tokens {
@@ -194,7 +196,7 @@ fn path_of(mut tokens: &[TokenTree]) -> (Path, &[TokenTree]) {
     (path, tokens)
 }
 
-/// The tokens after an item, which ends with braces or a semicolon.
+/// Returns the tokens after an item, which ends with braces or a semicolon.
 fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
     let end = tokens.iter().position(|token| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,

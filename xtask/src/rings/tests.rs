@@ -28,7 +28,7 @@ fn no_files_of_a_crate_import_each_other_in_a_ring() {
     );
 }
 
-/// The rings of a crate whose files are these lines.
+/// Returns the rings of a crate with these lines as its files.
 fn rings_of(files: &str) -> Vec<String> {
     let read = |name: &str| {
         let (_, text) = files.split_once(&format!(" {name}: "))?;

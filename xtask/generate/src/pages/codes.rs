@@ -1,4 +1,4 @@
-//! The pages of codes, from the tables in the crates that give them.
+//! The pages of codes, from the tables in the crates that define them.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub(super) fn diagnostics() -> String {
     page
 }
 
-// Writing to a String can't fail, so results are not looked at.
+// Writing to a String can't fail, so results are ignored.
 fn section(page: &mut String, title: &str, codes: &[Code]) {
     let _ = write!(
         page,

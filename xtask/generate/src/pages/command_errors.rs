@@ -8,7 +8,8 @@ use toolward_support::report::{Code as Row, Severity};
 use self::codes::{COMMAND_ERRORS, TABLES};
 use super::GENERATED;
 
-/// The command's table, and its list of all tables. The command is a program, so it is included here.
+/// The command's table, and its list of all tables. They are included here because the command is a
+/// program and not a library.
 #[path = "../../../../cli/src/codes.rs"]
 mod codes;
 
@@ -23,7 +24,7 @@ means. With `--json` the code is in `error.code`. A code without an exit code (â
 `left_out` or `remarks` of `import`.
 ";
 
-/// Each code of the page once: the row with its meaning, or else the first one.
+/// Returns each code of the page once: the row with its meaning, otherwise the first row.
 fn rows() -> BTreeMap<&'static str, &'static Row> {
     let mut rows: BTreeMap<&str, &Row> = BTreeMap::new();
     let tables = TABLES.iter().filter(|(page, _)| *page == COMMAND_ERRORS);
@@ -36,7 +37,7 @@ fn rows() -> BTreeMap<&'static str, &'static Row> {
     rows
 }
 
-/// The meaning of a code, which a table of another page may have.
+/// Returns the meaning of a code, which may be in a table of another page.
 fn meaning(row: &Row) -> &'static str {
     let mut all = codes::rows().filter(|other| other.code == row.code);
     let explained = all.find(|other| !other.meaning.is_empty());

@@ -29,8 +29,8 @@ fn help(program: &Path, command: &[&str], page: &mut String) -> Outcome {
     Ok(())
 }
 
-/// What `--help` prints where it has neither a terminal, whose width would count, nor
-/// an environment.
+/// Returns the output of `--help` without a terminal, whose width would matter, and without
+/// environment variables.
 fn printed(program: &Path, command: &[&str]) -> Outcome<String> {
     let output = Command::new(program)
         .args(command)
@@ -45,7 +45,7 @@ fn printed(program: &Path, command: &[&str]) -> Outcome<String> {
     String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }
 
-/// The names in the list that the help prints under `Commands:`.
+/// Returns the names in the list below `Commands:` in the help.
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     help.lines()
         .skip_while(|line| *line != "Commands:")

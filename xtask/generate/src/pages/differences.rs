@@ -1,12 +1,13 @@
-//! The page of what is stricter and wider here than the JSON Schemas of the specifications, from the table that the
-//! contract crate's tests hold to both.
+//! The page with the differences from the JSON Schemas of the specifications: what is stricter
+//! here, and what is wider. It comes from the table that the contract crate's tests check against
+//! both.
 
 use std::fmt::Write as _;
 
 use self::table::{Difference, Direction, Specification};
 use super::GENERATED;
 
-/// The table stands beside its tests.
+/// The table is next to its tests.
 #[expect(dead_code, reason = "the tests use the rest of it")]
 #[path = "../../../../contract/tests/suite/published/differences.rs"]
 mod table;
@@ -85,7 +86,7 @@ fn write_row(page: &mut String, row: &Difference) {
     );
 }
 
-/// `a.**` beside `a`.
+/// Whether `fields` has `a` for a field `a.**`.
 fn repeats(field: &str, fields: &[&str]) -> bool {
     field
         .strip_suffix(".**")

@@ -1,5 +1,5 @@
-//! Code in the book, copied into the page so that a code host shows it, too. A comment above a block names what it is
-//! copied from: `<!-- from: FILE -->`, `FILE:ANCHOR`, or `FILE:FIRST:LAST` with numbers of lines.
+//! Copies code into the book's pages, so that a code host shows it as well. A comment above a block
+//! names its source: `<!-- from: FILE -->`, `FILE:ANCHOR`, or `FILE:FIRST:LAST` with line numbers.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use crate::Outcome;
 
 const SOURCE: (&str, &str) = ("<!-- from: ", " -->");
 
-/// What encloses a part of a source: these, each before the part's name, at the end of a line.
+/// The marks around a part of a source. Each is followed by the part's name, at the end of a line.
 const ANCHOR: [&str; 2] = ["ANCHOR: ", "ANCHOR_END: "];
 
-/// The book's pages, each with its text as it should be.
+/// Returns the book's pages, each with the text that it should have.
 pub(super) fn pages(root: &Path) -> Outcome<Vec<(String, String)>> {
     let mut files = Vec::new();
     collect(&root.join("docs/src"), &mut files)?;
@@ -44,7 +44,7 @@ fn read(file: &Path) -> Outcome<String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The page with the code of its sources; `None` if it names none.
+/// Returns the page with the code of its sources; `None` if it names no source.
 fn filled(root: &Path, page: &str) -> Outcome<Option<String>> {
     let mut filled = String::new();
     let mut named = false;
@@ -86,7 +86,7 @@ fn push(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// The lines that a source names, without the indentation that all have.
+/// Returns the lines that a source names, without their common indentation.
 fn excerpt(root: &Path, source: &str) -> Outcome<String> {
     let (file, part) = source.split_once(':').unwrap_or((source, ""));
     let text = read(&root.join(file))?;
@@ -108,7 +108,7 @@ fn excerpt(root: &Path, source: &str) -> Outcome<String> {
     Ok(format!("{}\n", excerpt.trim_matches('\n')))
 }
 
-/// The lines from `first` to `last`, or to the end if that is empty.
+/// Returns the lines from `first` to `last`, or to the end if `last` is empty.
 fn numbered<'a>(lines: &'a [&'a str], first: &str, last: &str) -> Outcome<&'a [&'a str]> {
     let number = |text: &str| text.parse::<usize>().map_err(|error| error.to_string());
     let last = match last {
@@ -121,7 +121,7 @@ fn numbered<'a>(lines: &'a [&'a str], first: &str, last: &str) -> Outcome<&'a [&
     range.ok_or_else(|| format!("it has {} lines", lines.len()))
 }
 
-/// The lines between the two marks of an anchor.
+/// Returns the lines between the two marks of an anchor.
 fn anchored<'a>(lines: &'a [&'a str], name: &str) -> Outcome<&'a [&'a str]> {
     let [start, end] = ANCHOR.map(|mark| {
         let mark = format!("{mark}{name}");

@@ -1,4 +1,4 @@
-//! The page of limits, from the table of them.
+//! The page of limits, from their table.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use toolward_host::{LimitName, Limits};
 
 use super::GENERATED;
 
-/// What bounds a component before it runs.
+/// The limits on a component before it runs.
 const STRUCTURE: [(&str, u64, &str); 3] = [
     (
         "core instances",
@@ -87,7 +87,7 @@ fn code(name: LimitName) -> String {
     format!("`{name}`")
 }
 
-/// A value in the unit that people read.
+/// Returns a value in a unit for people.
 fn shown(name: LimitName, value: u64) -> String {
     match name.unit() {
         _ if value == 0 && is_of_the_machine(name) => "by the machine".to_owned(),
