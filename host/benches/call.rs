@@ -1,5 +1,5 @@
-//! `host.call` against bare wasmtime on the same component, and parts of it by themselves. First calls are in
-//! `paired.rs`.
+//! `host.call` against bare wasmtime on the same component, and parts of a call measured
+//! separately. First calls are in `paired.rs`.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
@@ -56,8 +56,7 @@ fn warm(criterion: &mut Criterion) {
     }
 }
 
-/// Where the difference between `host` and `bare` goes, as far as it can be
-/// measured by itself.
+/// The parts of the difference between `host` and `bare` that can be measured separately.
 fn parts(criterion: &mut Criterion) {
     let runtime = runtime();
     let host = Host::builder()

@@ -1,6 +1,5 @@
-//! What each kind of grant costs a call: the same driver doing the same, with
-//! one thing granted after the other, against bare wasmtime with the same WASI
-//! context.
+//! Measures the cost of each kind of grant. The same driver does the same work with one more grant
+//! each time, compared with bare wasmtime with the same WASI context.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]

@@ -1,5 +1,6 @@
-//! What a call of a driver of `kind: http` costs beside hyper's own request, measured in pairs: some calls of one, at
-//! once as many of the other, to the same https server on loopback, each over one connection that stays open.
+//! Compares a call of a driver of `kind: http` with a plain request by hyper. Measures in pairs:
+//! some calls of one, then as many of the other, to the same https server on loopback. Each side
+//! uses one connection that stays open.
 //!
 //! `cargo bench --workspace --bench http_driver` prints one line.
 
@@ -30,7 +31,7 @@ use toolward_egress::{LookupPermit, Resolve, Resolving, TransportSettings};
 use toolward_host::{Host, Request};
 use toolward_policy::Policy;
 
-/// Calls in each half of a pair: some milliseconds.
+/// Calls in each half of a pair, which takes some milliseconds.
 const CALLS: u32 = 20;
 const PAIRS: usize = 1000;
 
@@ -47,7 +48,7 @@ impl Resolve for Loopback {
     }
 }
 
-/// An https server for `api.test` that gives back what it gets, on a thread of its own.
+/// An https server for `api.test` that echoes each request, on a separate thread.
 struct Server {
     port: u16,
     authority: String,
@@ -105,7 +106,7 @@ impl Server {
         }
     }
 
-    /// A connection as the host makes one.
+    /// Opens a connection in the same way as the host.
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
         let mut roots = RootCertStore::empty();
         roots.add(self.root.clone()).expect("a root");
@@ -179,7 +180,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("a runtime")
 }
 
-/// One request as the driver makes it: sent, and the answer read whole.
+/// Sends the driver's request, and reads the whole response.
 async fn bare(sender: &mut SendRequest<Full<Bytes>>, port: u16) {
     let request = http::Request::post("/orders")
         .header("host", format!("api.test:{port}"))
@@ -224,7 +225,7 @@ fn main() {
     let mut bares = Vec::with_capacity(PAIRS);
     let mut over = Vec::with_capacity(PAIRS);
     for pair in 0..PAIRS {
-        // Who goes first takes turns, too.
+        // The order within a pair alternates.
         let (bare, host) = if pair % 2 == 0 {
             let bare = timed(&mut run_bare);
             (bare, timed(run_host))

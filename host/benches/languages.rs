@@ -1,5 +1,5 @@
-//! The driver that `toolward new` writes, in each language, against bare wasmtime with the
-//! same component in the same run; and two in C alone, one of which imports WASI.
+//! Compares the driver that `toolward new` writes, in each language, with bare wasmtime that runs
+//! the same component in the same run. Two more drivers are in C, one of which imports WASI.
 //!
 //! `bench/drivers.py` builds them; `cargo bench --workspace --bench languages` prints a
 //! table.
@@ -21,7 +21,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 mod support;
 use support::{Bare, Pairs, Subject, timed};
 
-/// Where each driver's bundle lies.
+/// The directory of each driver's bundle.
 const BUNDLES: [&str; 8] = [
     "target/drivers/rust",
     "target/drivers/js",
@@ -37,7 +37,7 @@ const BUNDLES: [&str; 8] = [
 const CALLS: u32 = 5;
 const PAIRS: usize = 400;
 
-/// What a slot of the pool keeps resident in the host, and in a pool for large guests.
+/// The bytes that a slot of the pool keeps resident, in the host and in a pool for large guests.
 const KEPT: usize = 512 << 10;
 const KEPT_FOR_LARGE: usize = 16 << 20;
 
@@ -78,8 +78,8 @@ fn main() {
     }
 }
 
-/// The processor time that compiling takes, the time of a new host's first call with what
-/// was compiled, and that call's memory and fuel.
+/// The processor time that compiling takes, the time of a new host's first call with the compiled
+/// artifact, and the memory and fuel of that call.
 fn cold(runtime: &Runtime, subject: Subject) -> (Duration, Duration, (u64, u64)) {
     let engine = support::engine();
     let wasm = subject.wasm();
@@ -110,7 +110,7 @@ fn cold(runtime: &Runtime, subject: Subject) -> (Duration, Duration, (u64, u64))
     (compiled, times.get(5).copied().unwrap_or_default(), used)
 }
 
-/// A host that grants the requests that one of the drivers declares, and does not make.
+/// A host that grants the requests that one driver declares but does not make.
 fn granting(subject: Subject) -> HostBuilder {
     let content = subject.content();
     let policy = format!(
@@ -121,7 +121,7 @@ fn granting(subject: Subject) -> HostBuilder {
     Host::builder().policy(policy).bundle(content)
 }
 
-/// Of this process, all threads.
+/// The processor time of all threads of this process.
 fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(
@@ -150,8 +150,8 @@ fn against_bare(runtime: &Runtime, subject: Subject) -> (f64, f64, f64) {
     )
 }
 
-/// Bare wasmtime whose pool keeps much memory resident, against one that keeps as little
-/// as the host's: the median of the ratios.
+/// Compares bare wasmtime whose pool keeps much memory resident with a pool that keeps as little as
+/// the host's. Returns the median of the ratios.
 fn large_against_small(runtime: &Runtime, subject: Subject) -> f64 {
     let [small, large] = [KEPT, KEPT_FOR_LARGE].map(|kept| {
         let engine = keeping(kept);
@@ -171,7 +171,7 @@ async fn bare_calls(bare: &Bare) {
     }
 }
 
-/// An engine with a pool like the host's, whose slots keep as much memory resident.
+/// An engine with a pool like the host's, whose slots keep `bytes` resident.
 fn keeping(bytes: usize) -> Engine {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(512)
@@ -191,8 +191,8 @@ fn keeping(bytes: usize) -> Engine {
     Engine::new(&config).expect("an engine")
 }
 
-/// Lets both take turns: the fastest of each per call in microseconds, and the median of
-/// the ratios of second to first.
+/// Runs both in turns. Returns the fastest call of each in microseconds, and the median of the
+/// ratios of second to first.
 fn in_pairs(first: impl Fn(), second: impl Fn()) -> (f64, f64, f64) {
     let each = |time: f64| time / f64::from(CALLS);
     let pairs = Pairs::of(PAIRS, || each(timed(&first)), || each(timed(&second)));

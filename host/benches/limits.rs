@@ -1,10 +1,9 @@
-//! What each means of limiting a guest costs: bare wasmtime without any, with
-//! one of them at a time, with all of them, and the host. Twice: a guest that
-//! only echoes, so that what is paid once per call shows, and one that counts the
-//! words of a long text, so that what is paid per instruction does.
+//! Measures the cost of each limit on a guest: bare wasmtime without limits, with one limit at a
+//! time, with all limits, and the host. A guest that only echoes shows the cost per call. A guest
+//! that counts the words of a long text shows the cost per instruction.
 //!
-//! All take turns, and of each the fastest tenth counts: whatever else the
-//! machine does meets all of them alike.
+//! All variants take turns, so that other load on the machine affects them equally. The fastest
+//! tenth of each counts.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
@@ -25,7 +24,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 mod support;
 use support::{Bare, ECHO, Guards, Subject, TEXT_STATS};
 
-/// Times that each variant has its turn.
+/// The number of turns of each variant.
 const ROUNDS: usize = 300;
 
 /// The host's settings, with and without code that counts instructions.
@@ -87,7 +86,7 @@ fn host(subject: Subject, input: &str) -> Variant {
     }
 }
 
-/// `calls` in one turn, so that a turn is long enough for the clock.
+/// Measures each variant with `calls` in one turn, so that a turn is long enough for the clock.
 fn measure(title: &str, subject: Subject, input: &str, calls: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -115,7 +114,7 @@ fn measure(title: &str, subject: Subject, input: &str, calls: u32) {
     ];
     for _ in 0..ROUNDS {
         for variant in &mut variants {
-            // What the others left in the caches is not its doing.
+            // A first call that is not measured, so that the caches hold this variant's data.
             (variant.call)(&runtime);
             let start = Instant::now();
             for _ in 0..calls {

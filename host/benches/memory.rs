@@ -1,5 +1,5 @@
-//! What a host keeps in memory: idle with ten drivers, and per small call in
-//! flight. Prints figures; needs `/proc`.
+//! Measures the memory of a host: idle with ten drivers, and per small call in flight. Prints
+//! figures; needs `/proc`.
 
 #![expect(
     clippy::expect_used,
@@ -14,11 +14,11 @@ use toolward_bundle::content::Content;
 use toolward_host::{Cache, Host, Limit, Limits, Request};
 
 const DRIVERS: usize = 10;
-/// As many as the pool keeps warm slots: what they keep is the host's, whether
+/// As many calls as the pool has warm slots. The memory of warm slots belongs to the host, whether
 /// calls are in flight or not.
 const CALLS: u32 = 32;
 
-/// Resident and private dirty bytes of this process.
+/// The resident and the private dirty bytes of this process.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status
@@ -34,7 +34,7 @@ fn bundle(directory: &Path, number: usize) -> Content {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/hostile");
     let mut wasm = std::fs::read(source.join("drivers/hostile/driver.wasm"))
         .expect("the hostile driver; run `cargo xtask guests` first");
-    // A custom section makes another component of it.
+    // A custom section turns it into a different component.
     wasm.extend([0, 3, 1, b'n', u8::try_from(number).expect("few")]);
     let write = |path: &str, bytes: &[u8]| {
         let path = directory.join(path);
@@ -93,8 +93,8 @@ fn main() {
         let directory = arguments.get(at + 1).expect("a directory").clone();
         return measure(Path::new(&directory));
     }
-    // Compiling takes memory that a serving process never needs: fill the cache
-    // here, and measure in a process of its own.
+    // Compiling takes memory that a serving process never needs: fill the cache here, and measure
+    // in a separate process.
     let directory = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -133,7 +133,7 @@ fn measure(directory: &Path) {
         println!("process at start            {:8} KiB", start / 1024);
         println!("idle host, {DRIVERS} drivers       {:8} KiB", idle / 1024);
 
-        // The first round warms the slots; the second is what calls cost on top.
+        // The first round warms the slots; the second shows the additional cost of calls.
         for round in ["cold", "warm"] {
             let before = resident();
             let mut running = Vec::new();

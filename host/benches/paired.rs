@@ -1,10 +1,11 @@
-//! What a call costs beside bare wasmtime, measured in pairs: some calls of one, at
-//! once as many of the other, over and over. A busy machine slows both halves of a
-//! pair alike, so the median of the pairs' ratios holds where single medians scatter.
+//! Compares a call with bare wasmtime. Measures in pairs: some calls of one, then as many of the
+//! other, many times. A busy machine slows both halves of a pair alike, so the median of the pairs'
+//! ratios is stable even if single medians scatter.
 //!
-//! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and with one on the disk,
-//! as `serve` and `call` keep it. A last line is for first calls of `text.stats`, from the cache. `-- cold` prints the
-//! lines whose names contain that. Two builds are compared by letting them take turns.
+//! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and
+//! with a record on the disk, as `serve` and `call` keep it. A last line is for first calls of
+//! `text.stats`, from the cache. `-- cold` prints the lines whose names contain that. To compare
+//! two builds, run them in turns.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
@@ -28,7 +29,7 @@ use wasmtime::component::Component;
 mod support;
 use support::{Bare, ECHO, Pairs, Subject, TEXT_STATS, TWO_WORDS, timed};
 
-/// Calls in each half of a pair: some milliseconds.
+/// Calls in each half of a pair, which takes some milliseconds.
 const CALLS: u32 = 20;
 const PAIRS: usize = 1500;
 /// Pairs of first calls.
@@ -40,7 +41,7 @@ fn main() {
         ("text.stats", TEXT_STATS),
         ("text.stats, two words", TWO_WORDS),
     ];
-    // `cargo bench` adds an option that says so.
+    // `cargo bench` adds the option `--bench`.
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     let run = |name: &str, pairs: &dyn Fn() -> Pairs| {
         if wanted.as_deref().is_none_or(|wanted| name.contains(wanted)) {
@@ -103,8 +104,8 @@ fn warm(subject: Subject, recorded: bool) -> Pairs {
     Pairs::of(PAIRS, || each(timed(run_bare)), || each(timed(run_host)))
 }
 
-/// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made before the clock starts,
-/// and what was loaded is dropped after it stops.
+/// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made
+/// before the clock starts, and loaded values are dropped after it stops.
 fn cold(subject: Subject) -> Pairs {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a directory");
@@ -120,7 +121,7 @@ fn cold(subject: Subject) -> Pairs {
         timed(|| {
             let bytes = std::fs::read(&artifact).expect("reads");
             black_box(blake3::hash(&bytes));
-            // SAFETY: the artifact was written above and not touched since.
+            // SAFETY: the artifact was written above and has not changed since.
             let component = unsafe { Component::deserialize_file(&engine, &artifact) };
             let component = component.expect("loads");
             let bare = Bare::linked(engine.clone(), &linker, &component, subject);
@@ -142,7 +143,7 @@ fn cold(subject: Subject) -> Pairs {
     Pairs::of(COLD_PAIRS, run_bare, run_host)
 }
 
-/// Writes a ledger from a thread of its own; a server's does so in a process of its own.
+/// Writes a ledger from a separate thread. A server does so from a separate process.
 fn writer(folder: &Path) -> Writer {
     let opened = Opened {
         build: Version::parse("0.1.0").expect("a version"),

@@ -1,6 +1,7 @@
-//! What it costs to pick the driver of a call: a tool with one driver against the same tool with ten, of which only the
-//! last takes the input. The policy denies it, so that nothing runs: the difference of the two is what nine candidates
-//! more cost. Everything that does not depend on the input was decided when the host was built.
+//! Measures the cost of picking the driver of a call. Compares a tool with one driver to the same
+//! tool with ten drivers, of which only the last takes the input. The policy denies the call, so
+//! nothing runs: the difference is the cost of nine more candidates. Everything that does not
+//! depend on the input was decided when the host was built.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 
@@ -43,7 +44,7 @@ fn host(drivers: usize) -> Host {
     }
     let content = Content::from_dev(directory).expect("a bundle");
     let publisher = content.origin.publisher();
-    // The nine that come first are granted, and would be taken.
+    // The first nine drivers are granted, and would be picked if they took the input.
     let granted: String = (1..drivers)
         .map(|number| {
             format!(

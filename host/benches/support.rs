@@ -1,5 +1,5 @@
-//! What the benchmarks share: the driver under test, and bare wasmtime around
-//! it, with the same engine settings and the same WASI context as the host.
+//! The shared parts of the benchmarks: the driver under test, and bare wasmtime around it, with the
+//! same engine settings and the same WASI context as the host.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct Subject {
     pub input: &'static str,
 }
 
-/// Gives back what it gets: next to no work of its own.
+/// Echoes its input, with almost no work.
 pub const ECHO: Subject = Subject {
     directory: "tests/guests/hostile",
     component: "drivers/hostile/driver.wasm",
@@ -50,7 +50,7 @@ pub const ECHO: Subject = Subject {
     input: r#"{"do":"echo","value":{"customer":"c-1029","items":[{"sku":"a-1","count":3,"price":12.5},{"sku":"b-2","count":1,"price":99.0}],"note":"leave it with the neighbours, please","urgent":false,"tags":["x","y"]}}"#,
 };
 
-/// Counts the words of a text: some work of its own.
+/// Counts the words of a text, which is some work.
 pub const TEXT_STATS: Subject = Subject {
     directory: "examples/text-stats",
     component: "drivers/text-stats/driver.wasm",
@@ -58,7 +58,7 @@ pub const TEXT_STATS: Subject = Subject {
     input: r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#,
 };
 
-/// The same for two words, as `bench/side_by_side.py` calls it over stdio in the book.
+/// The same driver with two words, as `bench/side_by_side.py` calls it over stdio in the book.
 pub const TWO_WORDS: Subject = Subject {
     input: r#"{"text":"two words"}"#,
     ..TEXT_STATS
@@ -94,7 +94,7 @@ impl Subject {
     }
 }
 
-/// Reads pages: its requests wait for as long as the server does.
+/// Reads pages. Its requests wait as long as the server does not answer.
 pub const WAITING: Subject = Subject {
     directory: "tests/guests/hostile-net",
     component: "drivers/hostile-net/driver.wasm",
@@ -122,8 +122,7 @@ pub struct State {
     limits: StoreLimits,
 }
 
-/// Connects, and waits for an answer that never comes: next to nothing of its
-/// own.
+/// Connects, and waits for an answer that never comes, with almost no memory of its own.
 struct Silence;
 
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
@@ -163,16 +162,15 @@ impl WasiHttpView for State {
     }
 }
 
-/// Which of the host's means of limiting a guest bare wasmtime uses, too.
+/// The host's limits on a guest that bare wasmtime uses, too.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Guards {
     /// Instructions are counted, and the guest yields now and then. The engine's
     /// code must count them, or must not.
     pub fuel: bool,
-    /// Growing memories and tables is asked about.
+    /// A limiter is asked before memories and tables grow.
     pub growth: bool,
-    /// Each crossing between guest and host looks at the clock and bounds what
-    /// is copied.
+    /// Each crossing between guest and host looks at the clock and bounds the copied bytes.
     pub crossings: bool,
     /// A timer ends the call.
     pub deadline: bool,
@@ -233,24 +231,25 @@ pub struct Bare {
     guards: Guards,
 }
 
-/// Two ways to make a call that took turns, so that what else the machine does slows both alike.
+/// The times of two kinds of calls that took turns, so that other load on the machine slows both
+/// alike.
 pub struct Pairs {
-    /// The fastest call of each, in microseconds.
+    /// The fastest call of the first and of the second kind, in microseconds.
     pub first: f64,
     pub second: f64,
-    /// Second to first, of all pairs, sorted.
+    /// The ratios of second to first of all pairs, sorted.
     pub ratios: Vec<f64>,
 }
 
 impl Pairs {
-    /// Both give the microseconds of a call.
+    /// Measures `count` pairs. Both functions return the microseconds of a call.
     pub fn of(count: usize, run_first: impl Fn() -> f64, run_second: impl Fn() -> f64) -> Self {
         run_first();
         run_second();
         let (mut first, mut second) = (f64::MAX, f64::MAX);
         let mut ratios = Vec::with_capacity(count);
         for pair in 0..count {
-            // Who goes first takes turns, too.
+            // The order within a pair alternates.
             let (one, other) = if pair % 2 == 0 {
                 let one = run_first();
                 (one, run_second())
@@ -277,7 +276,7 @@ impl Pairs {
     }
 }
 
-/// In microseconds. What is made is dropped afterwards.
+/// The time of `run` in microseconds. Its result is dropped afterwards.
 pub fn timed<T>(run: impl Fn() -> T) -> f64 {
     let started = Instant::now();
     let made = run();
@@ -286,7 +285,7 @@ pub fn timed<T>(run: impl Fn() -> T) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// With all that a driver may import.
+/// A linker with everything that a driver may import.
 pub fn linker(engine: &Engine) -> Linker<State> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
@@ -301,7 +300,7 @@ impl Bare {
         Self::linked(engine, &linker, component, subject)
     }
 
-    /// The same with a linker that was made before.
+    /// The same, with an existing linker.
     pub fn linked(
         engine: Engine,
         linker: &Linker<State>,
@@ -324,14 +323,14 @@ impl Bare {
         }
     }
 
-    /// The same with these guards and no others.
+    /// The same, with only these guards.
     #[must_use]
     pub fn guarding(mut self, guards: Guards) -> Self {
         self.guards = guards;
         self
     }
 
-    /// The same with a directory to read.
+    /// The same, with a directory to read.
     #[must_use]
     pub fn preopening(mut self, directory: &Path) -> Self {
         self.preopen = Some(directory.to_owned());
@@ -344,7 +343,7 @@ impl Bare {
         self.calling(self.subject.input.to_owned()).await
     }
 
-    /// The same with an input of one's own.
+    /// The same, with another input.
     pub async fn calling(&self, input: String) -> types::ToolOutput {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(MemoryOutputPipe::new(64 << 10))
@@ -425,7 +424,7 @@ impl Bare {
     }
 }
 
-/// What the host does at each crossing, in little.
+/// A small version of the host's work at each crossing.
 fn cross(
     mut store: StoreContextMut<'_, State>,
     crossing: CallHook,

@@ -1,6 +1,6 @@
-//! What a call costs in memory that waits for a server: so many calls in
-//! flight, each with a request that is never answered; and what bare wasmtime
-//! takes for the same guest, its socket included. Prints figures; needs `/proc`.
+//! Measures the memory of a call that waits for a server. Many calls are in flight, each with a
+//! request that is never answered. Also measures bare wasmtime with the same guest, its socket
+//! included. Prints figures; needs `/proc`.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
@@ -32,8 +32,8 @@ use support::{Bare, WAITING};
 
 const CALLS: u32 = 1000;
 
-/// Memory of this process, in KiB: pages of a file that many mappings share, as
-/// a driver's compiled code, count once.
+/// Memory of this process, in KiB: pages of a file that many mappings share, such as a driver's
+/// compiled code, count once.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let line = status
@@ -146,8 +146,8 @@ fn main() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    // Takes each connection and says nothing. In this process, so that only the
-    // host's side is measured.
+    // Accepts each connection and never answers. It runs in this process, so that only the host's
+    // side is measured.
     let held = Arc::new(AtomicUsize::new(0));
     let count = held.clone();
     std::thread::spawn(move || {
@@ -184,7 +184,7 @@ fn input(port: u16) -> String {
     format!(r#"{{"do": "http", "url": "http://api.test:{port}/"}}"#)
 }
 
-/// Lets all `calls` come to where they wait, and prints what each takes.
+/// Waits until all `calls` wait for the server, and prints the memory of each.
 async fn wait<T>(name: &str, before: u64, calls: Vec<tokio::task::JoinHandle<T>>) {
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert!(calls.iter().all(|call| !call.is_finished()), "all wait");
@@ -201,7 +201,7 @@ fn measure_bare(directory: &Path, port: u16) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let engine = support::engine_for(&limits());
-        // SAFETY: this benchmark wrote it, for an engine with the same settings.
+        // SAFETY: this benchmark wrote the file, for an engine with the same settings.
         let component = unsafe { Component::deserialize_file(&engine, directory.join(ARTIFACT)) };
         let bare = Arc::new(Bare::new(engine, &component.expect("loads"), WAITING));
         bare.calling(r#"{"do": "echo"}"#.to_owned()).await;

@@ -1,5 +1,5 @@
-//! A program that has drivers compiled by separate processes, and confines
-//! itself before it runs any.
+//! A program that compiles drivers in separate processes, and confines itself before it runs any
+//! driver.
 //!
 //! `cargo run -p toolward-host --example confined`
 

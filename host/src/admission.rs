@@ -29,9 +29,9 @@ pub use memory::ReadProgress;
 /// rarely contend.
 const SHARDS: usize = 16;
 
-/// The gates that one call passes, from the most specific (its tool) to the one that
-/// all calls share: a call that waits at a gate holds permits only of gates that fewer
-/// calls need.
+/// The gates that one call passes, in order: first the gate of its tool, last the gate that all
+/// calls share. A call that waits at a gate therefore holds permits only of gates that fewer calls
+/// need.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     tool: Arc<Gate>,
@@ -42,7 +42,7 @@ pub(crate) struct Path {
     files: Arc<Sum>,
 }
 
-/// What one running call holds: a permit of each gate, and memory.
+/// A running call's permit of each gate, and its memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _places: [CallPlace; 4],
@@ -58,8 +58,8 @@ pub(crate) struct Parked {
 }
 
 impl Path {
-    /// Acquires a slot for a call that may take this much memory, waiting if the queue has
-    /// room, and until the deadline at the latest.
+    /// Acquires a slot for a call that may take this much memory, waiting until the deadline if the
+    /// queue has room.
     pub(crate) async fn enter(&self, memory_bytes: u64, deadline: Option<Instant>) -> Result<Slot> {
         let places = self.pass(true, deadline).await?;
         let memory = self
@@ -71,14 +71,14 @@ impl Path {
         })
     }
 
-    /// A place in the principal's queue for a call that is going to [enter](Self::enter), so that one beyond the queue
-    /// is refused before anything is done for it.
+    /// A place in the principal's queue for a call that is going to [enter](Self::enter). A call
+    /// that the queue has no room for is refused here, before it costs any work.
     pub(crate) fn reserve(&self) -> Result<CallPlace> {
         self.principal.reserve()
     }
 
-    /// Acquires a slot again for a call that parked. Not bounded by the queue: it has
-    /// waited already.
+    /// Acquires a slot again for a call that parked. The bound of the queue does not apply, since
+    /// the call has waited already.
     pub(crate) async fn resume(&self, parked: Parked, deadline: Instant) -> Result<Slot> {
         let places = self.pass(false, Some(deadline)).await?;
         Ok(Slot {
@@ -96,9 +96,8 @@ impl Path {
         ])
     }
 
-    /// Releases the slot while a call waits for the tool that it calls. Its instance
-    /// stays in memory, so parked calls are bounded, too, with a share for each
-    /// principal.
+    /// Releases the slot while a call waits for a nested call. Its instance stays in memory, so the
+    /// number of parked calls is bounded, too, with a share for each principal.
     pub(crate) fn park(&self, slot: Slot) -> Result<Parked, Box<(Slot, CallError)>> {
         let own = self.principal.park();
         let both = own.and_then(|own| Ok([own, self.host.park()?]));
@@ -147,14 +146,14 @@ impl Drop for HeldFile {
     }
 }
 
-/// The gates of a host and of the hosts that replace it: their calls count together.
+/// The gates of a host and of the hosts that replace it, which count their calls together.
 pub(crate) struct Admission {
     limits: Limits,
     leases: Arc<dyn Leases>,
     host: Arc<Gate>,
     memory: Arc<CallMemory>,
-    /// The files that all calls hold open: a process has a limited number of descriptors, and connections need some of
-    /// them.
+    /// The files that all calls hold open. They are bounded because a process has a limited number
+    /// of descriptors, some of which connections need.
     files: Arc<Sum>,
     /// The gate of [`LOCAL`], the only principal of most hosts.
     local: Arc<Gate>,
@@ -186,7 +185,7 @@ impl Admission {
         }
     }
 
-    /// Whether these limits allow the same numbers of running and waiting calls.
+    /// Whether these limits allow the same numbers of running and waiting calls as this admission.
     pub(crate) fn is_by(&self, limits: &Limits) -> bool {
         let counts = |limits: &Limits| {
             [
@@ -203,7 +202,7 @@ impl Admission {
 
     /// The gate for the calls of one tool.
     pub(crate) fn tool(&self, publisher: &str, tool: &str) -> Arc<Gate> {
-        // No `id@major` has a space in it.
+        // An `id@major` never contains a space.
         lock(&self.tools).get(&format!("{tool} {publisher}"), || {
             let running = self.limits.concurrency_per_tool;
             let of = PlacesOf::Tool(publisher, tool);
@@ -293,7 +292,7 @@ fn gate(
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     by_name: HashMap<String, Weak<Gate>>,
-    /// At this many names, those whose gates have been dropped are removed.
+    /// At this many names, the names of dropped gates are removed.
     crowded: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What all attempts of a driver share.
+//! The context of a call that all attempts of a driver share.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -30,18 +30,18 @@ pub struct CallContext {
     pub(crate) budget: Arc<CallBudget>,
     pub(crate) violations: Violations,
     pub(crate) scope: Arc<CallScope>,
-    /// What answers the driver's requests.
+    /// The imports that answer the driver's requests.
     pub(crate) imports: Arc<dyn Imports>,
     pub(crate) clock: Clock,
-    /// Has the memory of the call.
+    /// Holds the memory of the call.
     pub(crate) slot: SlotCell,
-    /// What the driver may ask.
+    /// The questions that the driver may ask.
     pub(crate) asker: Asker,
     /// Whether the reply may come before an attempt's remains are dropped.
     pub(crate) answers_first: bool,
-    /// What takes time to drop, and may be dropped after the reply.
+    /// Values that take time to drop, and may be dropped after the reply.
     pub(crate) remains: Mutex<Option<Box<dyn Send>>>,
-    /// What features attached to the call.
+    /// Values that features attached to the call.
     pub(crate) extensions: Extensions,
 }
 
@@ -61,42 +61,42 @@ impl CallContext {
         self.clock.deadline
     }
 
-    /// Takes memory of the call for the bytes that an executor holds at a time.
+    /// Counts the bytes that an executor holds at a time towards the memory of the call.
     ///
     /// # Errors
-    /// If the call may have no more, or must end for others.
+    /// If the call may not take more memory, or must end to make room for others.
     pub fn cover(&self, bytes: u64) -> Result<()> {
         let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
         memory.cover(bytes).map(drop)
     }
 
-    /// Leaves what is left of an attempt to be dropped after the reply.
+    /// Keeps the remains of an attempt, to be dropped after the reply.
     pub(crate) fn leave(&self, remains: Box<dyn Send>) {
         let mut left = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
         *left = Some(remains);
     }
 
-    /// What answers the driver's requests.
+    /// The imports that answer the driver's requests.
     pub fn imports(&self) -> &dyn Imports {
         &*self.imports
     }
 
-    /// Who calls.
+    /// The principal of the call.
     pub fn principal(&self) -> &str {
         &self.scope.principal
     }
 
-    /// How much of what a driver prints is kept, in bytes.
+    /// The most bytes of a driver's printed output that are kept.
     pub fn stdio_bytes(&self) -> u64 {
         self.limits.stdio_bytes
     }
 
-    /// What policy grants the driver.
+    /// The policy's grant for the driver.
     pub fn grant(&self) -> &Grant {
         &self.access.grant
     }
 
-    /// What the sandbox has to know of the call.
+    /// The part of this context that the sandbox needs.
     pub(crate) fn sandboxed(&self) -> CallGrant<'_> {
         let plan = self.access.files.as_ref().ok().and_then(Option::as_ref);
         CallGrant {

@@ -1,4 +1,4 @@
-//! On whose behalf a call is made, and who takes part in it.
+//! The scope of a call: its principal, approver, observer and callers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,22 +12,22 @@ use crate::api::facts::{Cancellation, SharedCancellation};
 use crate::elicitation::Answerable;
 use crate::imports::CallBudget;
 
-/// What stays the same from the request to the last attempt, shared by all stages.
+/// The values that stay the same from the request to the last attempt. All stages share them.
 #[derive(Clone)]
 pub struct CallScope {
     pub(crate) principal: Arc<str>,
-    /// Who asks people, instead of the host's own approver.
+    /// The approver of this call, instead of the host's approver.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The calls that led to this one.
     pub(crate) chain: CallChain,
-    /// Which questions of a driver the caller can have answered.
+    /// The questions of a driver that the caller can get answered.
     pub(crate) answerable: Answerable,
     /// Whether the reply may come before the driver's instance is dropped.
     pub(crate) answers_first: bool,
-    /// What the caller's protocol calls the call.
+    /// The ids of the call in the caller's protocol.
     pub(crate) native: Native,
-    /// Set by whoever cancels the call; without it that is the caller.
+    /// Where the reason of a cancellation is read; `None` if only the caller can cancel.
     pub(crate) cancellation: Option<SharedCancellation>,
 }
 
@@ -78,9 +78,9 @@ pub(crate) struct Caller {
     pub(crate) fuel: u64,
     /// Bytes of memory that the caller may still take.
     pub(crate) memory_bytes: u64,
-    /// The tools whose calls an approval covers.
+    /// The tools whose calls the caller's approval covers.
     pub(crate) covered: Vec<String>,
-    /// Whether the caller is unsigned, under work.
+    /// Whether the caller is unsigned, in development.
     pub(crate) dev: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The catalogue: the tools of all loaded bundles, each with the drivers that
-//! may serve it. A snapshot: built once, then only read.
+//! The catalogue: the tools of all loaded bundles, each with the drivers that may serve it. It is a
+//! snapshot that is built once and then only read.
 
 mod icon;
 mod routes;
@@ -29,7 +29,8 @@ pub use routes::{DriverFacts, LoadedDriver};
 pub(crate) use tool_facts::withdrawn;
 pub use tool_facts::{ToolFacts, Unserved, UnservedDriver, WithheldReason, WithheldTool};
 
-/// The contracts and drivers of all bundles, in the order in which they came, before anything is decided about them.
+/// The contracts and drivers of all bundles, in their order of arrival, before policy decides about
+/// them.
 #[derive(Default)]
 struct Loaded {
     /// Without drivers yet.
@@ -45,7 +46,7 @@ struct LoadedBundle {
     withdrawal: Arc<Withdrawal>,
     /// Its id and version, for messages.
     label: String,
-    /// The digest of its surface, where calls are recorded.
+    /// The digest of its surface; `None` unless calls are recorded.
     surface: Option<Digest>,
 }
 
@@ -100,7 +101,8 @@ impl Loaded {
         }));
     }
 
-    /// The drivers that routing decides about: the denied ones last, which it rejects.
+    /// The drivers that routing decides about. Drivers with a denied transport come last, and
+    /// routing rejects them.
     fn implementations(&self) -> Vec<Implementation<'_>> {
         let loaded = self.drivers.iter();
         let loaded = loaded.map(|driver| (&driver.declaration, &driver.publisher));
@@ -126,7 +128,7 @@ impl Loaded {
                     (id, &driver.bundle, &driver.publisher)
                 }
             };
-            // Directories under work with equal manifests have one digest.
+            // Directories of unsigned bundles with equal manifests have the same digest.
             let label = &self.bundles.get(bundle)?.label;
             Some((id, format!("{label} by {publisher}")))
         };
@@ -141,7 +143,7 @@ impl Loaded {
     }
 }
 
-/// All tools by `id@major`, and what else they are called.
+/// All tools by `id@major`, and their other names.
 #[derive(Default)]
 pub(crate) struct Catalogue {
     tools: BTreeMap<Arc<str>, Arc<ToolFacts>>,
@@ -153,8 +155,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Builds the catalogue of these bundles, and decides for each tool what it
-    /// gets.
+    /// Builds the catalogue of these bundles, and decides what each tool is granted.
     pub(crate) fn build(
         contents: Vec<Content>,
         withheld: Vec<WithheldTool>,
@@ -231,9 +232,9 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Adds the names without a version. An id alone means its highest major version.
-    /// An alias never shadows an id, and an unsigned bundle's alias never shadows a
-    /// signed one's; an alias that two tools claim means neither.
+    /// Adds the names without a version. An id alone means its highest major version. An alias
+    /// never shadows an id, and an unsigned bundle's alias never shadows a signed bundle's alias.
+    /// An alias that two tools claim means neither tool.
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
@@ -276,8 +277,8 @@ impl Catalogue {
         self.tools.get(name).or_else(|| self.names.get(name))
     }
 
-    /// The tool that another tool means by `name`: `id@major` or an id. No aliases:
-    /// grants and approvals of nested calls are by id.
+    /// The tool that another tool means by `name`, which is `id@major` or an id. Aliases don't
+    /// count, since grants and approvals of nested calls are by id.
     pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolFacts>> {
         self.find(name)
             .filter(|entry| &*entry.major_id == name || entry.contract.id.as_str() == name)
@@ -288,13 +289,15 @@ impl Catalogue {
         self.tools.values().filter(|tool| tool.is_served())
     }
 
-    /// The tool that is not loaded and that `name` means. A tool that another one calls is named by its id.
+    /// The tool that is not loaded and that `name` means. A nested call names a tool by its id
+    /// only.
     pub(crate) fn find_withheld(&self, name: &str, nested: bool) -> Option<&WithheldTool> {
         let mut withheld = self.withheld.iter();
         withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))
     }
 
-    /// The tools that are known and not served: of bundles that are not loaded, or that were withdrawn.
+    /// The tools that are known but not served, because their bundle is not loaded or was
+    /// withdrawn.
     pub(crate) fn withheld(&self) -> impl Iterator<Item = WithheldTool> {
         let loaded = |tool: &WithheldTool| self.tools.contains_key(tool.major_id().as_str());
         let withheld = self.withheld.iter().filter(move |tool| !loaded(tool));

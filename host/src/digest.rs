@@ -1,4 +1,4 @@
-//! Digests of values: equal for equal values, however their members are ordered.
+//! Digests of values: equal for equal values, regardless of the order of their members.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ pub fn object(members: &Map<String, Value>) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// BLAKE3 of any value. A short one can be guessed from it.
+/// BLAKE3 of any value. A short value can be guessed from its digest.
 pub(crate) fn value(value: &Value) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     add(&mut hasher, value);
@@ -24,7 +24,7 @@ pub fn secret(value: &Value) -> [u8; 32] {
     static KEY: OnceLock<[u8; 32]> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = [0; 32];
-        // Without randomness the digest is still one of the value, but can be guessed.
+        // Without randomness the digest is still correct, but the value can be guessed from it.
         let _ = getrandom::fill(&mut key);
         key
     });

@@ -1,5 +1,5 @@
-//! Elicitation: the questions of a driver that needs an answer, and the call that
-//! resumes with the answers. Collecting them is up to the caller.
+//! Elicitation: the questions of a driver, and the call that resumes with the answers. The caller
+//! must collect the answers.
 
 mod questions;
 mod resume;
@@ -19,10 +19,10 @@ pub(crate) use resume::{CallIdentity, RejectedAnswer, Resumed, check, gone};
 /// How often one call may ask, so that a driver can't wear a person down.
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
-/// Which questions a caller can have answered.
+/// The kinds of questions that a caller can get answered.
 pub use toolward_policy::UserGrant as Answerable;
 
-/// What a driver asks for. Its form was checked; its content is untrusted.
+/// The content of a driver's question. Its form was checked, but its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -45,11 +45,11 @@ pub enum Ask {
 pub struct Question {
     /// Unique among the questions asked at once.
     pub key: String,
-    /// What is asked.
+    /// The content of the question.
     pub ask: Ask,
 }
 
-/// What a call had spent when it asked.
+/// The budgets that a call had spent when it asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Units of fuel.
@@ -60,8 +60,8 @@ pub struct Spent {
     pub attempts: u32,
 }
 
-/// A call that stopped to ask, with everything that resuming it takes. The host trusts
-/// it when the call resumes: keep it, or authenticate it before you hand it out.
+/// A call that stopped to ask, with everything that it needs to resume. The host trusts this value
+/// when the call resumes: keep it, or authenticate it before you hand it out.
 ///
 /// Such a call ends with [`Reply::asked`](crate::Reply::asked). Make it again with the answers:
 ///
@@ -89,9 +89,9 @@ pub struct Spent {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The invocation's id, which it keeps.
+    /// The invocation's id, which the resumed call keeps.
     pub invocation: String,
-    /// Who called; no one else may resume it.
+    /// The principal of the call; no one else may resume it.
     pub principal: String,
     /// The tool as `id@version`.
     pub tool: String,
@@ -109,12 +109,12 @@ pub struct Asked {
     pub input: String,
     /// How often this call has asked, from 1.
     pub round: u32,
-    /// What it asks, in order.
+    /// The questions, in order.
     pub questions: Vec<Question>,
     /// Opaque state of the driver. May contain secrets.
     #[serde(with = "toolward_sandbox::result::base64")]
     pub state: Vec<u8>,
-    /// What it has spent of its budgets.
+    /// The budgets that it has spent.
     pub spent: Spent,
 }
 
@@ -130,29 +130,30 @@ pub enum Answer {
     Cancelled,
 }
 
-/// Resumes a call: what it asked, and the answers by their keys.
+/// Resumes a call: the call that asked, and the answers by the questions' keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
-    /// The call as it stopped.
+    /// The call that stopped to ask.
     pub asked: Asked,
-    /// One per question.
+    /// One answer per question.
     pub answers: Vec<(String, Answer)>,
 }
 
 /// How long a person has to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-/// Principals with an open form: bounds the memory that this takes.
+/// The most principals with an open form, which bounds the memory.
 const MAX_PRINCIPALS: usize = 4096;
 
-/// The open forms of drivers of `kind: form`, one for each principal, so that a caller can't wear a person down with
-/// parallel calls: invocations by their principals, and when each form closes.
+/// The open forms of drivers of `kind: form`, at most one for each principal, so that a caller
+/// can't wear a person down with parallel calls. Maps each principal to an invocation and the time
+/// when its form closes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenForms {
     open: Mutex<HashMap<String, (String, Instant)>>,
 }
 
 impl OpenForms {
-    /// The form of an invocation, which may be open or opened later.
+    /// The form of an invocation, whether it is open or will be opened later.
     pub(crate) fn opened(forms: &Arc<Self>, principal: &str, invocation: &str) -> OpenForm {
         OpenForm {
             forms: Some(forms.clone()),
@@ -164,7 +165,7 @@ impl OpenForms {
     /// Opens the form of an invocation.
     ///
     /// # Errors
-    /// How long another one may stay open.
+    /// How long another form may stay open.
     pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
         let mut open = lock(&self.open);
@@ -195,7 +196,7 @@ impl OpenForms {
         }
     }
 
-    /// Lets the time of all open forms pass.
+    /// Lets all open forms expire.
     #[cfg(test)]
     fn expire(&self) {
         let now = Instant::now();
@@ -205,17 +206,17 @@ impl OpenForms {
     }
 }
 
-/// The form of one call. Dropping it closes the form: however a call ends that does not hand its
-/// question to its caller, its person is not asked any more.
+/// The form of one call. Dropping it closes the form. So the person is no longer asked once the
+/// call ends, unless the call handed its question to its caller.
 pub(crate) struct OpenForm {
-    /// `None` once it is to stay open.
+    /// `None` if the form must stay open.
     forms: Option<Arc<OpenForms>>,
     principal: String,
     invocation: String,
 }
 
 impl OpenForm {
-    /// Leaves the form open: its question goes to the caller.
+    /// Leaves the form open, because its question goes to the caller.
     pub(crate) fn keep(mut self) {
         self.forms = None;
     }

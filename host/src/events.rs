@@ -1,8 +1,8 @@
-//! Passes events of calls to their readers. Bounded: a reader that lags loses the oldest
-//! events and hears how many, and delays no call.
+//! Passes events of calls to their readers. Memory is bounded: a reader that lags loses the oldest
+//! events and learns their number; it never delays a call.
 //!
-//! Each principal that has a reader has a separate ring, so that the reader can neither
-//! be crowded out by the events of others nor count them.
+//! Each principal that has a reader has a separate ring, so the reader neither loses events to
+//! other principals nor learns how many events they have.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const RING: usize = 4096;
 /// The readers of events, shared by the hosts that replace each other.
 #[derive(Debug, Default)]
 pub(crate) struct EventHub {
-    /// How many there are. All that a call looks at while there are none.
+    /// The number of readers. While it is zero, a call reads nothing else.
     readers: AtomicUsize,
     /// Events that readers were too slow for.
     lost: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct EventHub {
 }
 
 impl EventHub {
-    /// A reader of what happens from now on.
+    /// Returns a reader of the events from now on.
     pub(crate) fn events(self: &Arc<Self>, EventFilter(whose): EventFilter) -> Events {
         let mut rings = lock(&self.rings);
         let ring = rings.entry(whose).or_insert_with(|| channel(RING).0);
@@ -44,12 +44,12 @@ impl EventHub {
         }
     }
 
-    /// How many events readers were too slow for.
+    /// The number of events that readers were too slow for.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// A reader was too slow for so many events.
+    /// Counts events that a reader was too slow for.
     fn lose(&self, events: u64) -> Heard {
         self.lost.fetch_add(events, Ordering::Relaxed);
         Heard::Lost(events)
@@ -64,7 +64,7 @@ impl EventHub {
         let rings = lock(&self.rings);
         for whose in [None, Some(event.principal)] {
             if let Some(ring) = rings.get(&whose) {
-                // Fails where the last reader is just going.
+                // Fails if the last reader has just been dropped.
                 let _ = ring.send(event.clone());
             }
         }
@@ -74,17 +74,17 @@ impl EventHub {
 /// Reads events of calls: [`Host::events`](crate::Host::events).
 #[derive(Debug)]
 pub struct Events {
-    /// Set until it is dropped.
+    /// `None` once no more events can come, and while this is dropped.
     receiver: Option<Receiver<Arc<CallEvent>>>,
     hub: Arc<EventHub>,
 }
 
-/// What a reader hears.
+/// The result of reading.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
     /// An event.
     Event(Arc<CallEvent>),
-    /// The reader was too slow: so many events before the next one are gone.
+    /// The reader was too slow, and lost this many events before the next one.
     Lost(u64),
 }
 
@@ -104,7 +104,7 @@ impl Events {
         }
     }
 
-    /// The next event, if there is one already.
+    /// Returns the next event if one has arrived already.
     pub fn try_next(&mut self) -> Option<Heard> {
         match self.receiver.as_mut()?.try_recv() {
             Ok(event) => Some(Heard::Event(event)),
@@ -123,10 +123,10 @@ impl Drop for Events {
     }
 }
 
-/// Tells what happens to one call.
+/// Sends the events of one call.
 pub(crate) struct CallEvents<'a> {
     hub: &'a Arc<EventHub>,
-    /// What all events of the call have. Made when there is a reader.
+    /// The fields that all events of the call share. Created once a reader exists.
     template: Option<Arc<CallEvent>>,
 }
 
@@ -136,12 +136,12 @@ impl<'a> CallEvents<'a> {
         Self { hub, template }
     }
 
-    /// The tool was found.
+    /// Notes that the tool was found.
     pub(crate) fn resolved(&mut self) {
         self.template = None;
     }
 
-    /// Tells it, if someone listens.
+    /// Sends an event if a reader exists.
     pub(crate) fn tell(
         &mut self,
         facts: &CallFacts,
@@ -153,7 +153,7 @@ impl<'a> CallEvents<'a> {
         }
     }
 
-    /// Tells the progress of the call; `None` while no one listens.
+    /// Returns a sender of the call's progress; `None` while no reader exists.
     pub(crate) fn progress(
         &mut self,
         facts: &CallFacts,
@@ -180,7 +180,7 @@ impl<'a> CallEvents<'a> {
     }
 }
 
-/// Tells the progress that a guest reports.
+/// Sends the progress that a guest reports.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressEvents {
     hub: Arc<EventHub>,
@@ -204,7 +204,7 @@ impl ProgressEvents {
     }
 }
 
-/// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
+/// An invocation's id. The host made it, but the id of a resumed call comes back from its caller.
 pub(crate) fn uuid(invocation: &str) -> String {
     Uuid::try_parse(invocation).unwrap_or_default().to_string()
 }

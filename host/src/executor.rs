@@ -1,7 +1,7 @@
-//! Executors: what carries out the call of a driver. A kind of driver has one implementation of
-//! [`Executor`], in a module of this folder with a line in [`Executors`], or of an application
-//! ([`HostBuilder::executor`](crate::HostBuilder::executor)). The stages around it, limits, deadlines, retries and
-//! records are the same for all of them.
+//! Executors: run the calls of a driver. Each kind of driver has one implementation of
+//! [`Executor`], either in a module of this folder with a line in [`Executors`], or in an
+//! application ([`HostBuilder::executor`](crate::HostBuilder::executor)). Stages, limits,
+//! deadlines, retries and records are the same for all executors.
 
 pub(crate) mod component;
 mod form;
@@ -37,7 +37,7 @@ use crate::elicitation::OpenForms;
 use crate::imports::{BoxFuture, CallerBudget};
 use crate::tape::{Replayed, Tape};
 
-/// Carries out the calls of one driver.
+/// Runs the calls of one driver.
 ///
 /// ```
 /// use toolward_host::{AttemptReport, BoxFuture, CallContext, CallEnd, DriverOutput, Executor, Job};
@@ -57,7 +57,7 @@ use crate::tape::{Replayed, Tape};
 /// }
 /// ```
 pub trait Executor: Send + Sync {
-    /// What the stages before it have to know.
+    /// The properties of this executor that the stages before it need.
     fn features(&self) -> Features {
         Features::default()
     }
@@ -65,7 +65,7 @@ pub trait Executor: Send + Sync {
     /// Whether a grant can be used on this host.
     ///
     /// # Errors
-    /// What the operator has to set up.
+    /// The setup that the operator must do.
     fn check(&self, _grant: &Grant) -> Result<()> {
         Ok(())
     }
@@ -75,19 +75,19 @@ pub trait Executor: Send + Sync {
         true
     }
 
-    /// Makes the driver ready, for a call or ahead of all calls.
+    /// Makes the driver ready, for a call or before all calls.
     ///
     /// # Errors
-    /// Why it can't be used, now or ever.
+    /// Why the driver can't be used, now or ever.
     fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The request that a person is shown before they approve the call. [`Executor::attempt`] makes the
-    /// same one: it depends on nothing but these values.
+    /// The request that a person sees before they approve the call. [`Executor::attempt`] makes the
+    /// same request, which depends only on these values.
     ///
     /// # Errors
-    /// Why no request can be made of them.
+    /// Why the values make no valid request.
     fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>> {
         Ok(None)
     }
@@ -95,7 +95,7 @@ pub trait Executor: Send + Sync {
     /// Checks a job before its first attempt.
     ///
     /// # Errors
-    /// Why no driver can carry it out.
+    /// Why no driver can run the job.
     fn begin(&self, _job: &Job, _call: &mut CallContext) -> Result<()> {
         Ok(())
     }
@@ -108,39 +108,40 @@ pub trait Executor: Send + Sync {
 /// An attempt that runs.
 pub type Attempt<'a> = BoxFuture<'a, AttemptReport>;
 
-/// What the stages before an executor have to know of it.
+/// The properties of an executor that the stages before it need.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Features {
     /// Its attempts consume fuel.
     pub uses_fuel: bool,
-    /// An attempt ends by itself at the deadline and when other calls need its memory, and reports what it used. The
-    /// host then sets no bound.
+    /// An attempt ends by itself at the deadline and when other calls need its memory, and reports
+    /// its consumption. The host then sets no other time limit.
     pub(crate) ends_in_time: bool,
     /// The host holds the whole bodies of its requests.
     pub holds_bodies: bool,
-    /// It asks again if an answer does not fit its question.
+    /// It repeats a question if the answer does not fit.
     pub asks_again: bool,
     /// A person who approves a call is shown its request.
     pub shows_request: bool,
-    /// It gives recorded results: nothing runs, nobody is asked, and no other driver takes over.
+    /// It returns recorded results: nothing runs, no one is asked, and no other driver takes over.
     pub(crate) replays: bool,
 }
 
-/// One call of a driver, for all attempts. Plain data: another process could carry it out.
+/// One call of a driver, for all attempts. Plain data, so that another process could run it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
-    /// What the driver gets.
+    /// The values that the driver gets.
     pub invocation: Invocation,
-    /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
+    /// The input with the contract's field names; `null` unless an executor with
+    /// [`Features::asks_again`] needs it.
     pub contract_input: Value,
     /// Units of fuel for all attempts.
     pub fuel: u64,
-    /// The part of it that earlier attempts consumed.
+    /// The part of `fuel` that earlier attempts consumed.
     pub spent_fuel: u64,
 }
 
 impl Job {
-    /// What is left for the tools that an attempt without separate fuel calls.
+    /// The budget that is left for nested calls of an attempt without its own fuel.
     pub fn left(&self, call: &CallContext) -> CallerBudget {
         CallerBudget {
             fuel: self.fuel.saturating_sub(self.spent_fuel),
@@ -149,23 +150,24 @@ impl Job {
     }
 }
 
-/// The result of one attempt. Plain data, too.
+/// The result of one attempt, as plain data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// How it ended.
     pub end: CallEnd,
-    /// Whether only the driver's declaration makes its error retryable. The host then does not repeat what
-    /// changes something.
+    /// Whether only the driver's declaration makes its error retryable. The host then does not
+    /// repeat a call that changes something.
     pub claimed: bool,
-    /// Whether anything of it may have left the host, or the driver's code ran.
+    /// Whether anything of the attempt may have left the host, or the driver's code ran.
     pub dispatched: bool,
-    /// Whether the host itself saw the driver fail: connection, TLS, a status from 500 on, a trap.
+    /// Whether the host itself saw the driver fail: by a connection, TLS, a status of 500 or above,
+    /// or a trap.
     pub failing: bool,
-    /// Units of fuel that it consumed.
+    /// Units of fuel that the attempt consumed.
     pub fuel: u64,
-    /// The most memory that it had, in bytes.
+    /// The peak memory of the attempt, in bytes.
     pub peak_memory: u64,
-    /// What the driver logged and printed.
+    /// The logs and the captured output of the driver.
     pub captured: Captured,
     /// Who gave the result.
     pub source: ResultSource,
@@ -204,29 +206,29 @@ impl AttemptReport {
     }
 }
 
-/// What the request of a call is made of.
+/// The values of a call from which its request is made.
 pub struct RequestValues<'a> {
     pub(crate) contract: &'a Tool,
     pub(crate) implements: &'a Implements,
     pub(crate) grant: &'a Grant,
     pub(crate) limits: &'a CallLimits,
-    /// JSON texts, as the driver gets them.
+    /// JSON texts in the form that the driver gets.
     pub(crate) input: &'a str,
     pub(crate) context: &'a str,
-    /// The input as the contract has it.
+    /// The input with the contract's field names.
     pub(crate) contract_input: &'a Value,
     /// The confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
 }
 
-/// What executors are made with.
+/// The values from which executors are made.
 pub(crate) struct Executors {
     pub(crate) preparer: Arc<Preparer>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) forms: Arc<OpenForms>,
-    /// What answers calls instead of drivers.
+    /// The tape that answers calls instead of drivers.
     pub(crate) tape: Option<Tape>,
-    /// What an application brings, by the kind of driver.
+    /// The executors of an application, by the kind of driver.
     pub(crate) others: HashMap<String, MakeExecutor>,
 }
 
@@ -234,7 +236,8 @@ pub(crate) struct Executors {
 pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync>;
 
 impl Executors {
-    /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
+    /// The executor of a driver. `None` for a kind that this host does not run: no route has such a
+    /// driver.
     pub(crate) fn executor(
         &self,
         driver: &Arc<Driver>,
@@ -274,7 +277,7 @@ codes! {
         "the policy lets a program run, and this host has no broker that runs programs";
 }
 
-/// The executor of programs on a host that got none.
+/// The executor of programs on a host that was given none.
 struct NoPrograms;
 
 impl NoPrograms {

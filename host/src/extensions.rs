@@ -1,9 +1,9 @@
-//! What features attach to a call, by its type: a feature that a call does not use costs it nothing, and no other
-//! feature knows of it.
+//! The values that features attach to a call, by type. A feature that a call does not use costs the
+//! call nothing, and features don't know of each other.
 
 use std::any::Any;
 
-/// The extensions of one call. Each takes one allocation.
+/// The extensions of one call. Each value takes one allocation.
 #[derive(Default)]
 pub(crate) struct Extensions(Option<Box<Attached<dyn Any + Send + Sync>>>);
 
@@ -13,7 +13,7 @@ struct Attached<T: ?Sized> {
 }
 
 impl Extensions {
-    /// Attaches a value. It hides an earlier one of the same type.
+    /// Attaches a value. The value hides an earlier value of the same type.
     pub(crate) fn insert<T: Any + Send + Sync>(&mut self, value: T) {
         let next = std::mem::take(self);
         self.0 = Some(Box::new(Attached {

@@ -1,5 +1,5 @@
-//! What the host itself saw of a driver lately. It changes the order among drivers that stand equal, and nothing else:
-//! no driver is left out for it, and no call goes to another publisher.
+//! The recent failures of a driver that the host itself saw. They only change the order among
+//! drivers of equal rank: no driver is left out, and no call goes to another publisher.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Mutex;
@@ -11,18 +11,18 @@ use toolward_support::helper::lock;
 /// How long a failure counts.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// From so many principals on, whose calls failed, it counts for everybody. One alone may have brought the failure about
-/// by its input, and would otherwise move the calls of others.
+/// If the calls of at least this many principals failed, the failures count for all principals. A
+/// single principal may have caused a failure by its input, and must not move the calls of others.
 const MIN_PRINCIPALS: usize = 3;
 
-/// Principals that are remembered, so that many of them take no more memory. The latest stay.
+/// The most principals that are remembered, which bounds the memory. The latest stay.
 const MAX_PRINCIPALS: usize = 64;
 
 /// The failures of one driver: connections, TLS, statuses from 500 on, traps.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     failed: Mutex<Vec<Failed>>,
-    /// How many are remembered, to be read without the lock.
+    /// The number of remembered failures, which is read without the lock.
     count: AtomicUsize,
     hasher: RandomState,
 }
@@ -30,18 +30,18 @@ pub(crate) struct Health {
 /// The last failure of a principal's calls.
 #[derive(Debug, Clone, Copy)]
 struct Failed {
-    /// Not the name, which may be long.
+    /// A hash of the name, which may be long.
     principal: u64,
     at: Instant,
 }
 
 impl Health {
-    /// A call of this principal saw the driver fail.
+    /// Notes that the driver failed in a call of this principal.
     pub(crate) fn failed(&self, principal: &str) {
         self.failed_at(principal, Instant::now());
     }
 
-    /// A call of this principal saw the driver work.
+    /// Notes that the driver worked in a call of this principal.
     pub(crate) fn worked(&self, principal: &str) {
         if self.is_marked() {
             let principal = self.hash(principal);
@@ -51,12 +51,12 @@ impl Health {
         }
     }
 
-    /// Whether it may stand after others for anybody.
+    /// Whether any failure is remembered, so that the driver may rank lower for a principal.
     pub(crate) fn is_marked(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it stands after others that are its equals, for this principal.
+    /// Whether the driver ranks below drivers of equal rank, for this principal.
     pub(crate) fn is_failing(&self, principal: &str) -> bool {
         self.is_marked() && self.is_failing_at(principal, Instant::now())
     }
@@ -118,7 +118,7 @@ mod tests {
         assert!(!health.is_failing_at("eve", now));
         health.failed_at("cyd", now);
         assert!(health.is_failing_at("eve", now));
-        // A call that worked takes back its principal's report.
+        // A call that worked withdraws its principal's report.
         health.worked("bob");
         assert!(!health.is_failing_at("eve", now));
         assert!(health.is_failing_at("ada", now) && !health.is_failing_at("bob", now));

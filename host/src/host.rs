@@ -1,5 +1,4 @@
-//! The host: takes a request through the stages, one after the other, and
-//! always gives a reply.
+//! The host: takes a request through the stages, in order, and always returns a reply.
 
 mod builder;
 mod stages;
@@ -59,7 +58,7 @@ struct Inner {
 }
 
 impl Host {
-    /// What this host shares with the hosts that replace it.
+    /// The state that this host shares with the hosts that replace it.
     pub fn shared_state(&self) -> &SharedState {
         &self.inner.shared_state
     }
@@ -75,14 +74,15 @@ impl Host {
         routes.filter_map(|route| Some(&route.access.as_ref()?.grant))
     }
 
-    /// The tool that a call of `name` would reach.
+    /// The tool that a call with this name would reach.
     pub fn tool(&self, name: &str) -> Option<&ToolFacts> {
         let found = self.inner.catalogue.find(name).map(|tool| &**tool);
         found.filter(|tool| tool.is_served())
     }
 
-    /// The tools that this host knows and does not serve: those given to [`HostBuilder::withheld`](crate::HostBuilder::withheld),
-    /// and those that were [withdrawn](Host::withdraw).
+    /// The tools that this host knows but does not serve: tools given to
+    /// [`HostBuilder::withheld`](crate::HostBuilder::withheld), and tools that were
+    /// [withdrawn](Host::withdraw).
     pub fn withheld(&self) -> impl Iterator<Item = WithheldTool> + '_ {
         self.inner.catalogue.withheld()
     }
@@ -94,24 +94,24 @@ impl Host {
         tool.is_some_and(|tool| tool.open_drivers().any(|route| route.is_ready()))
     }
 
-    /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools
-    /// disappear from [`Host::tools`]; new calls of its tools or by its drivers, and
-    /// calls that wait for a person or a slot, end with
-    /// [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and `reason`. Running
-    /// calls finish. Holds for all hosts of the same [`SharedState`]. Returns false if
-    /// no such bundle was served.
+    /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools disappear from
+    /// [`Host::tools`]. New calls that use its tools or drivers, and such calls that wait for a
+    /// person or a slot, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and
+    /// `reason`. Running calls finish. Applies to all hosts of the same [`SharedState`]. Returns
+    /// false if no such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
         self.inner.shared_state.withdraw(bundle, reason)
     }
 
-    /// The manifest digests of the bundles of the tools that are served.
+    /// The manifest digests of the bundles whose tools are served.
     pub fn bundles(&self) -> impl Iterator<Item = &str> {
         self.inner.catalogue.bundles()
     }
 
-    /// Reads what happens to calls from now on, nested ones included, also to those of hosts
-    /// of the same [`SharedState`]. A reader that lags loses events, gets their number, and
-    /// delays no call. Without a reader a call costs an atomic load for each event.
+    /// Returns a reader of events from now on. It gets the events of all calls, nested calls
+    /// included, of this host and of all hosts of the same [`SharedState`]. A reader that lags
+    /// loses events and gets their number; it never delays a call. Without a reader a call costs an
+    /// atomic load for each event.
     ///
     /// ```
     /// use toolward_host::{CallEventKind, EventFilter, Heard, Host, Request};
@@ -139,14 +139,15 @@ impl Host {
         self.inner.shared_state.events(filter)
     }
 
-    /// Calls a tool by a request, or a box of one. Always gives a reply: what goes wrong is in it.
+    /// Calls a tool by a request or a boxed request. Always returns a reply; errors are in the
+    /// reply.
     ///
     /// Dropping the future cancels the call and ends the guest.
     pub fn call<R: Into<Box<Request>>>(
         &self,
         request: R,
     ) -> impl Future<Output = Reply> + Send + use<'_, R> {
-        // Each future around this one would have room for what it passes on.
+        // Each future around this one would also need memory for its arguments.
         self.carry_out(request.into())
     }
 
@@ -158,7 +159,7 @@ impl Host {
             invocation = record.facts.invocation,
             tool = request.tool,
         );
-        // The form that it answers closes, however the call ends.
+        // If the request answers a form, that form closes, however the call ends.
         let answered = request.resume.as_ref().map(|resume| {
             let invocation = &resume.asked.invocation;
             OpenForms::opened(
@@ -192,11 +193,12 @@ impl Host {
         }
     }
 
-    /// Records a call that ended before it got here, as calls are that this host refuses: with a row in the ledger,
-    /// events, and a word to each listener. Whoever passes calls on for others reports each that it answers itself.
+    /// Records a call that ended before it reached this host, in the same way as a call that this
+    /// host refuses: as a row in the ledger, as events, and at each listener. A program that
+    /// forwards calls for others reports each call that it answers itself.
     ///
-    /// The row is queued: this waits only while the queue is full. Where a principal's refusals are many, they are
-    /// counted together.
+    /// The row is queued, and this method waits only while the queue is full. Many refusals of one
+    /// principal are counted together.
     pub async fn refused(&self, call: RefusedCall<'_>) {
         let request = Request::with_value(call.name, Value::Null)
             .principal(call.principal)
@@ -210,19 +212,20 @@ impl Host {
         record.end(&Err(call.error.clone())).await;
     }
 
-    /// Gives up the questions of a call that no one will resume. Until then, or for ten
-    /// minutes, no other driver of `kind: form` asks anything of the same principal.
+    /// Closes the questions of a call that no one will resume. While they are open, for at most ten
+    /// minutes, no other driver of `kind: form` can ask the same principal.
     pub fn give_up(&self, asked: &Asked) {
         let forms = &self.inner.shared_state.shared.forms;
         forms.close(&asked.principal, &asked.invocation);
     }
 
-    /// Makes the engine now, if it was [deferred](crate::HostBuilder::defer_engine).
-    /// Takes some milliseconds on the calling thread.
+    /// Creates the engine now, if it was [deferred](crate::HostBuilder::defer_engine). Takes some
+    /// milliseconds on the calling thread.
     ///
     /// # Errors
     ///
-    /// [`HostError::Engine`]. Calls fail then, too; the next one tries again.
+    /// [`HostError::Engine`]. In that case calls fail, too, and each call tries again to create the
+    /// engine.
     pub fn make_engine(&self) -> Result<(), HostError> {
         if self.replays() {
             return Ok(());
@@ -230,13 +233,13 @@ impl Host {
         self.inner.preparer.engine.get().map(drop)
     }
 
-    /// Whether calls are answered from a [tape](crate::Tape), and no driver runs.
+    /// Whether calls are answered from a [tape](crate::Tape), so that no driver runs.
     pub fn replays(&self) -> bool {
         self.inner.services.tape.is_some()
     }
 
-    /// Compiles the drivers of all tools, or loads them from the cache, so that no
-    /// later call waits for it. Returns the drivers that failed, with the reason.
+    /// Compiles the drivers of all tools, or loads them from the cache, so that no later call waits
+    /// for a compilation. Returns the drivers that failed, with the reason.
     pub async fn prepare(&self) -> Vec<(String, CallError)> {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {

@@ -1,9 +1,9 @@
 //! The embeddable host of Toolward: runs the tools of verified bundles in a
 //! sandbox, under fuel, wall-clock, memory and output limits.
 //!
-//! A call goes through the stages of [`CallStage`], each of which takes what only the
-//! one before it makes: `resolve` → `validate` → `authorise` → `approve` → `prepare` →
-//! `admit` → `run`. Every call ends with a [`Reply`].
+//! A call goes through the stages of [`CallStage`], and each stage takes a value that only the
+//! stage before it makes: `resolve` → `validate` → `authorise` → `approve` → `prepare` → `admit` →
+//! `run`. Every call ends with a [`Reply`].
 //!
 //! ```no_run
 //! use toolward_bundle::content::Content;
@@ -22,14 +22,14 @@
 //! # }
 //! ```
 //!
-//! Without the feature `http` the host has no network to give, without `keyvalue` no
-//! buckets, and links what neither needs. Both are on by default.
+//! Without the feature `http` the host can't grant network access, and without `keyvalue` it can't
+//! grant buckets. It does not link the libraries of a missing feature. Both are on by default.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod access;
 mod admission;
-/// What an embedder gives to a host and gets from it. The pipeline and the sandbox speak in these types, too.
+/// The types that an embedder and a host exchange. The pipeline and the sandbox use them, too.
 mod api {
     pub(crate) mod approval;
     pub(crate) mod event;
@@ -55,10 +55,10 @@ pub mod memory;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod named;
-/// The stages of a call in their order, each a module that takes what only the stage
-/// before it makes: `resolve`, `validate`, `authorise`, `approve`, `prepare`, then
-/// `dispatch`, which admits and runs it. [`crate::host`] takes a call through them, and writes what they return to
-/// `call_record`.
+/// The stages of a call in their order, one module each. Each takes a value that only the stage
+/// before it makes: `resolve`, `validate`, `authorise`, `approve`, `prepare`, then `dispatch`,
+/// which admits and runs it. [`crate::host`] takes a call through the stages, and writes their
+/// results to `call_record`.
 mod pipeline {
     pub(crate) mod approve;
     pub(crate) mod authorise;
@@ -129,7 +129,7 @@ pub use toolward_sandbox::invocation::{
 };
 pub use toolward_sandbox::violations::{EndsCall, Violation, ViolationKind};
 
-/// The codes of why a tool is blocked that this host can't give what was granted.
+/// The codes for tools that are blocked because this host can't provide a granted capability.
 pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
     executor::CODES,
     toolward_sandbox::files::workspaces::Unusable::CODES,

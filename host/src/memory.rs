@@ -1,8 +1,7 @@
 //! Returns freed memory to the kernel.
 //!
-//! The C library's allocator keeps freed memory, so that after a spike a process stays
-//! as large as it was at its peak. An embedder that wants the memory returned calls
-//! [`release`], or polls a [`Watch`].
+//! The C library's allocator keeps freed memory, so a process stays as large as its peak. An
+//! embedder that wants the memory returned calls [`release`], or polls a [`Watch`].
 //!
 //! ```no_run
 //! use toolward_host::memory::{self, Watch};
@@ -29,10 +28,10 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 pub use toolward_sandbox::engine::finds_written_pages;
 
-/// Returns all free memory of the allocator to the kernel. The time grows with the
-/// memory in use; threads that allocate meanwhile may wait.
+/// Returns all free memory of the allocator to the kernel. The time grows with the memory in use.
+/// Threads that allocate in the meantime may wait.
 ///
-/// Does nothing where the C library is not the GNU one.
+/// Does nothing if the C library is not the GNU one.
 pub fn release() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     trim();
@@ -44,8 +43,8 @@ pub fn release() {
     reason = "malloc_trim(3) has no safe wrapper; it may be called at any time, from any thread"
 )]
 fn trim() {
-    // SAFETY: takes a number and touches only free memory, under the allocator's own
-    // locks. Its result only tells whether memory was returned.
+    // SAFETY: takes a number and touches only free memory, under the allocator's own locks. Its
+    // result only shows whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
 }
 
@@ -67,7 +66,7 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The least limit of the process's control group and of those above it.
+/// The lowest limit of the process's control group and of its parent groups.
 fn control_group_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limits = groups.lines().filter_map(|line| {
@@ -92,11 +91,11 @@ fn control_group_bytes() -> Option<u64> {
 /// Watches the process's resident memory, and returns free memory to the kernel when it
 /// is far above its minimum.
 ///
-/// Resident memory does not say how much of it is free. So each look tries to return
-/// some, unless the last attempt took more than a small share of the time since then.
+/// Resident memory does not show how much of it is free. So each look tries to return memory,
+/// unless the last attempt took more than a small share of the time since then.
 #[derive(Debug)]
 pub struct Watch {
-    /// Kept open: a confined process may not open it.
+    /// Kept open: a confined process can't open this file.
     status: File,
     /// The minimum of resident memory.
     least: u64,
@@ -108,7 +107,7 @@ impl Watch {
     /// The time between two [looks](Self::look).
     pub const PAUSE: Duration = Duration::from_millis(500);
 
-    /// Bytes above the minimum that are not worth an attempt.
+    /// Resident memory up to this many bytes above the minimum is not worth an attempt.
     const SLACK: u64 = 16 << 20;
 
     /// Attempts take at most a 40th of one core's time.
@@ -118,10 +117,10 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// Where `/proc/self/status` can't be read.
+    /// If `/proc/self/status` can't be read.
     pub fn new() -> io::Result<Self> {
-        // Before confinement: the first use of the clock calls `prctl(PR_GET_AUXV)`,
-        // which a confined process may not.
+        // Before confinement: the first use of the clock calls `prctl(PR_GET_AUXV)`, which is
+        // forbidden in a confined process.
         processor_time();
         let mut watch = Self {
             status: File::open("/proc/self/status")?,
@@ -132,8 +131,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Checks resident memory, and returns free memory if that is large. Returns
-    /// whether it tried.
+    /// Checks resident memory, and returns free memory if resident memory is large. Returns whether
+    /// it tried.
     pub fn look(&mut self) -> bool {
         let Some(resident) = self.resident() else {
             return false;

@@ -15,11 +15,12 @@ use toolward_support::helper::lock;
 use crate::api::facts::{CallFacts, CallListener};
 use crate::host::Host;
 
-/// Tools that are counted one by one, over all hosts; calls of others count as calls of `other`. Bounds the page, and
-/// the memory of a server that is given other bundles again and again.
+/// The most tools that are counted separately, over all hosts; calls of further tools count under
+/// `other`. Bounds the page, and the memory of a server that loads other bundles again and again.
 const MAX_TOOLS: usize = 1000;
 
-/// The label for tools beyond [`MAX_TOOLS`], and for calls in which no tool was found. No tool's: those have a version.
+/// The label for tools beyond [`MAX_TOOLS`], and for calls in which no tool was found. Not the name
+/// of a tool, since the names of tools have a version.
 const OTHER: &str = "other";
 
 /// Upper bounds of the histogram of durations, in microseconds and as labels in seconds.
@@ -54,7 +55,7 @@ pub struct CallMetrics {
     counts: Arc<Counts>,
 }
 
-/// A counter for each value of an enumeration. A slot learns its name when it first counts.
+/// A counter for each value of an enumeration. A slot gets its name when it first counts.
 #[derive(Debug)]
 struct Slots<const N: usize>([(OnceLock<String>, AtomicU64); N]);
 
@@ -85,7 +86,7 @@ struct ToolCounts {
     failed: AtomicU64,
 }
 
-/// The calls that change something, or those that do not.
+/// How calls ended: either the calls that change something, or the calls that don't.
 #[derive(Debug, Default)]
 struct EndCounts {
     ok: AtomicU64,
@@ -104,11 +105,11 @@ struct Counts {
     approved: AtomicU64,
     not_approved: AtomicU64,
     durations: [AtomicU64; BUCKETS.len()],
-    /// Longer ones, too.
+    /// All durations, including those above the last bucket.
     all_durations: AtomicU64,
     micros: AtomicU64,
     other: ToolCounts,
-    /// Locked by a reload and by a page, never by a call.
+    /// A reload and a page lock it; a call never does.
     tools: Mutex<BTreeMap<String, Arc<ToolCounts>>>,
 }
 
@@ -151,8 +152,8 @@ impl CallMetrics {
 }
 
 impl HostMetrics {
-    /// Has calls of the tools of this host counted one by one. To be called once the host is built; what it serves
-    /// does not change.
+    /// Counts the calls of each tool of this host separately. Call this once the host is built; its
+    /// tools don't change afterwards.
     pub fn serves(&self, host: &Host) {
         let mut known = lock(&self.counts.tools);
         let mut own = HashMap::new();
@@ -228,7 +229,7 @@ pub struct MetricsPage {
     text: String,
 }
 
-/// What a metric is.
+/// The kind and value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
     /// A count that only grows.
@@ -243,8 +244,9 @@ impl MetricsPage {
         self.text
     }
 
-    /// Adds a metric without labels. `name` must be one of Prometheus (`[a-zA-Z_:][a-zA-Z0-9_:]*`) that the page does
-    /// not have yet, and `help` one line without a backslash.
+    /// Adds a metric without labels. `name` must be a metric name of Prometheus
+    /// (`[a-zA-Z_:][a-zA-Z0-9_:]*`) that the page does not have yet. `help` must be one line
+    /// without a backslash.
     pub fn add(&mut self, name: &str, help: &str, sample: Sample) {
         let (kind, value) = match sample {
             Sample::Counter(count) => ("counter", i128::from(count)),
@@ -310,7 +312,8 @@ impl MetricsPage {
             all = all.saturating_add(count.load(Ordering::Relaxed));
             self.sample(&bucket, &[("le", bound)], all);
         }
-        // Counted after the buckets, and read after them: not smaller than their sum.
+        // Calls may have ended while the buckets were read; the total must not be smaller than
+        // their sum.
         let all = all.max(counts.all_durations.load(Ordering::Relaxed));
         self.sample(&bucket, &[("le", "+Inf")], all);
         let micros = counts.micros.load(Ordering::Relaxed);
@@ -345,7 +348,8 @@ impl MetricsPage {
         self.sample(name, labels, count.load(Ordering::Relaxed));
     }
 
-    /// Label values are names of this program and ids of tools, which have nothing that needs to be escaped.
+    /// Label values are names of this program and ids of tools, so no character needs to be
+    /// escaped.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(name);
         for (number, (label, text)) in labels.iter().enumerate() {

@@ -1,8 +1,10 @@
-//! Ids that callers give their calls, as idempotency keys: a call of one id runs once for its principal and tool.
+//! Ids that callers give their calls, as idempotency keys: calls with the same id run only once for
+//! a principal and tool.
 //!
-//! An id replaces dispatch alone: a repeated call is resolved, validated, decided and approved like any other. Then
-//! it gets the reply of the first one, which the state keeps for a while ([`NamedCalls`]); while that one runs,
-//! it waits. The ledger, if there is one, knows ids longer than this process lives.
+//! An id affects dispatch only: a repeated call is resolved, validated, decided and approved like
+//! any other. Then it waits until the first call has ended, and gets that call's reply. The state
+//! keeps replies for a while ([`NamedCalls`]). A ledger, if configured, knows ids beyond the life
+//! of this process.
 
 mod name;
 
@@ -22,7 +24,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin, Output, Resul
 use name::custom;
 pub(crate) use name::{CallName, Named};
 
-/// A call with this id was started before, and its reply is missing.
+/// The error if a call with this id was started before and its reply is not kept.
 pub(crate) fn already_run() -> CallError {
     CallError::of(ErrorCode::ALREADY_RUN,
         "a call with this id was started before, and its reply is not kept; it was not made again",
@@ -33,7 +35,7 @@ pub(crate) fn already_run() -> CallError {
     )
 }
 
-/// The id was given with another input.
+/// The error if the id was given with another input.
 pub(crate) fn other_input() -> CallError {
     CallError::new(
         ErrorCode::INPUT_INVALID,
@@ -46,14 +48,14 @@ pub(crate) fn other_input() -> CallError {
 /// How long the state may take to learn that a call has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The calls of ids, of all hosts that replace each other.
+/// The calls that have ids, over all hosts that replace each other.
 pub(crate) struct NamedCalls {
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) keys: Arc<dyn Keys>,
 }
 
 impl NamedCalls {
-    /// What a driver gets as idempotency key.
+    /// The idempotency key that a driver gets.
     ///
     /// # Errors
     /// If the keys can't be used.
@@ -71,12 +73,12 @@ impl NamedCalls {
         Ok(custom(&hash).to_string())
     }
 
-    /// Takes in a call of this id: it runs if it is the first, or else gets the reply of the first one, for which it
-    /// waits at most so long.
+    /// Admits a call with this id. The first call runs. A later call gets the first call's reply,
+    /// and waits for it at most for `wait`.
     ///
     /// # Errors
-    /// [`ErrorCode::ALREADY_RUN`] if that reply is not kept, [`ErrorCode::INPUT_INVALID`] for another input, [`ErrorCode::RATE_LIMITED`] if too many wait, and
-    /// [`ErrorCode::TIMEOUT`].
+    /// [`ErrorCode::ALREADY_RUN`] if the reply is not kept, [`ErrorCode::INPUT_INVALID`] for
+    /// another input, [`ErrorCode::RATE_LIMITED`] if too many wait, and [`ErrorCode::TIMEOUT`].
     pub(crate) async fn enter(
         &self,
         name: &Arc<CallName>,
@@ -119,7 +121,7 @@ impl NamedCalls {
     }
 }
 
-/// The first call of an id.
+/// The first call with an id.
 pub(crate) struct RunningCall {
     calls: Arc<dyn Calls>,
     pub(crate) name: Arc<CallName>,
@@ -127,12 +129,13 @@ pub(crate) struct RunningCall {
     pub(crate) changes: bool,
     /// Whether a driver was started.
     pub(crate) dispatched: bool,
-    /// Until it ends.
+    /// Set until the call ends.
     running: Option<CallId>,
 }
 
 impl RunningCall {
-    /// Ends it. `recorded` specifies whether a ledger has the id. Without a `reply` there is none to repeat.
+    /// Ends the call. `recorded` is whether a ledger has the id. Without a `reply`, later calls
+    /// can't repeat one.
     pub(crate) fn end(mut self, recorded: bool, reply: Option<StoredReply>) {
         let counts = recorded || self.dispatched;
         let remembered = self.changes && !recorded;
@@ -150,7 +153,7 @@ impl RunningCall {
         let calls = self.calls.clone();
         let now = Instant::now();
         let deadline = now.checked_add(END_TIMEOUT).unwrap_or(now);
-        // Nothing waits for it: this also runs when the call is dropped.
+        // Nothing awaits this task, since it also runs when the call is dropped.
         detach(Box::pin(async move {
             let end = || calls.end(call, ending.clone(), deadline);
             if let Err(error) = settled(deadline, end).await {
@@ -185,7 +188,7 @@ pub(crate) struct KeptReply {
     pub(crate) source: ReplySource,
 }
 
-/// Where a kept reply came from.
+/// The source of a kept reply.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ReplySource {
     pub(crate) invocation: String,
@@ -196,7 +199,7 @@ pub(crate) struct ReplySource {
 }
 
 impl KeptReply {
-    /// The bytes of a result, with where it came from. `None` if they are too many.
+    /// The bytes of a result with its source. `None` if they are too many.
     pub(crate) fn write(result: &Result<Output>, facts: &CallFacts) -> Option<Arc<[u8]>> {
         let source = ReplySource {
             invocation: facts.invocation.clone(),
@@ -205,7 +208,8 @@ impl KeptReply {
             bundle: facts.bundle.clone(),
             origin: facts.origin,
         };
-        // The output or the cause comes first, as a separate document: each may be as deep as the parser follows.
+        // The output or the cause comes first, as a separate document, since each may be as deep as
+        // the parser allows.
         let (first, rest) = match result {
             Ok(output) => (Some(&output.structured), (None, &*output.content, source)),
             Err(error) => {

@@ -1,8 +1,8 @@
-//! What is recorded of calls in a ledger: rows for a [`Recorder`]. The one place that makes them is the end of a
-//! call ([`crate::pipeline::call_record`]), and its start where it changes something.
+//! Records calls in a ledger, as rows for a [`Recorder`]. Only [`crate::pipeline::call_record`]
+//! makes rows: one at the end of a call, and one at the start of a call that changes something.
 //!
-//! What a record may say of tools, drivers and rules is made ready with the catalogue; what callers and tools wrote
-//! is payload, without sensitive values.
+//! The catalogue prepares the names of tools, drivers and rules for records. Texts of callers and
+//! tools are payload, without sensitive values.
 
 mod payloads;
 mod rows;
@@ -26,7 +26,7 @@ pub(crate) use payloads::Keeping;
 use rows::entry;
 pub(crate) use rows::{CallRows, Parties, RecordedEnd, micros, recorded_id};
 
-/// Where a host's calls are recorded.
+/// The recorder of a host's calls, and its settings.
 pub(crate) struct Recording {
     pub(crate) recorder: Arc<dyn Recorder>,
     /// Whether the reply of a call that changes something waits until its end is on the disk.
@@ -35,18 +35,19 @@ pub(crate) struct Recording {
     pub(crate) policy: Option<Hash>,
 }
 
-/// What happens to an approval: the event, a person's answer, and what is kept of it. Without the latter, the time for
-/// an answer has `Expired`. Its row has no word of the question or of the input.
+/// A step of an approval: the event, a person's answer, and the remembered approval. `Expired`
+/// without a remembered approval means that no one answered in time. The row contains nothing of
+/// the question or the input.
 pub(crate) type ApprovalStep<'a> = (ApprovalEvent, Option<Answer>, Option<&'a Remembered>);
 
 impl CallRows<'_> {
-    /// Records it. Returns what to wait for while the queue is full.
+    /// Records the step. Returns a future to wait for while the queue is full.
     pub(crate) fn approval(
         &mut self,
         call: &Parties,
         (event, answer, kept): ApprovalStep<'_>,
     ) -> Pending {
-        // An approval that ran out was about another call.
+        // An expired approval was given for another call.
         self.asked |= event != ApprovalEvent::Expired || kept.is_none();
         let covers = match (kept, answer) {
             (Some(kept), _) => Some(kept.scope),
@@ -73,10 +74,10 @@ impl CallRows<'_> {
         self.recording.recorder.append(entry, Durability::Queued)
     }
 
-    /// No person was asked now.
+    /// Notes that no person was asked now.
     pub(crate) fn not_asked(&mut self, verdict: &Verdict) {
         match verdict {
-            // An earlier answer about exactly this call makes it a call that a person was asked about.
+            // With an earlier answer about exactly this call, a person was asked about it.
             Verdict::Remembered(earlier) => self.asked |= earlier.scope == ApprovalScope::Call,
             // The question reached no person, though it may have been sent.
             Verdict::Unavailable => self.asked = false,
@@ -92,18 +93,19 @@ fn since_1970(at: SystemTime) -> Number {
     )
 }
 
-/// The publisher of an unsigned bundle under work. No publisher of a trust store has an underscore in its name.
+/// The publisher of an unsigned bundle. Names of publishers in a trust store never contain an
+/// underscore.
 const UNSIGNED: &str = "dev_unsigned";
 
-/// What records say of a tool.
+/// The names of a tool in records.
 pub(crate) struct RecordedTool {
-    /// `None` where a name is not of a record's form.
+    /// `None` if a name does not have a record's form.
     pub(crate) part: Option<Part<Tool>>,
     pub(crate) surface: Option<Hash>,
     pub(crate) mutates: Vec<Action>,
     /// The drivers that can't serve it.
     pub(crate) unserved: Vec<Rejected>,
-    /// Declarations that are not of a record's form.
+    /// Declarations that do not have a record's form.
     pub(crate) unfit: Vec<String>,
 }
 
@@ -141,12 +143,12 @@ impl RecordedTool {
     }
 }
 
-/// What records say of a driver that may serve a tool.
+/// The names in records of a driver that may serve a tool.
 pub(crate) struct RecordedRoute {
-    /// `None` where a name is not of a record's form.
+    /// `None` if a name does not have a record's form.
     pub(crate) part: Option<Part<Id>>,
     pub(crate) rules: Vec<Rule>,
-    /// The rule for which a person is asked, if it is a rule.
+    /// The rule that requires asking a person, if a rule does.
     pub(crate) asks: Option<Rule>,
 }
 
@@ -197,7 +199,8 @@ fn part<N>(id: Option<N>, bundle: &str, publisher: &str) -> Option<Part<N>> {
     })
 }
 
-/// A publisher as records name it: `dev:DIR` without the directory, `key:ID` with an underscore.
+/// A publisher in the form of records: `dev:DIR` without the directory, `key:ID` with an
+/// underscore.
 pub(crate) fn publisher_id(publisher: &str) -> Option<Id> {
     if publisher.starts_with("dev:") {
         return Id::parse(UNSIGNED).ok();

@@ -1,5 +1,5 @@
-//! Redacts the exact bytes of secrets in what a call shows. A last line of defence: a
-//! guest that may see a value can still encode it.
+//! Redacts the exact bytes of secrets in everything that a call shows. This is only a last line of
+//! defence, since a guest that may see a value can still encode it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,22 +12,23 @@ use crate::api::result::{
 };
 use crate::secrets::SecretValue;
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 pub(crate) const REDACTED: &str = "[secret]";
 
-/// Shorter values are not redacted: they would be found everywhere.
+/// The least length of a redacted value. Shorter values would be found everywhere.
 pub(crate) const MIN_VALUE_BYTES: usize = 4;
 
 /// The secrets that a call used.
 #[derive(Default)]
 pub(crate) struct Redactor {
     hidden: Vec<(String, SecretValue)>,
-    /// How many texts had a value in them.
+    /// How many texts contained a value.
     found: AtomicU64,
 }
 
 impl Redactor {
-    /// A redactor for these values, each with its name, and the values of `known`; `None` if that adds nothing.
+    /// A redactor for these values, each with its name, and for the values of `known`; `None` if
+    /// the values add nothing to `known`.
     pub(crate) fn with<'v>(
         known: Option<&Self>,
         values: impl IntoIterator<Item = (&'v str, SecretValue)>,
@@ -47,7 +48,7 @@ impl Redactor {
         })
     }
 
-    /// In how many texts a value was found so far.
+    /// In how many texts a value has been found so far.
     pub(crate) fn found(&self) -> u64 {
         self.found.load(Ordering::Relaxed)
     }
@@ -58,9 +59,8 @@ impl Redactor {
         hidden.map(|(slug, value)| (slug.as_str(), value))
     }
 
-    /// The bytes without the values; `None` if they contain none. One pass per value
-    /// over the original bytes, never over replacements, which may contain a value
-    /// themselves.
+    /// The bytes without the values; `None` if they contain no value. Makes one pass per value over
+    /// the original bytes, never over replacements, which may contain a value themselves.
     fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let hidden = self.hidden.iter().map(|(_, value)| value.bytes());
         let mut searches: Vec<_> = hidden
@@ -82,7 +82,7 @@ impl Redactor {
                 self.found.fetch_add(1, Ordering::Relaxed);
                 result.reserve(bytes.len());
             }
-            // Values that overlap become one.
+            // Overlapping values are replaced together.
             let overlaps = |&(at, _): &(usize, usize), end| at == start || at < end;
             while let Some((_, last)) =
                 (searches.iter_mut()).find_map(|one| one.next_if(|found| overlaps(found, end)))
@@ -100,8 +100,8 @@ impl Redactor {
         Some(result)
     }
 
-    /// The end of a text without the values; where the text was cut before these bytes, also without the rest of a
-    /// value that was cut with it.
+    /// The end of a text without the values. If the text was cut before these bytes, the rest of a
+    /// value at the cut is removed, too.
     pub(crate) fn end_of_text(&self, mut bytes: Vec<u8>, is_cut: bool) -> Vec<u8> {
         let parts = self.hidden.iter().filter_map(|(_, value)| {
             let value = value.bytes();
@@ -112,8 +112,8 @@ impl Redactor {
             })
         });
         let cut = parts.max_by_key(|(length, _)| *length);
-        // With its beginning given back it is found like any other value. The rests of others are shorter, and lie in
-        // its own.
+        // Once its start is put back, the value is found like any other. The rests of other values
+        // are shorter, and are contained in this one.
         if let Some((_, before)) = cut.filter(|_| is_cut) {
             bytes.splice(..0, before.iter().copied());
         }
@@ -131,7 +131,7 @@ impl Redactor {
         self.slug_in(text.as_bytes()).is_some()
     }
 
-    /// The secret whose value is in this JSON text, verbatim or behind escapes.
+    /// The secret whose value is in this JSON text, verbatim or escaped.
     pub(crate) fn slug_in_json(&self, text: &str) -> Option<&str> {
         self.slug_in(text.as_bytes()).or_else(|| {
             let value = serde_json::from_str(text).ok()?;
@@ -153,13 +153,13 @@ impl Redactor {
 
     pub(crate) fn text(&self, text: &mut String) {
         if let Some(bytes) = self.replaced(text.as_bytes()) {
-            // Removing a value that is not UTF-8 may split a character.
+            // Removing a value that is not valid UTF-8 may split a character.
             *text = String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(&error.into_bytes()).into_owned());
         }
     }
 
-    /// Removes the beginning of a value at the end of a text.
+    /// Removes the start of a value at the end of a text.
     fn cut(&self, text: &mut String) {
         let begun = self.hidden.iter().filter_map(|(_, value)| {
             let value = value.bytes();
@@ -285,7 +285,8 @@ impl Redactor {
         self.value(&mut record.fields);
     }
 
-    /// Redacts what a guest wrote. A stream may have been cut at its limit, within a value.
+    /// Redacts the captured output of a guest. A stream may have been cut at its limit, within a
+    /// value.
     pub(crate) fn captured(&self, captured: &mut Captured) {
         for stream in [&mut captured.stdout, &mut captured.stderr] {
             self.text(stream);
@@ -383,12 +384,12 @@ mod tests {
                 );
             }
         }
-        // The part of one runs into another one.
+        // The rest of one value overlaps with another value.
         let shown = redactor.end_of_text(b"ter22 horses".to_vec(), true);
         assert_eq!(shown, b"[secret]");
         let whole = b"nothing of it".to_vec();
         assert_eq!(redactor.end_of_text(whole.clone(), true), whole);
-        // It starts there.
+        // The value starts at the cut.
         let whole = b"22 of hunter22".to_vec();
         assert_eq!(redactor.end_of_text(whole, false), b"22 of [secret]");
     }
@@ -425,7 +426,7 @@ mod tests {
         let mut bytes = vec![b'a'; 4 << 20];
         redactor.bytes(&mut bytes);
         assert!(!bytes.contains(&b'a'));
-        // Milliseconds, and some for an unoptimised build; not minutes.
+        // This takes milliseconds, more in an unoptimised build, but not minutes.
         assert!(started.elapsed() < Duration::from_secs(20));
     }
 

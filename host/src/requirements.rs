@@ -1,5 +1,5 @@
-//! The rights that a process needs to serve the grants of a host's drivers, so that a
-//! confinement can take away all others.
+//! The rights that a process needs to serve the grants of a host's drivers, so that a confinement
+//! can remove all other rights.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::host::Host;
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// What the drivers that policy lets run need together.
+/// The needs of all drivers that policy lets run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requirements {
     /// Host directories that are read.
@@ -31,8 +31,8 @@ pub struct Requirements {
 }
 
 impl Host {
-    /// What the process has to keep when it confines itself, in addition to the files
-    /// of buckets and secrets.
+    /// The rights that the process must keep when it confines itself, in addition to the files of
+    /// buckets and secrets.
     pub fn requirements(&self) -> Requirements {
         let mut requirements = Requirements::default();
         for grant in self.grants() {
@@ -66,8 +66,8 @@ impl Requirements {
         }
     }
 
-    /// A confinement that keeps the directories that exist and the ports; with ports,
-    /// also the files of name resolution and TLS.
+    /// A confinement that keeps the existing directories and the ports. If ports are needed, it
+    /// also keeps the files of name resolution and TLS.
     pub fn confinement(&self) -> Confinement {
         let mut confinement = Confinement::builder();
         // A missing directory only blocks its own tools.

@@ -29,8 +29,8 @@ toolward_support::opaque!(SecretValue);
 #[error("{0}")]
 pub struct SecretError(pub String);
 
-/// A store of secrets, which are separate for each publisher. Called while a guest
-/// waits: return quickly.
+/// A store of secrets, which are separate for each publisher. A guest waits during each call, so
+/// return quickly.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -72,12 +72,12 @@ pub struct SecretError(pub String);
 /// # }
 /// ```
 pub trait SecretStore: Send + Sync {
-    /// The value of `slug` for tools of `publisher`, called by `principal`;
-    /// `None` where there is none.
+    /// The value of `slug` for tools of `publisher`, called by `principal`; `None` if no value
+    /// exists.
     ///
     /// # Errors
     ///
-    /// If it can't be read, or its protection is insufficient, such as a file that
+    /// If the value can't be read, or is not protected well enough, for example in a file that
     /// others may read.
     fn get(
         &self,
@@ -86,8 +86,9 @@ pub trait SecretStore: Send + Sync {
         slug: &str,
     ) -> Result<Option<SecretValue>, SecretError>;
 
-    /// Whether there is a value, which decides whether a driver can serve a call. A value that can't be read
-    /// counts or not, as a store finds out sooner. Default: whether [`SecretStore::get`] gives one.
+    /// Whether a value exists, which decides whether a driver can serve a call. For a value that
+    /// can't be read, a store may return either result. Default: whether [`SecretStore::get`]
+    /// returns a value.
     fn has(&self, publisher: &str, principal: &str, slug: &str) -> bool {
         matches!(self.get(publisher, principal, slug), Ok(Some(_)))
     }
@@ -96,7 +97,7 @@ pub trait SecretStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it can't be stored.
+    /// If the value can't be stored.
     fn put(
         &self,
         publisher: &str,

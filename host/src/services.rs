@@ -1,4 +1,4 @@
-//! The services of a host, which all its calls share: policy, limits, and what grants
+//! The services of a host, which all its calls share: policy, limits, and the resources that grants
 //! refer to.
 
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(crate) struct Services {
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,
-    /// Where calls are recorded.
+    /// The recording of calls.
     pub(crate) recording: Option<Recording>,
-    /// What answers calls instead of drivers.
+    /// The tape that answers calls instead of drivers.
     pub(crate) tape: Option<Tape>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<dyn Buckets>>,
@@ -35,6 +35,6 @@ pub(crate) struct Services {
     pub(crate) transport: Option<Transport>,
     /// The directories behind the policy's workspaces.
     pub(crate) workspaces: Workspaces,
-    /// What this machine offers to drivers.
+    /// The properties of this machine that drivers need.
     pub(crate) machine: Machine,
 }

@@ -1,5 +1,5 @@
-//! What hosts that replace each other share: withdrawn bundles, admission, engine and
-//! turns.
+//! The state that hosts share when they replace each other: withdrawn bundles, admission, engine
+//! and turns.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,12 +16,12 @@ use toolward_sandbox::turns::Turns;
 use toolward_state::{Approvals, Denials, HostState, Keys, Local, ServedBundles, Withdrawal};
 use toolward_support::helper::lock;
 
-/// The state that hosts share when each replaces the one before while earlier calls
-/// still run, as in a server that reloads its bundles. Withdrawing a bundle reaches all
-/// of them, calls that wait for a person included, and their calls count together
-/// against the limits on running and waiting calls.
+/// The state that hosts share when one replaces another. Earlier calls may still run, for example
+/// in a server that reloads its bundles. Withdrawing a bundle affects all of these hosts, including
+/// calls that wait for a person. Their calls count together against the limits on running and
+/// waiting calls.
 ///
-/// Cheap to clone; clones share everything. Without one a host has its own.
+/// Cheap to clone; clones share everything. Without a shared state, a host creates its own.
 ///
 /// ```
 /// use toolward_host::{Host, SharedState};
@@ -43,13 +43,13 @@ pub struct SharedState {
 pub(crate) struct Shared {
     state: Arc<dyn HostState>,
     admission: Mutex<Option<Arc<Admission>>>,
-    /// The places for long checks.
+    /// The pool for long validations.
     pub(crate) validation: ValidationPool,
     /// The turns of running guests on the processors.
     pub(crate) turns: Arc<Turns>,
-    /// The forms that people are asked to fill in.
+    /// The open forms that people are asked to fill in.
     pub(crate) forms: Arc<OpenForms>,
-    /// The ids that callers gave.
+    /// The ids that callers gave to calls.
     pub(crate) named: NamedCalls,
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,
@@ -69,15 +69,16 @@ impl SharedState {
         Self::local(None, None)
     }
 
-    /// A state whose hosts make the idempotency keys that drivers get for ids of callers
-    /// ([`Request::named`](crate::Request::named)) with this secret. All processes of an installation should have
-    /// the same, and keep it: then a service gets the same key for an id after a restart. By default it is random.
+    /// A state whose hosts use this secret to make drivers' idempotency keys from the ids of
+    /// callers ([`Request::named`](crate::Request::named)). All processes of an installation should
+    /// use the same secret, and keep it, so that a service gets the same key for an id after a
+    /// restart. By default the secret is random.
     pub fn keyed(secret: [u8; 32]) -> Self {
         Self::local(Some(secret), None)
     }
 
-    /// A state in the memory of this process, with a [secret](SharedState::keyed) if there is one. Denials are kept in
-    /// `denials`, if given, so that a restart does not end their backoff.
+    /// A state in the memory of this process, with an optional [secret](SharedState::keyed).
+    /// Denials are kept in `denials`, if given, so that their backoff survives a restart.
     ///
     /// ```no_run
     /// use toolward_host::{Denials, Host, SharedState};
@@ -93,8 +94,9 @@ impl SharedState {
         Self::of(Arc::new(Local::new(id_secret, denials)))
     }
 
-    /// A state that another implementation keeps, such as one of several machines. Buckets are separate:
-    /// [`HostBuilder::buckets`](crate::HostBuilder::buckets) takes the same object, if it has them too.
+    /// A state in another implementation, for example one that several machines share. Buckets are
+    /// separate: if the object also keeps buckets, pass it to
+    /// [`HostBuilder::buckets`](crate::HostBuilder::buckets), too.
     #[must_use]
     pub fn of(state: Arc<dyn HostState>) -> Self {
         Self {
@@ -114,15 +116,15 @@ impl SharedState {
         }
     }
 
-    /// What people are asked and what they decided, for whoever asks them: the clients of a server, or an
-    /// [`Approver`](crate::Approver) of the application. [`ApprovalRequest::keys`](crate::ApprovalRequest::keys)
-    /// identifies what a request is about.
+    /// The approval questions and decisions, for the code that asks people: the clients of a
+    /// server, or an [`Approver`](crate::Approver) of the application.
+    /// [`ApprovalRequest::keys`](crate::ApprovalRequest::keys) identifies the subject of a request.
     pub fn approvals(&self) -> Arc<dyn Approvals> {
         self.shared.state.clone()
     }
 
-    /// The keys of the hosts of this state. They seal texts in a build with the feature `sealing` of `toolward_state`, as
-    /// servers of MCP have.
+    /// The keys of the hosts of this state. They seal texts in a build with the feature `sealing`
+    /// of `toolward_state`, which MCP servers enable.
     pub fn keys(&self) -> Arc<dyn Keys> {
         self.shared.state.clone()
     }
@@ -136,20 +138,18 @@ impl SharedState {
         self.shared.state.withdraw(bundle, reason)
     }
 
-    /// [`SharedState::withdraw`] of all bundles.
+    /// Withdraws all bundles, like [`SharedState::withdraw`].
     pub fn withdraw_all(&self, reason: &str) {
         self.shared.state.withdraw(ServedBundles::All, reason);
     }
 
-    /// Separates existing hosts from later ones: a host that is built from now on
-    /// starts without withdrawals, and [`SharedState::withdraw_earlier`] does not reach
-    /// it.
+    /// Separates existing hosts from later hosts. A host that is built from now on starts without
+    /// withdrawals, and [`SharedState::withdraw_earlier`] does not affect it.
     pub fn part(&self) {
         self.shared.state.part();
     }
 
-    /// [`SharedState::withdraw`] of all bundles of the hosts before the last
-    /// [`SharedState::part`].
+    /// Withdraws all bundles of the hosts that were built before the last [`SharedState::part`].
     pub fn withdraw_earlier(&self, reason: &str) {
         self.shared.state.withdraw(ServedBundles::Earlier, reason);
     }
@@ -171,8 +171,8 @@ impl SharedState {
         admission
     }
 
-    /// The engine for the calls of `admission`; each admission has its own, so that
-    /// there is a slot for each admitted call.
+    /// The engine for the calls of `admission`. Each admission has its own engine, with a slot for
+    /// each admitted call.
     pub(crate) fn ready(
         &self,
         admission: &Arc<Admission>,
@@ -190,9 +190,10 @@ impl SharedState {
         Ok(ready)
     }
 
-    /// Counts a result of `bytes` for `principal` in the memory of all calls (`memory_total`), until what is returned
-    /// is dropped. `None` if all room is taken and this result must go. If there is none later and the client has made
-    /// no `progress` for two seconds, `end` may be called: it should end the connection.
+    /// Counts a result of `bytes` for `principal` in the memory of all calls (`memory_total`),
+    /// until the returned value is dropped. `None` if no room is left and this result must be
+    /// dropped. If room runs out later and the client has made no `progress` for two seconds, the
+    /// host may call `end`, which should end the connection.
     #[must_use]
     pub fn unread(
         &self,
@@ -204,13 +205,13 @@ impl SharedState {
         let admission = lock(&self.shared.admission).clone();
         let lease = match admission {
             Some(admission) => Some(admission.unread(principal, bytes, progress, Box::new(end))?),
-            // No host was built.
+            // No host has been built.
             None => None,
         };
         Some(UnreadResult { _lease: lease })
     }
 
-    /// Reads what happens to the calls of all hosts of this state from now on: see
+    /// Returns a reader of the events of calls of all hosts of this state from now on: see
     /// [`Host::events`](crate::Host::events).
     pub fn events(&self, filter: EventFilter) -> Events {
         self.shared.events.events(filter)
@@ -228,7 +229,7 @@ pub struct UnreadResult {
     _lease: Option<Arc<MemoryLease>>,
 }
 
-/// The engine of one host, made at first use.
+/// The engine of one host, which is made at first use.
 pub(crate) struct HostEngine {
     pub(crate) shared_state: SharedState,
     pub(crate) admission: Arc<Admission>,
@@ -237,7 +238,7 @@ pub(crate) struct HostEngine {
 }
 
 impl HostEngine {
-    /// The engine. The first time takes some milliseconds.
+    /// Returns the engine. The first call takes some milliseconds.
     pub(crate) fn get(&self) -> Result<&Arc<Ready>, HostError> {
         if let Some(ready) = self.made.get() {
             return Ok(ready);
@@ -264,7 +265,7 @@ mod tests {
             (before.withdrawn(), after.withdrawn()),
             (Some("parted"), None)
         );
-        // Where nothing came of it, those before are withdrawn like the others.
+        // If no new host replaces the old ones, a withdrawal affects earlier and later hosts.
         shared_state.part();
         let last = shared_state.withdrawal("a");
         assert!(shared_state.withdraw("a", "revoked"));
@@ -288,7 +289,7 @@ mod tests {
         };
         let first = ready(&limits);
         assert!(Arc::ptr_eq(&first, &ready(&limits)));
-        // As many slots, and others may fill them.
+        // The same number of slots, but for another admission.
         let queue = Limits {
             queue: limits.queue + 1,
             ..limits.clone()
@@ -296,7 +297,7 @@ mod tests {
         let other = ready(&queue);
         assert!(!Arc::ptr_eq(&first, &other));
         assert!(Arc::ptr_eq(&other, &ready(&queue)));
-        // The same admission, and slots of another size.
+        // The same admission, but slots of another size.
         let table = Limits {
             table_elements: 100,
             ..queue.clone()

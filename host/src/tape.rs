@@ -1,4 +1,5 @@
-//! A tape: the calls of a cassette from which a host answers instead of its drivers.
+//! A tape: the recorded calls of a cassette, with which a host answers calls instead of running
+//! drivers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,17 +12,18 @@ use toolward_ledger::tree::leaf_hash;
 use toolward_sandbox::result::shortened;
 use toolward_support::helper::lock;
 
-/// Recorded inputs that are compared with an input that equals none of them.
+/// The most recorded inputs that are compared with an unrecorded input to find the nearest.
 const MAX_COMPARED: usize = 32;
-/// Differences that are named.
+/// The most differences that are named.
 const MAX_DIFFERENCES: usize = 8;
 
-/// Recorded calls from which a host answers ([`HostBuilder::replaying`](crate::HostBuilder::replaying)), each once.
-/// Clones share what is used up.
+/// Recorded calls with which a host answers calls
+/// ([`HostBuilder::replaying`](crate::HostBuilder::replaying)). Each recorded call is used once.
+/// Clones share the used calls.
 #[derive(Clone)]
 pub struct Tape {
     calls: Arc<Mutex<Calls>>,
-    /// The ledger that it is from: the digits of its origin.
+    /// The ledger of the recording: the digits of its origin.
     pub(crate) ledger: Hex<16>,
     loose: bool,
 }
@@ -31,48 +33,48 @@ type Calls = HashMap<(String, String), Vec<Recorded>>;
 
 struct Recorded {
     call: CassetteCall,
-    /// Of the input, in any spelling.
+    /// A digest of the input that does not depend on its spelling.
     input: Hash,
     used: bool,
 }
 
-/// The recorded call whose result a reply has.
+/// The recorded call whose result a reply contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     /// Its id.
     pub invocation: String,
     /// When its end was recorded, in microseconds since 1970.
     pub at: u64,
-    /// Where its input, or its tool's version, differs from the call's: at most eight properties. Empty unless the
-    /// tape is [loose](Tape::loose).
+    /// The properties in which its input or its tool's version differs from the call, at most
+    /// eight. Empty unless the tape is [loose](Tape::loose).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
 
-/// What a tape is asked for.
+/// The call that a tape must answer.
 pub(crate) struct Wanted<'a> {
     pub(crate) principal: &'a str,
     pub(crate) tool: &'a str,
     /// `id@version`.
     pub(crate) full_id: &'a str,
-    /// As records name it.
+    /// The publisher in the form of records.
     pub(crate) publisher: &'a Id,
     pub(crate) input: &'a Value,
 }
 
-/// What is recorded instead.
+/// The recorded calls of the tool, if none matches.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Nearest {
     /// The recorded calls of the tool that were not used yet.
     pub(crate) left: usize,
-    /// The one whose input differs least.
+    /// The recorded call whose input differs least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nearest: Option<Replayed>,
 }
 
 impl Tape {
-    /// The calls of a cassette. `principal` says whose those of a person are; calls of persons without a name answer
-    /// nobody.
+    /// Creates a tape from the calls of a cassette. `principal` returns the principal of a recorded
+    /// person. Calls of a person without a principal are not used.
     ///
     /// ```
     /// use toolward_host::{Host, HostError, LOCAL, Tape};
@@ -112,21 +114,22 @@ impl Tape {
         }
     }
 
-    /// Answers a call whose input was not recorded with the next recorded call of the tool, and returns what differs.
+    /// Answers a call whose input was not recorded with the next recorded call of the tool, and
+    /// returns the differences.
     #[must_use]
     pub fn loose(mut self) -> Self {
         self.loose = true;
         self
     }
 
-    /// How many calls it can still answer.
+    /// How many calls the tape can still answer.
     pub fn left(&self) -> usize {
         let calls = lock(&self.calls);
         let all = calls.values().flatten();
         all.filter(|recorded| !recorded.used).count()
     }
 
-    /// Whether it has calls of this principal, used up or not.
+    /// Whether the tape has calls of this principal, used or not.
     pub fn answers(&self, principal: &str) -> bool {
         let calls = lock(&self.calls);
         calls.keys().any(|(name, _)| name == principal)
@@ -141,7 +144,7 @@ impl Tape {
             return Err(Nearest::default());
         };
         let mut open = recorded.iter_mut().filter(|one| {
-            // Another publisher's tool of this name returned something else.
+            // A tool of this name by another publisher is a different tool.
             !one.used && one.call.tool.publisher == *wanted.publisher
         });
         let mut others: Vec<&mut Recorded> = Vec::new();
@@ -188,7 +191,7 @@ impl Recorded {
         }
     }
 
-    /// Names of what differs: `@` and the recorded version, and properties of the input.
+    /// Names the differences: the recorded id with its version, and properties of the input.
     fn differences(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let recorded = self.call.tool.id.as_str();
         let version = (recorded != wanted.full_id).then(|| recorded.to_owned());
@@ -219,7 +222,7 @@ fn id_of(tool: &str) -> &str {
     tool.split_once('@').map_or(tool, |(id, _)| id)
 }
 
-/// A digest that is equal for equal values, in whatever order their properties stand.
+/// A digest that is equal for equal values, regardless of the order of their properties.
 fn digest(mut value: Value) -> Hash {
     value.sort_all_objects();
     leaf_hash(value.to_string().as_bytes())

@@ -1,7 +1,6 @@
-//! A bounded pool of threads for validations that may take long: value and schema are
-//! untrusted, and a validation can't be interrupted. Each principal has a share of the
-//! permits. A validation keeps its permit until it has ended; its caller waits no
-//! longer than its deadline.
+//! A bounded pool of threads for validations that may take long: value and schema are untrusted,
+//! and a validation can't be interrupted. Each principal has a share of the permits. A validation
+//! keeps its permit until it has ended, but its caller waits only until the deadline.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -18,8 +17,8 @@ use toolward_state::{PlaceLimits, places_of_process};
 use crate::admission::{Gate, Gates};
 use crate::api::result::{CallError, Result};
 
-/// Bytes of JSON times weight of the schema. A check below it takes microseconds, and a
-/// few milliseconds at worst, so moving it to a thread does not pay.
+/// The bound on inline checks: bytes of JSON times the weight of the schema. A check below this
+/// bound takes microseconds, or a few milliseconds at worst, so moving it to a thread does not pay.
 const INLINE_COST: usize = 500_000;
 
 /// Whether `bytes` of JSON are checked against `schema` inline.
@@ -34,7 +33,7 @@ pub(crate) fn short_bytes(schema: &Schema) -> usize {
         .unwrap_or(INLINE_COST)
 }
 
-/// Checks that may wait for a permit: of their principal, and of the pool.
+/// The most checks that may wait for a permit of their principal, and of the pool.
 const MAX_WAITING: u32 = own::LONG_CHECKS as u32;
 
 /// The pool for long checks of a host and of the hosts that replace it.
@@ -105,7 +104,7 @@ impl ValidationPool {
     }
 }
 
-/// A gate of this process alone, as its threads are.
+/// A gate for this process only, since its threads belong to this process.
 fn gate(running: u32, waiting: u32) -> Arc<Gate> {
     let limits = PlaceLimits { running, waiting };
     Gate::new(LimitName::LongChecks, limits, places_of_process(limits))
@@ -121,7 +120,7 @@ mod tests {
         CallError::of(ErrorCode::TIMEOUT, "late")
     }
 
-    /// A check of a principal's that takes some time, on its way.
+    /// Starts a check of a principal that takes some time.
     async fn busy(checks: &Arc<ValidationPool>, principal: &'static str, time: Duration) {
         let checks = checks.clone();
         let (begun, begins) = tokio::sync::oneshot::channel();

@@ -1,4 +1,4 @@
-//! One gate: the places of calls that run and wait, and the sums of what calls hold.
+//! One gate: the places of running and waiting calls, and the memory and files that they hold.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, Stat
 
 use crate::api::result::{CallError, ErrorCode, Result};
 
-/// The retry-after of a call that found the queue full.
+/// The retry-after for a call that finds the queue full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Bounds how many calls are inside and how many wait to enter.
@@ -19,15 +19,15 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Gate {
     places: Arc<dyn Places>,
     limits: PlaceLimits,
-    /// Calls that released their place while they wait for a tool: at most as many as
-    /// there are places. Their instances are in this process.
+    /// Permits of calls that released their place while they wait for a nested call, at most as
+    /// many as places. The instances of these calls stay in memory.
     parked: Arc<Semaphore>,
     name: LimitName,
     /// Bytes that the calls of this principal or publisher hold.
     pub(super) memory: Held,
-    /// Of these, bytes of results that clients have not read.
+    /// The part of `memory` that is results which clients have not read.
     pub(super) unread: Held,
-    /// Files that they hold open.
+    /// Files that the calls of this principal or publisher hold open.
     pub(super) files: Held,
 }
 
@@ -71,7 +71,8 @@ impl Gate {
         }
     }
 
-    /// A place in the queue, for a call that is going to enter. Refused if the call itself would be refused.
+    /// A place in the queue, for a call that is going to enter. Fails if the queue has no room for
+    /// the call.
     pub(super) fn reserve(&self) -> Result<CallPlace> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
@@ -86,7 +87,7 @@ impl Gate {
                     self.name
                 ),
             ),
-            // No hint to raise it: the operator can't change the host's own
+            // The hint is not to raise this limit, since the operator can't change the host's own
             // limits.
             Some(_) => (self.name, "try again later".to_owned()),
         };
@@ -101,7 +102,7 @@ impl Gate {
         )
     }
 
-    /// A parking permit for a call that waits for a tool; fails instead of waiting.
+    /// A parking permit for a call that waits for a nested call. Fails instead of waiting.
     pub(super) fn park(&self) -> Result<OwnedSemaphorePermit> {
         self.parked.clone().try_acquire_owned().map_err(|_| {
             let most = u64::from(self.limits.running);
@@ -124,7 +125,7 @@ pub(super) fn full(message: String, limit: Exceeded, hint: String) -> CallError 
         .with_retry_after(RETRY_AFTER)
 }
 
-/// The sum over all calls of one admission.
+/// The amount that all calls of one admission hold together.
 #[derive(Debug)]
 pub(super) struct Sum {
     name: LimitName,
@@ -134,18 +135,18 @@ pub(super) struct Sum {
     used: Held,
 }
 
-/// What one principal or publisher holds.
+/// The amount that one principal or publisher holds.
 #[derive(Debug, Default)]
 pub(super) struct Held(AtomicU64);
 
-/// No room is left.
+/// The error that no room is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) exceeded: Exceeded,
     pub(super) share: Share,
 }
 
-/// Whose part is full.
+/// The part that is full: a principal's share, a publisher's share or the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
     Principal,
@@ -164,8 +165,8 @@ impl Held {
 }
 
 impl Sum {
-    /// A share is at least `call`, the most that one call may need: otherwise, with very many slots, the share of one
-    /// principal would be too small for a call.
+    /// A share is at least `call`, the most that one call may need. Otherwise, with very many
+    /// slots, the share of one principal would be too small for a call.
     pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {
@@ -188,7 +189,7 @@ impl Sum {
         self.used.now()
     }
 
-    /// Takes an amount, up to `overdraft` beyond shares and sum.
+    /// Takes an amount. Shares and sum may be exceeded by up to `overdraft`.
     pub(super) fn take(
         &self,
         principal: &Held,
@@ -218,7 +219,7 @@ impl Sum {
         }
     }
 
-    /// The error of the call that had to make room.
+    /// The error of a call that must end to make room.
     pub(super) fn exceeded(&self) -> Exceeded {
         Exceeded::new(self.name, self.used().max(self.allowed), self.allowed)
     }

@@ -1,7 +1,8 @@
-//! The memory of all calls together. A call reserves a part before it starts and leases
-//! more as it grows, within the shares of its principal and publisher. Results that clients
-//! have not read count, too, up to half of the sum. Without room a client that reads nothing
-//! gives way, or else the call that grew last, of the principal that holds most.
+//! Bounds the memory of all calls together. A call reserves memory before it starts and leases more
+//! as it grows, within the shares of its principal and publisher. Results that clients have not
+//! read count, too, up to half of the sum. If no room is left, the host ends a client that reads
+//! nothing. Without such a client it ends the newest growing call of the principal with the largest
+//! amount.
 
 mod reader;
 
@@ -26,30 +27,30 @@ use crate::api::result::{CallError, Result};
 
 /// The most that a call reserves before it starts, in bytes.
 pub(crate) const RESERVED: u64 = 16 << 20;
-/// By how much it grows beyond that at once, in bytes.
+/// The step in which a call grows beyond its reservation, in bytes.
 const LEASE: u64 = 8 << 20;
-/// What calls of others may lease beyond the limit while a call that was ended still holds
-/// its memory: growth can't wait in the middle of a guest's instruction.
+/// How much other calls may lease beyond the limit while an ended call still holds its memory, in
+/// bytes. Growth can't wait in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
-/// A client that has taken nothing of its results for this long reads nothing: with a link of
-/// 1 MiB a second, the kernel's buffers take more in less time.
+/// A client that has taken nothing of its results for this long counts as not reading. On a link of
+/// 1 MiB a second, the kernel's buffers take some bytes in less time.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
-/// How long an admitted call waits for room: until clients that read nothing have given way.
+/// How long an admitted call waits for room, so that clients that read nothing can be ended first.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often it looks for such clients.
+/// How often a waiting call looks for clients that read nothing.
 const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The memory of the calls of one admission.
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     sum: Sum,
-    /// Calls that have grown, by the order of their last growth.
+    /// Calls that have grown, in the order of their last growth.
     growing: Mutex<BTreeMap<u64, Weak<MemoryLease>>>,
     growths: AtomicU64,
     waiting: AtomicU32,
     freed: Notify,
-    /// Of the sum, what unread results hold: at most half, and half of a principal's share, so
-    /// that they leave room for calls.
+    /// The part of the sum that unread results hold: at most half of the sum, and half of a
+    /// principal's share, to leave room for calls.
     unread: Sum,
 }
 
@@ -66,8 +67,7 @@ impl CallMemory {
         })
     }
 
-    /// Reserves memory for a call that may take `limit` bytes. Waits a while if there is
-    /// no room.
+    /// Reserves memory for a call that may take `limit` bytes. Waits a while if no room is left.
     pub(super) async fn reserve(
         self: &Arc<Self>,
         principal: &Arc<Gate>,
@@ -88,7 +88,7 @@ impl CallMemory {
                     Ok(()) => return,
                     Err(full) => self.make_room_for(&lease, bytes, full.share),
                 }
-                // Elapsed: a client may have stopped to read.
+                // After the interval, a client may have stopped reading.
                 let _ = tokio::time::timeout(ROOM_INTERVAL, freed).await;
             }
         };
@@ -97,8 +97,8 @@ impl CallMemory {
         Ok(lease)
     }
 
-    /// Counts a result of `bytes` until it has been written to its client, whose connection
-    /// `end` ends. `None` if all room is taken and this connection must end.
+    /// Counts a result of `bytes` until it has been written to its client. `end` ends the client's
+    /// connection. Returns `None` if no room is left and this connection must end.
     pub(super) fn unread(
         self: &Arc<Self>,
         principal: &Arc<Gate>,
@@ -113,15 +113,15 @@ impl CallMemory {
         lease.grows();
         if let Err((full, of_readers)) = lease.take_unread(bytes, 0) {
             let others = self.growing(full.share, &lease);
-            // No call has a part of what readers share.
+            // Ending a call does not free memory of the readers' part.
             others.make_room(|call| (!of_readers).then_some(call));
             lease.take_unread(bytes, OVERDRAFT).ok()?;
         }
         Some(lease)
     }
 
-    /// Ends a client that reads nothing, or a call of a principal that holds more than this
-    /// one would, if none is ending.
+    /// Ends a client that reads nothing, or a call of a principal that would still hold more than
+    /// this lease's principal. Ends nothing if another call is ending already.
     fn make_room_for(&self, lease: &Arc<MemoryLease>, bytes: u64, share: Share) {
         let then = lease.principal.memory.now().saturating_add(bytes);
         let is_larger = |call: &MemoryLease| call.principal.memory.now() > then;
@@ -129,7 +129,7 @@ impl CallMemory {
         others.make_room(|call| Some(call).filter(|call| is_larger(call)));
     }
 
-    /// What has grown within a full share.
+    /// The calls and results that have grown within a full share.
     fn growing(&self, share: Share, lease: &MemoryLease) -> Growing {
         let growing = lock(&self.growing);
         let mut all: Vec<_> = growing.values().filter_map(Weak::upgrade).collect();
@@ -154,13 +154,13 @@ impl CallMemory {
 /// Calls that have grown and unread results, oldest growth first.
 struct Growing {
     going: Vec<Arc<MemoryLease>>,
-    /// Whether others of them are ending.
+    /// Whether other calls or results are ending already.
     is_ending: bool,
 }
 
 impl Growing {
-    /// Ends a client that reads nothing, or else the call that `choose` makes of the one that
-    /// has to end, unless something is ending already. Returns what makes room.
+    /// Picks a client that reads nothing or, without such a client, the newest call if `choose`
+    /// returns it. Ends it unless something is ending already. Returns it.
     fn make_room(
         &self,
         choose: impl FnOnce(&Arc<MemoryLease>) -> Option<&Arc<MemoryLease>>,
@@ -174,7 +174,8 @@ impl Growing {
         Some(first)
     }
 
-    /// Of the principal that holds most, the result whose client has taken nothing for longest.
+    /// Considers only clients that read nothing. Takes the principal with the most memory, and
+    /// returns its result whose client has been idle longest.
     fn stalled(&self) -> Option<&Arc<MemoryLease>> {
         let stalled = self.going.iter().filter_map(|one| {
             let idle = one.reader.as_ref()?.progress.idle();
@@ -184,8 +185,8 @@ impl Growing {
         first.map(|(one, _)| one)
     }
 
-    /// Of the principal that holds most, the call that grew last, of the publisher that holds
-    /// most.
+    /// Takes the principal with the most memory, and then its publisher with the most memory.
+    /// Returns their call that grew last.
     fn newest_call(&self) -> Option<&Arc<MemoryLease>> {
         let calls = || self.going.iter().filter(|one| one.reader.is_none());
         let largest = calls().max_by_key(|one| one.principal.memory.now())?;
@@ -200,7 +201,7 @@ impl Growing {
     }
 }
 
-/// The memory of one call or unread result, given back when dropped.
+/// The memory of one call or unread result, which is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
     own: Weak<Self>,
@@ -213,7 +214,7 @@ pub(crate) struct MemoryLease {
     growth: AtomicU64,
     ended: AtomicBool,
     waker: AtomicWaker,
-    /// The client of a result.
+    /// The client of a result; `None` for a call.
     reader: Option<Reader>,
 }
 
@@ -237,7 +238,7 @@ impl MemoryLease {
         })
     }
 
-    /// Takes more bytes of the sum, up to `overdraft` beyond it.
+    /// Takes more bytes of the sum, which may be exceeded by up to `overdraft`.
     fn take(&self, more: u64, overdraft: u64) -> Result<(), Full> {
         let publisher = self.publisher.as_ref().map(|publisher| &publisher.memory);
         let sum = &self.memory.sum;
@@ -246,7 +247,7 @@ impl MemoryLease {
         Ok(())
     }
 
-    /// Takes the bytes of a result. The error has whether all readers have too much.
+    /// Takes the bytes of a result. The flag of the error is whether the readers' part is full.
     fn take_unread(&self, bytes: u64, overdraft: u64) -> Result<(), (Full, bool)> {
         let (unread, own) = (&self.memory.unread, &self.principal.unread);
         unread
@@ -270,7 +271,7 @@ impl MemoryLease {
         }
     }
 
-    /// Whether it has been ended to make room.
+    /// Whether the call or result has been ended to make room.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -368,7 +369,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The error of a call that was not started.
+/// The error of a call that is not started because memory is full.
 fn no_room(exceeded: Exceeded) -> CallError {
     let Exceeded { used, allowed, .. } = exceeded;
     super::gate::full(
@@ -380,7 +381,7 @@ fn no_room(exceeded: Exceeded) -> CallError {
     )
 }
 
-/// Half of the memory of this machine or control group.
+/// Half of the memory of this machine or of the process's control group.
 fn default_total() -> u64 {
     crate::memory::machine_bytes() / 2
 }

@@ -39,55 +39,55 @@ pub struct ApprovalRequest {
     pub driver_hosts: Vec<String>,
     /// The regions that the driver claims.
     pub driver_regions: Vec<String>,
-    /// The drivers that take over, in this order, where the one above fails. An approval
-    /// covers them: show all of them, or don't accept one.
+    /// The drivers that take over, in this order, if `driver` fails. An approval covers these
+    /// drivers, so show all of them or don't accept an approval.
     pub fallbacks: Vec<NamedDriver>,
     /// The input as it would be used, with `[hidden]` for each value that the contract marks `writeOnly` or
     /// `x-sensitive`.
     pub input: Value,
     /// The request that the host makes for this call; `None` unless the driver is of `kind: http`.
     pub request: Option<ShownRequest>,
-    /// A digest of the whole input, hidden values and the call's context included: an approval is for these
-    /// only. Equal inputs have equal digests as long as the process runs.
+    /// A digest of the whole input, hidden values and the call's context included: an approval
+    /// holds only for these. Equal inputs have equal digests as long as the process runs.
     pub input_digest: [u8; 32],
-    /// What the call may do, as capabilities: `mutates workspace:/notes`.
+    /// What the call may do, as capabilities, such as `mutates workspace:/notes`.
     pub effects: Vec<String>,
-    /// The contract's risk level, 0 to 3; the highest of all tools it may call.
+    /// The highest risk level, 0 to 3, of the contract and of all tools it may call.
     pub risk: u8,
     /// Why a person is asked.
     pub reasons: Vec<String>,
-    /// What a call costs, where it is expensive.
+    /// The cost of a call, if it is expensive.
     pub cost: Option<String>,
-    /// Whether a person must be asked each time: the verdict must not be remembered.
+    /// Whether a person must be asked each time, so that the verdict must not be remembered.
     pub each_time: bool,
-    /// Whether `preapproved` in a grant of the policy could stand for the person's answer.
+    /// Whether `preapproved` in a grant of the policy could replace the person's answer.
     pub can_be_preapproved: bool,
-    /// Tools that it may call in turn and that an approval also covers, those that
-    /// change something first; at most 20. Show all of them, each with all its effects,
-    /// or don't accept an approval.
+    /// Tools that the call may call in turn and that the approval also covers, at most 20. Tools
+    /// that change something come first. Show all of them, each with all its effects, or don't
+    /// accept an approval.
     pub chain: Vec<Chained>,
-    /// Tools that it may call in turn and that an approval does not cover: each needs
-    /// its own approval, where it needs one.
+    /// Tools that the call may call in turn and that the approval does not cover. Each is approved
+    /// separately, if it needs approval.
     pub apart: Vec<String>,
     /// The tools that led to this call, outermost first; empty if the host's caller
     /// made it.
     pub called_by: Vec<String>,
-    /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
+    /// BLAKE3 of the manifests of the bundles of the tools in `called_by` and of their drivers.
     pub called_by_bundles: Vec<String>,
-    /// What the approver reports of it before the verdict.
+    /// What the approver reports about this request before the verdict.
     pub(crate) marks: Marks,
 }
 
 impl ApprovalRequest {
-    /// Says that a person sees the request from now on, so that events and the ledger have the moment. For an
-    /// approver that does not say it, they have the moment of the verdict.
+    /// Reports that a person sees the request from now on. Events and the ledger record this time,
+    /// or the time of the verdict if the approver does not call this method.
     pub fn mark_asked(&self) {
         self.marks.asked.send_replace(true);
     }
 
-    /// Says that an earlier approval would have covered the call, and has run out.
+    /// Reports that an earlier approval would have covered the call but has expired.
     pub fn mark_expired(&self, earlier: Remembered) {
-        // The first one counts.
+        // The first report counts.
         let _ = self.marks.expired.set(earlier);
     }
 }
@@ -100,11 +100,11 @@ pub struct ShownRequest {
     /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and `[hidden]`,
     /// encoded, for values that are not shown. At most 10 KiB.
     pub url: String,
-    /// The JSON body; `None`: there is none. Values that are not shown are `[hidden]`.
+    /// The JSON body; `None` if it has no body. Values that are not shown are `[hidden]`.
     pub body: Option<Value>,
 }
 
-/// A driver that serves an approved call where the one before it fails.
+/// A driver that serves an approved call if the driver before it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedDriver {
     /// Its id.
@@ -113,14 +113,14 @@ pub struct NamedDriver {
     pub publisher: String,
     /// BLAKE3 of the manifest of its bundle, 64 hex digits.
     pub bundle: String,
-    /// The hosts that it declares: at most 20.
+    /// The hosts that it declares, at most 20.
     pub hosts: Vec<String>,
-    /// The regions that it claims: at most 20.
+    /// The regions that it claims, at most 20.
     pub regions: Vec<String>,
 }
 
 impl NamedDriver {
-    /// Whether a question has room for all of it.
+    /// Whether an approval question can show this driver in full.
     pub(crate) fn is_shown_whole(&self) -> bool {
         let Self {
             id,
@@ -144,26 +144,26 @@ pub struct Chained {
     pub tool: String,
     /// Who published its contract.
     pub publisher: String,
-    /// Who published the drivers that may carry it out, each once.
+    /// The publishers of the drivers that may serve it, each once.
     pub driver_publishers: Vec<String>,
-    /// BLAKE3 of the manifests of the bundles that carry it out, 64 hex digits each:
-    /// the contract's first, then its drivers'.
+    /// BLAKE3 of the manifests of the bundles that serve it, 64 hex digits each: the contract's
+    /// bundle first, then its drivers' bundles.
     pub bundles: Vec<String>,
-    /// What it changes: `changes workspace:/notes`.
+    /// The changes that it makes, such as `changes workspace:/notes`.
     pub effects: Vec<String>,
     /// Its risk level, 0 to 3.
     pub risk: u8,
 }
 
-/// Tools that one approval covers, and effects of all of them together: as many as a
+/// The most tools that one approval covers, and the most effects of them together: as many as a
 /// person reads.
 const MAX_COVERED: usize = 20;
 const MAX_EFFECTS: usize = 40;
-/// Characters of a name or an effect: longer ones would be cut.
+/// The most characters of a name or an effect; longer texts would be cut.
 const MAX_TEXT_CHARS: usize = 200;
 
 impl Chained {
-    /// The publishers of its drivers that are not the tool's own.
+    /// The publishers of its drivers that did not publish the tool itself.
     pub fn foreign_drivers(&self) -> impl Iterator<Item = &str> {
         let publishers = self.driver_publishers.iter().map(String::as_str);
         publishers.filter(|publisher| *publisher != self.publisher)
@@ -175,8 +175,7 @@ impl Chained {
     }
 }
 
-/// The tools that a call may call in turn: those that its approval covers, and the
-/// rest.
+/// The tools that a call may call in turn: the tools that its approval covers, and the other tools.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
     pub(crate) covered: Vec<Chained>,
@@ -184,8 +183,8 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Takes `(tool, whether it is asked about each time)`. What does not fit into a
-    /// request is not covered, since the person can't have seen it.
+    /// Takes pairs of a tool and whether a person must be asked about that tool each time. A tool
+    /// that does not fit into a request is not covered, since the person can't have seen it.
     pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
         let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
         reached.sort_by(|(a, _), (b, _)| {
@@ -215,16 +214,16 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) effects: Vec<String>,
     pub(crate) risk: u8,
     pub(crate) reasons: Vec<String>,
-    /// The tools that it may call in turn.
+    /// The tools that the call may call in turn.
     pub(crate) chain: Chain,
-    /// Whether it needs approval even if the call that led to it was approved.
+    /// Whether the call needs approval even if the call that led to it was approved.
     pub(crate) each_time: bool,
-    /// Whether `preapproved` in a grant could stand for the answer.
+    /// Whether `preapproved` in a grant could replace the answer.
     pub(crate) can_be_preapproved: bool,
 }
 
-/// Asks a person to approve calls. The verdict has to come from a person, never from a
-/// tool or a model.
+/// Asks a person to approve calls. The verdict must come from a person, never from a tool or a
+/// model.
 ///
 /// ```
 /// use std::pin::Pin;
@@ -270,15 +269,16 @@ pub(crate) struct ApprovalQuestion {
 /// # }
 /// ```
 pub trait Approver: Send + Sync {
-    /// Shows the request to a person and returns their verdict. The call waits as long
-    /// as this takes; its deadline starts afterwards.
+    /// Shows the request to a person and returns their verdict. The call waits for the verdict; its
+    /// deadline starts afterwards.
     fn ask<'a>(
         &'a self,
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// The answer to an earlier call's question that this call brings, as long as no [`Approver::ask`] has returned it:
-    /// a [`Verdict::Answered`]. It is recorded, since a person did answer, and approves nothing.
+    /// A [`Verdict::Answered`] that this call brings for an earlier call's question and that no
+    /// [`Approver::ask`] has returned yet. The host records this answer of a person, but the answer
+    /// approves nothing.
     fn unused_answer(&self) -> Option<Verdict> {
         None
     }

@@ -1,5 +1,5 @@
-//! Events of calls: what a host reports while a call goes through its stages. They hold ids,
-//! codes and numbers, and nothing that a caller, a driver or a server wrote but the ids of [`Native`].
+//! Events of calls: the reports of a host while a call goes through its stages. Events hold ids,
+//! codes and numbers. The only text from a caller, a driver or a server is the ids of [`Native`].
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -21,13 +21,13 @@ pub struct CallEvent {
     pub at: SystemTime,
     /// The invocation's id. A call that asks questions and resumes keeps its id.
     pub invocation: String,
-    /// The invocation that made this call; `None` where a caller of the host did.
+    /// The invocation that made this call; `None` if a caller of the host made it.
     pub parent: Option<String>,
     /// On whose behalf it was made.
     pub principal: PrincipalId,
-    /// What its caller's protocol calls the call.
+    /// The ids of the call in its caller's protocol.
     pub native: Native,
-    /// The tool as `id@major`; `None` as long as none was found.
+    /// The tool as `id@major`; `None` until a tool is found.
     pub tool: Option<String>,
     /// What happened.
     pub kind: CallEventKind,
@@ -55,30 +55,30 @@ pub enum CallEventKind {
         /// How.
         decision: CallDecision,
     },
-    /// It waits for a slot among the calls that run at once.
+    /// It waits for one of the slots of running calls.
     Queued,
     /// A driver was started.
     Started {
         /// The driver's id.
         driver: String,
-        /// The number of the attempt, from 1, over all drivers.
+        /// The number of the attempt, counted from 1 over all drivers.
         attempt: u32,
     },
     /// The driver reported progress.
     Progress {
         /// How much is done.
         done: f64,
-        /// How much there is, where the driver knows.
+        /// The total, if the driver knows it.
         total: Option<f64>,
     },
-    /// The driver did a part of what was asked for. The call has failed.
+    /// The driver did only a part of its task. The call has failed.
     PartialResult,
     /// The driver asks questions, and the call may resume with the answers.
     Yielded {
         /// How many.
         questions: u64,
     },
-    /// Bytes of secrets were taken out of the result.
+    /// Bytes of secrets were removed from the result.
     Redacted {
         /// In how many texts.
         texts: u64,
@@ -87,7 +87,7 @@ pub enum CallEventKind {
     ResultCreated {
         /// Bytes that the driver returned; 0 without an output.
         bytes: u64,
-        /// Why the call was cancelled, if it was: it has no output then.
+        /// Why the call was cancelled, if it was; a cancelled call has no output.
         canceled: Option<Cancellation>,
     },
     /// Bytes of the result are in the ledger, on the disk.
@@ -100,14 +100,14 @@ pub enum CallEventKind {
         code: &'static str,
         /// The class of the error.
         class: ErrorClass,
-        /// What it took.
+        /// The costs of the call.
         cost: CallCost,
     },
     /// The call was cancelled.
     Canceled {
         /// Why.
         reason: Cancellation,
-        /// What it took.
+        /// The costs of the call.
         cost: CallCost,
     },
     /// The deadline passed.
@@ -153,7 +153,7 @@ toolward_support::words! {
     }
 }
 
-/// What a call took.
+/// The costs of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallCost {
     /// Microseconds from request to result.
@@ -166,8 +166,8 @@ pub struct CallCost {
     pub violations: u64,
 }
 
-/// Stands for a principal in events and logs: the same for all its calls as long as the
-/// process runs, and no name can be guessed from it. Shown as 32 hex digits.
+/// Stands for a principal in events and logs: the same id for all calls of the principal as long as
+/// the process runs. The principal's name can't be guessed from the id. Shown as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrincipalId([u8; 16]);
 
@@ -192,18 +192,18 @@ impl fmt::Display for PrincipalId {
     }
 }
 
-/// Whose events are read.
+/// Selects the principals whose events are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter(pub(crate) Option<PrincipalId>);
 
 impl EventFilter {
-    /// The events of all principals: for the operator.
+    /// The events of all principals, for the operator.
     pub fn all() -> Self {
         Self(None)
     }
 
-    /// The events of one principal. Take its name from the authentication of the reader,
-    /// never from what the reader sends.
+    /// The events of one principal. Take its name from the authentication of the reader, never from
+    /// data that the reader sends.
     pub fn principal(name: &str) -> Self {
         Self(Some(PrincipalId::of(name)))
     }
@@ -229,11 +229,11 @@ pub struct Compiling {
     pub driver: String,
     /// How long it has been compiling; `None` while it waits for other drivers.
     pub elapsed: Option<Duration>,
-    /// The most that it may take, if that is bounded.
+    /// The longest time that the compilation may take, if that is bounded.
     pub longest: Option<Duration>,
 }
 
-/// Receives progress and log records of a call. Runs on the thread of the guest: return
+/// Receives progress and log records of a call. Its methods run on the thread of the guest: return
 /// quickly.
 ///
 /// ```
@@ -272,8 +272,9 @@ pub trait Observer: Send + Sync {
     /// The call waits for the driver to be compiled. Repeated while it waits.
     fn compiling(&self, _compiling: &Compiling) {}
 
-    /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Nested calls
-    /// are reported before their callers. Runs while the future is dropped: don't panic.
+    /// The call, or a nested call, was cancelled: its future was dropped, and there will be no
+    /// reply. Nested calls are reported before their callers. Runs while the future is dropped:
+    /// don't panic.
     fn canceled(&self, _call: &CallFacts) {}
 
     /// The driver logged a record.

@@ -1,5 +1,6 @@
-//! The facts of one call: what was called, by whom, by which drivers it was served, how it ended and what it took.
-//! The stages of the host write them; replies, listeners, observers, events, log lines and rows of a ledger show them.
+//! The facts of one call: the tool, the principal, the drivers that served it, how it ended and
+//! what it consumed. The stages of the host write the facts. Replies, listeners, observers, events,
+//! log lines and rows of a ledger show them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,15 +15,15 @@ use toolward_sandbox::violations::{Violation, ViolationKind};
 
 use crate::tape::Replayed;
 
-/// What a host knows of one call: ids, codes and numbers, nothing of input and output. Serialised, it has what the
-/// caller is shown as `meta`.
+/// The facts of one call that a host knows: ids, codes and numbers, but nothing of its input and
+/// output. Serialised, this is the `meta` that the caller sees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallFacts {
-    /// The invocation's id, a UUIDv7. A call that asks questions and resumes keeps it.
+    /// The invocation's id, a UUIDv7. A call that asks questions and resumes keeps its id.
     pub invocation: String,
-    /// The tool as `id@version`; as in the request if none was found.
+    /// The tool as `id@version`; as written in the request if no tool was found.
     pub tool: Arc<str>,
-    /// The driver's id, once one was chosen.
+    /// The driver's id, once a driver was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<Arc<str>>,
     /// Who published the driver that ran, or would have run; `dev:<dir>` for an
@@ -38,8 +39,8 @@ pub struct CallFacts {
     /// Who gave the output, if that was a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whether the end of a call that changes something was recorded before the reply; `None` if that is not
-    /// waited for. Written if it failed: the row follows later.
+    /// Whether the end of a call that changes something was recorded before the reply; `None` if
+    /// the reply does not wait for it. Serialised only if recording failed; the row follows later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
     /// The invocation whose reply this is, if the call repeats an id ([`Request::named`](crate::Request::named)).
@@ -50,24 +51,25 @@ pub struct CallFacts {
     pub replayed: Option<Replayed>,
     /// How often drivers were started.
     pub attempts: u32,
-    /// The drivers that were tried, in order; the last one is `driver`. Written if there
-    /// are several.
+    /// The drivers that were tried, in order; the last one is `driver`. Serialised only if several
+    /// drivers were tried.
     #[serde(skip_serializing_if = "is_single")]
     pub tried: Vec<Tried>,
     /// Time from request to result in milliseconds, rounded to microseconds.
     pub milliseconds: f64,
-    /// Fuel consumed by all attempts, without one that was cancelled while it ran. Too low after a hardware trap.
+    /// Fuel consumed by all attempts, except an attempt that was cancelled while it ran. Too low
+    /// after a hardware trap.
     pub fuel: u64,
-    /// The peak memory of an attempt, in bytes: the driver's own, what the host held
-    /// for it, and that of nested calls.
+    /// The peak memory of an attempt, in bytes: the driver's memory, the memory that the host held
+    /// for the driver, and the memory of nested calls.
     pub peak_memory: u64,
-    /// What the driver tried beyond its grant: each once, the first 32.
+    /// What the driver tried beyond its grant: the first 32 distinct violations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
-    /// The same by kind, without nested calls; empty if the call was cancelled.
+    /// The number of violations by kind, without nested calls. Empty if the call was cancelled.
     #[serde(skip)]
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// On whose behalf it was made.
@@ -100,11 +102,12 @@ pub struct CallFacts {
     /// Why the call was cancelled; `None` if it was not.
     #[serde(skip)]
     pub cancellation: Option<Cancellation>,
-    /// Whether a driver that was picked changes something itself.
+    /// Whether a driver that was chosen changes something itself.
     #[serde(skip)]
     pub mutating: bool,
-    /// Whether a person approved it who was asked about this call; `false` also if no one answered. `None` if
-    /// no question about it ended with it: an earlier answer covers it, no one can be asked, or the answer is to come.
+    /// Whether a person who was asked about this call approved it; `false` also if no one answered.
+    /// `None` if no question was answered during the call: an earlier answer covers the call, no
+    /// one can be asked, or the answer comes later.
     #[serde(skip)]
     pub approval: Option<bool>,
     /// Bytes that the last driver returned.
@@ -182,8 +185,9 @@ toolward_support::words! {
     }
 }
 
-/// Why a call will be cancelled, for a program that makes calls on behalf of its clients: it keeps a clone while the
-/// call runs, and sets the reason before it drops the call's future. Clones share everything.
+/// Why a call will be cancelled, for a program that makes calls on behalf of its clients. The
+/// program keeps a clone while the call runs, and sets the reason before it drops the call's
+/// future. Clones share everything.
 ///
 /// ```
 /// use toolward_host::{Cancellation, Request, SharedCancellation};
@@ -209,7 +213,7 @@ impl SharedCancellation {
         }
     }
 
-    /// Sets the reason. The first one stays.
+    /// Sets the reason, unless one was set before.
     pub fn set(&self, reason: Cancellation) {
         let _ = self.reason.set(reason);
     }
@@ -240,19 +244,22 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A call that whoever passes calls on to a host has refused itself, for [`Host::refused`](crate::Host::refused):
-/// the name is no tool's for this principal, the tool must be loaded first, or the arguments can't be made an input.
+/// A call that a program in front of a host refused itself, for
+/// [`Host::refused`](crate::Host::refused). Reasons are that this principal has no tool of this
+/// name, that the tool must be loaded first, or that the arguments can't be converted to an input.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedCall<'a> {
     /// On whose behalf it was made.
     pub principal: &'a str,
-    /// What its caller called the tool: any text. It gets into no record and no event, only into a payload.
+    /// The name of the tool that the caller used, which may be any text. The name is stored only in
+    /// a payload, never in a record or an event.
     pub name: &'a str,
-    /// The tool that was meant, by a name of the host; `None` where the principal is not to learn that there is one.
+    /// The tool that was meant, by its name in the host. `None` if the principal must not learn
+    /// that the tool exists.
     pub tool: Option<&'a str>,
-    /// What its caller's protocol calls it.
+    /// The ids of the call in its caller's protocol.
     pub native: &'a Native,
-    /// With what it ended.
+    /// The error that ended it.
     pub error: &'a CallError,
 }
 
@@ -267,15 +274,16 @@ impl RefusedCall<'_> {
     }
 }
 
-/// The target of log lines of calls, by which a filter of `tracing` names them. A call that ends logs one line of
-/// level `INFO`: ids of what is loaded, codes, numbers, and a random id for the principal.
+/// The target of log lines of calls, for filters of `tracing`. A call that ends logs one line of
+/// level `INFO`: ids of loaded tools and drivers, codes, numbers, and a random id for the
+/// principal.
 pub const CALL_LOG: &str = "toolward_host::calls";
 
-/// Is called exactly once for each call that ends: successful, failed, refused and
-/// cancelled ones, and nested ones.
+/// A listener that is called exactly once for each call that ends, whether it succeeded, failed,
+/// was refused or was cancelled. Nested calls count, too.
 ///
-/// Runs on the task that drives the call; for a cancelled call, while its future is
-/// dropped. Return quickly, and do slow work elsewhere.
+/// Its methods run on the task that drives the call; for a cancelled call, while the call's future
+/// is dropped. Return quickly, and do slow work elsewhere.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -301,14 +309,15 @@ pub const CALL_LOG: &str = "toolward_host::calls";
 /// # }
 /// ```
 pub trait CallListener: Send + Sync {
-    /// A call starts. [`CallListener::finished`] is called for each of them.
+    /// A call starts. [`CallListener::finished`] is called for each call that starts.
     fn began(&self) {}
 
-    /// A driver of this kind is started for a call, first or once more.
+    /// A driver of this kind is started for a call, for the first time or again.
     fn driver_started(&self, _kind: &DriverKind) {}
 
     /// A call has ended. [`CallFacts::tool`] of a call in which no tool was found, the subjects of
-    /// [`CallFacts::violations`] and a driver's code in [`CallFacts::error`] are untrusted texts of callers and drivers.
-    /// Of a call that [repeats](CallFacts::repeats) another, the driver is that call's, which did not run again.
+    /// [`CallFacts::violations`] and a driver's code in [`CallFacts::error`] are untrusted texts of
+    /// callers and drivers. If the call [repeats](CallFacts::repeats) an earlier one, the driver is
+    /// the earlier call's driver, which did not run again.
     fn finished(&self, call: &CallFacts);
 }

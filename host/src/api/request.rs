@@ -1,4 +1,4 @@
-//! What a caller asks for.
+//! The request of a caller: one call of one tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,21 +88,20 @@ impl Request {
         }
     }
 
-    /// Takes a null in the input for an absent property, if the contract's `inputs` neither accept null there nor
-    /// require the property: models send it. The driver gets the input without these properties; the ledger keeps the
-    /// input as received. Default: such an input is refused.
+    /// Treats a null in the input as an absent property if the contract's `inputs` neither accept
+    /// null for the property nor require it. Models send such nulls. The driver gets the input
+    /// without these properties; the ledger keeps the input as received. Default: such an input is
+    /// refused.
     pub fn null_is_absent(mut self) -> Self {
         self.null_is_absent = true;
         self
     }
 
-    /// Sets host-supplied state, which is checked against the contract's
-    /// `contextSchema`. Take it from the operator or embedder, never from a model's
-    /// arguments.
+    /// Sets host-supplied state, which is checked against the contract's `contextSchema`. Take this
+    /// state from the operator or embedder, never from a model's arguments.
     ///
-    /// `pinnedProvider` (AIP-30) pins a driver by its id, as
-    /// [`pinned_driver`](Self::pinned_driver) does. It is removed before the schema is
-    /// checked, and the driver does not get it.
+    /// `pinnedProvider` (AIP-30) pins a driver by its id, as [`pinned_driver`](Self::pinned_driver)
+    /// does. The host removes it before the schema check, and the driver does not get it.
     pub fn context(mut self, context: Value) -> Self {
         let mut context = context;
         self.pinned_provider = context
@@ -113,9 +112,8 @@ impl Request {
         self
     }
 
-    /// Sets who calls: a local user, a token's subject, an embedder's name. Each
-    /// principal has its own shares, buckets, stored secrets and approvals. Default:
-    /// [`LOCAL`](crate::LOCAL).
+    /// Sets the principal: a local user, a token's subject, an embedder's name. Each principal has
+    /// separate shares, buckets, stored secrets and approvals. Default: [`LOCAL`](crate::LOCAL).
     pub fn principal(mut self, principal: impl Into<Arc<str>>) -> Self {
         self.scope_mut().principal = principal.into();
         self
@@ -127,25 +125,27 @@ impl Request {
         self
     }
 
-    /// Lowers the deadline. Can't raise it above what contract and operator allow.
+    /// Lowers the deadline. It can't be raised above the limits of contract and operator.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Gives the call an id, as an idempotency key: a UUIDv7, at most a day old and at most 5 minutes ahead. With
-    /// another input the id is [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID).
+    /// Gives the call an id, as an idempotency key: a UUIDv7, at most a day old and at most 5
+    /// minutes ahead. Repeating the id with another input fails with
+    /// [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID).
     ///
-    /// A call that repeats the id of an earlier one of the same principal and tool is decided and approved like any
-    /// other. Then, instead of running, it gets that one's reply, with
-    /// [`CallFacts::repeats`](crate::CallFacts::repeats); while that one runs, it waits. The last 64 replies of each
-    /// principal are kept, at most 4 MiB, for ten minutes, by the hosts of one [`SharedState`](crate::SharedState).
-    /// Later, a call that may change something ends with
-    /// [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and one that changes nothing runs again. That an id ran is known
-    /// as long as it is valid, across restarts where calls are [recorded](crate::HostBuilder::recorder), else as
-    /// long as the process lives, of the last 4,096 ids of a principal.
+    /// A call that repeats the id of an earlier one of the same principal and tool is decided and
+    /// approved like any other. Then, instead of running, it gets the earlier call's reply, with
+    /// [`CallFacts::repeats`](crate::CallFacts::repeats). It waits while the earlier call runs. The
+    /// last 64 replies of each principal are kept, at most 4 MiB, for ten minutes, by the hosts of
+    /// one [`SharedState`](crate::SharedState). Later, a call that may change something ends with
+    /// [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and one that changes nothing runs again. If
+    /// calls are [recorded](crate::HostBuilder::recorder), the host knows which ids ran as long as
+    /// they are valid, across restarts. Otherwise it knows the last 4,096 ids of a principal as
+    /// long as the process lives.
     ///
-    /// A call whose driver did not start leaves its id unused.
+    /// If the driver of a call did not start, the id stays unused.
     ///
     /// ```
     /// use toolward_host::Request;
@@ -159,7 +159,8 @@ impl Request {
         self
     }
 
-    /// [`named`](Self::named), for an id that is known to this session of the principal only.
+    /// Like [`named`](Self::named), for an id that is valid only within this session of the
+    /// principal.
     pub fn named_within(mut self, id: impl Into<String>, session: impl Into<String>) -> Self {
         let (id, session) = (id.into(), Some(session.into()));
         self.named = Some(Box::new(Named { id, session }));
@@ -170,8 +171,8 @@ impl Request {
         Arc::make_mut(&mut self.scope)
     }
 
-    /// Sets which questions of a driver the caller can have answered. If the driver
-    /// asks one of them, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
+    /// Sets the questions of a driver that the caller can get answered. If the driver asks such a
+    /// question, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
     pub fn answerable(mut self, answerable: Answerable) -> Self {
         self.scope_mut().answerable = answerable;
         self
@@ -184,10 +185,12 @@ impl Request {
         self
     }
 
-    /// Returns the reply before the driver's instance is dropped, if the call succeeded with a short output without blocks, and neither
-    /// its tool nor any tool that it may call changes something or has a risk level above 0. A task of the current
-    /// tokio runtime drops the instance. Until then the call counts towards
-    /// [`Limits::concurrency`](crate::Limits::concurrency): the next call may wait, or be refused where nothing waits.
+    /// Returns the reply before the driver's instance is dropped. This holds only for successful
+    /// calls with a short output without blocks. The tool, and each tool that it may call, must
+    /// change nothing and have risk level 0. A task of the current tokio runtime drops the
+    /// instance. Until then the call counts towards
+    /// [`Limits::concurrency`](crate::Limits::concurrency), so the next call may have to wait, or
+    /// is refused if the host has no queue.
     ///
     /// Only drivers of `kind: component` have an instance; instances of nested calls are not kept.
     /// Default: the instance is dropped first.
@@ -196,7 +199,8 @@ impl Request {
         self
     }
 
-    /// Sets what the caller's protocol calls the call, for events and records of it. Nested calls have none.
+    /// Sets the ids of the call in the caller's protocol, for its events and records. Nested calls
+    /// have no such ids.
     ///
     /// ```
     /// use toolward_host::{Native, NativeId, Request, TraceParent};
@@ -213,21 +217,20 @@ impl Request {
         self
     }
 
-    /// Sets where the reason of a cancellation is found. Default: a call whose future is dropped was cancelled by its
-    /// [caller](crate::Cancellation::Caller).
+    /// Sets the shared value from which the host reads the reason of a cancellation. Default: a
+    /// call whose future is dropped was cancelled by its [caller](crate::Cancellation::Caller).
     pub fn cancellation(mut self, cancellation: SharedCancellation) -> Self {
         self.scope_mut().cancellation = Some(cancellation);
         self
     }
 
-    /// Sets who asks people for this call and its nested calls, instead of the host's
-    /// approver.
+    /// Sets the approver of this call and its nested calls, instead of the host's approver.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.scope_mut().approver = Some(approver);
         self
     }
 
-    /// Sets who receives progress and log records while the driver runs.
+    /// Sets the observer, which receives progress and log records while the driver runs.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.scope_mut().observer = Some(observer);
         self

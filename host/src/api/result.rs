@@ -9,7 +9,7 @@ pub use toolward_sandbox::result::*;
 use crate::api::facts::CallFacts;
 use crate::elicitation::Asked;
 
-/// What may end a call.
+/// The result of an operation that may end a call.
 pub(crate) type Result<T, E = CallError> = std::result::Result<T, E>;
 
 /// The terminal result of one call. Every call ends with one, denial and
@@ -31,11 +31,11 @@ pub(crate) type Result<T, E = CallError> = std::result::Result<T, E>;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The output, or why there is none.
+    /// The output, or the error.
     pub result: Result<Output, CallError>,
-    /// What was called, and what it took: `meta` of the envelope.
+    /// The facts of the call: `meta` of the envelope.
     pub metadata: CallFacts,
-    /// What the driver logged and printed. Untrusted text.
+    /// The logs and the captured output of the driver, which are untrusted text.
     pub captured: Captured,
     /// The questions of the driver. `result` is then an error with the
     /// code [`ErrorCode::INPUT_REQUIRED`].
@@ -43,16 +43,15 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The envelope as a value; [`Reply`] itself serialises to the same, without
-    /// a copy of the output.
+    /// The envelope as a value; [`Reply`] itself serialises to the same JSON, without a copy of the
+    /// output.
     pub fn envelope(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
 }
 
-/// The envelope: `{"ok": true, "value": …, "meta": …}` or
-/// `{"ok": false, "error": …, "meta": …}`. Content blocks are under `content`
-/// where there are any.
+/// The envelope: `{"ok": true, "value": …, "meta": …}` or `{"ok": false, "error": …, "meta": …}`.
+/// Content blocks, if any, are under `content`.
 impl Serialize for Reply {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut envelope = serializer.serialize_struct("Reply", 4)?;

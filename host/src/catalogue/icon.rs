@@ -1,5 +1,5 @@
-//! Icons: which image of a bundle belongs to which tool. Accepts only formats that hold
-//! nothing but pixels, and decodes nothing.
+//! Icons: finds the image of a bundle that belongs to a tool. Accepts only pixel formats, and
+//! decodes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
 
-/// Bytes of an icon. A list of tools carries one for each of them.
+/// The most bytes of an icon. A list of tools carries an icon for each tool.
 const MAX_BYTES: usize = 16 << 10;
 
 /// A tool's icon. Untrusted bytes, of which only the magic number was checked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Icon {
-    /// `image/png`, `image/jpeg` or `image/webp`. No SVG: it can hold scripts and
-    /// point elsewhere.
+    /// `image/png`, `image/jpeg` or `image/webp`. SVG is not accepted: it can hold scripts and
+    /// links.
     pub mime_type: &'static str,
     /// The file, at most 16 KiB.
     pub bytes: Arc<[u8]>,
@@ -40,14 +40,14 @@ impl Icons {
         }
     }
 
-    /// The icon of a tool: its own, else the bundle's.
+    /// The icon of a tool, or else of its bundle.
     pub(super) fn for_tool(&self, tool: &Tool) -> Option<Icon> {
         let own = self.by_id.get(tool.id.as_str());
         own.or_else(|| self.by_id.get(&self.bundle)).cloned()
     }
 }
 
-/// The file as an icon, if name and first bytes agree on what it is.
+/// The file as an icon, if its name and first bytes agree on the format.
 fn read(path: &str, bytes: &Arc<[u8]>) -> Option<Icon> {
     let (_, extension) = path.rsplit_once('.')?;
     let (mime_type, fits) = match extension {

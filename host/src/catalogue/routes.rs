@@ -1,4 +1,4 @@
-//! The drivers that may carry out a contract, best first, each with what was decided about it.
+//! The drivers that may serve a contract, best first, each with the policy's decision.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,34 +22,35 @@ use crate::health::Health;
 use crate::recording::RecordedRoute;
 use crate::services::Services;
 
-/// A driver that may serve a tool. It gives access to what is the same for all the tools of the driver, the fields of
-/// [`LoadedDriver`].
+/// A driver that may serve a tool. It dereferences to [`LoadedDriver`], whose fields are the same
+/// for all tools of the driver.
 pub struct DriverFacts {
     /// The policy's decision.
     pub decision: Decision,
-    /// What a call through it costs, as its publishers say.
+    /// The cost of a call through it, according to its publishers.
     pub cost: Cost,
     pub(crate) driver: Arc<LoadedDriver>,
     pub(crate) implements: Arc<Implements>,
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
-    /// What the operator gives to calls that bring no context.
+    /// The contexts that the operator gives to calls without a context.
     pub(crate) contexts: Contexts,
-    /// What its sandboxes get; `None` where the decision denies it.
+    /// The access that its sandboxes get; `None` if the decision denies the driver.
     pub(crate) access: Option<Arc<Access>>,
     /// The approval that a call needs; `None` if it needs none.
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
-    /// Whether calls fall to it once another driver failed.
+    /// Whether it may take over a call from another driver that failed.
     pub(crate) takes_over: bool,
-    /// Whether calls fall from and to it although another driver may have changed what they change.
+    /// Whether calls may fall from and to it although the change may then be made twice.
     pub(crate) repeats: bool,
-    /// Routes of one number are in their order for their ids alone.
+    /// Routes with the same number rank equal and are ordered only by their ids.
     pub(crate) tie: usize,
-    /// Whether a call by this driver changes something itself: it is recorded before it starts.
+    /// Whether a call by this driver changes something itself. The start of such a call is
+    /// recorded.
     pub(crate) writes: bool,
     /// Whether a call may change something, itself or through the tools that it calls.
     pub(crate) changes: bool,
-    /// What records say of it, where calls are recorded.
+    /// The driver's names in records; `None` unless calls are recorded.
     pub(crate) recorded: Option<RecordedRoute>,
 }
 
@@ -112,10 +113,11 @@ pub(super) fn route(
     }
 }
 
-/// AIP-14 `risk_level` 3: what can't be undone.
+/// AIP-14 `risk_level` 3: effects that can't be undone.
 const IRREVERSIBLE: u8 = 3;
 
-/// What a call itself may do: what is declared, or what a rule with `partial` gives of it.
+/// The effects that a call itself may have: the declared effects, or the part that a rule with
+/// `partial` grants.
 fn effects(
     planned: &toolward_policy::Route<'_>,
     driver: &LoadedDriver,
@@ -161,12 +163,12 @@ impl DriverFacts {
         self.access.is_some()
     }
 
-    /// What policy allows it.
+    /// The access that policy allows it.
     pub(crate) fn allowed(&self) -> Option<&Allowed> {
         self.decision.allowed()
     }
 
-    /// The declared hosts and workspaces that it is used without, because a rule has `partial`.
+    /// The declared hosts and workspaces that a rule with `partial` withholds from it.
     pub fn without(&self) -> &[Withheld] {
         let partial = self.allowed().and_then(|allowed| allowed.partial.as_ref());
         partial.map_or(&[], |partial| &partial.withheld)
@@ -185,13 +187,13 @@ impl Deref for DriverFacts {
 pub struct LoadedDriver {
     /// Its id.
     pub id: Arc<str>,
-    /// Who published it, which may be another publisher than the tool's.
+    /// Who published it, who may differ from the tool's publisher.
     pub publisher: Arc<str>,
-    /// What it declares. Untrusted text.
+    /// Its declaration, which is untrusted text.
     pub declaration: Arc<Driver>,
     pub(crate) bundle: Arc<str>,
     pub(crate) withdrawal: Arc<Withdrawal>,
-    /// `None` for a kind that this host does not run: no route has such a driver.
+    /// `None` for a kind that this host does not run. No route has such a driver.
     pub(crate) executor: Option<Arc<dyn Executor>>,
     pub(crate) reported: Reported,
     pub(crate) health: Health,
@@ -217,13 +219,13 @@ impl LoadedDriver {
         }
     }
 
-    /// What the stages have to know of its executor.
+    /// The features of its executor that the stages need.
     pub(crate) fn features(&self) -> Features {
         let executor = self.executor.as_ref();
         executor.map_or_else(Features::default, |executor| executor.features())
     }
 
-    /// Whether a call of it need not wait until it is prepared.
+    /// Whether a call can use it without waiting for its preparation.
     pub(crate) fn is_ready(&self) -> bool {
         let executor = self.executor.as_ref();
         executor.is_none_or(|executor| executor.is_ready())

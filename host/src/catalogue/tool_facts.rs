@@ -1,5 +1,5 @@
-//! What a host knows of a tool, also why no driver serves it: lists over MCP, records, policy reviews and the command
-//! show it.
+//! The facts of a tool, including why no driver serves it. Lists over MCP, records, policy reviews
+//! and the command show them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -60,9 +60,9 @@ pub struct ToolFacts {
     /// Whether its bundle is unsigned, under work.
     pub(crate) dev: bool,
     pub(crate) withdrawal: Arc<Withdrawal>,
-    /// The shares of this tool and of its publisher.
+    /// The admission gates of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
-    /// What records state of it, where calls are recorded.
+    /// The tool's names in records; `None` unless calls are recorded.
     pub(crate) recorded: Option<RecordedTool>,
 }
 
@@ -85,7 +85,7 @@ impl ToolFacts {
         first
     }
 
-    /// Which claims of the contract the operator confirms, for all of its drivers.
+    /// The claims of the contract that the operator confirms for all of its drivers.
     pub fn confirmed(&self) -> Confirmed {
         let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
         let confirmed = allowed.map(|one| one.confirmed).reduce(Confirmed::and);
@@ -107,8 +107,9 @@ impl ToolFacts {
         self.withdrawal.withdrawn().is_none()
     }
 
-    /// It as an approval request for another tool shows it, which it may be called by: with the manifests of its own
-    /// bundle and of its drivers'. Returns whether a person is asked about it each time, too.
+    /// This tool as shown in an approval request for another tool that may call it, with the
+    /// manifests of its own and its drivers' bundles. Also returns whether a person is asked about
+    /// this tool each time.
     pub(super) fn chained(
         &self,
         drivers: &[Arc<LoadedDriver>],
@@ -136,21 +137,22 @@ impl ToolFacts {
         }
     }
 
-    /// The lines of a policy that would let a call pass which the policy blocked. For
-    /// people, and no part of a reply: its reader may be an agent.
+    /// The lines of a policy that would allow a call which the policy blocked. They are for people
+    /// and not part of the reply, since an agent may read the reply.
     pub fn lines_to_add(&self, reply: &Reply) -> Option<String> {
         let error = reply.result.as_ref().err()?;
         if !error.is_denial() {
             return None;
         }
         let Some(driver) = &reply.metadata.driver else {
-            // Before a driver was picked nothing but its context was found missing.
+            // Without a driver, only a missing context can have blocked the call.
             return self.context().map(ContextLack::lines_to_add);
         };
         self.denial(driver).map(Denial::lines_to_add)
     }
 
-    /// Fewer lines than [`ToolFacts::lines_to_add`], as an example: they give some of the hosts and workspaces only.
+    /// Fewer lines than [`ToolFacts::lines_to_add`], as an example that grants only some of the
+    /// hosts and workspaces.
     pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
         let driver = reply.metadata.driver.as_ref()?;
         self.denial(driver).map(Denial::narrower_lines)
@@ -163,8 +165,8 @@ impl ToolFacts {
         })
     }
 
-    /// The hosts and workspaces that it declares and is served without, because a rule has `partial`: of every
-    /// driver that policy lets run.
+    /// The declared hosts and workspaces that a rule with `partial` withholds, over all drivers
+    /// that policy lets run.
     pub fn without(&self) -> Vec<&Withheld> {
         let mut all: Vec<&Withheld> = Vec::new();
         for driver in &self.drivers {
@@ -178,29 +180,31 @@ impl ToolFacts {
     }
 }
 
-/// How many drivers an error names. Each of them may hold [`MAX_TEXT_BYTES`] for each reason.
+/// The most drivers that an error names. Each may add [`MAX_TEXT_BYTES`] for each of its reasons.
 const MAX_NAMED: usize = 32;
 
-/// Longest text of one reason in an error, in bytes: it quotes the driver's document.
+/// The most bytes of one reason in an error, which quotes the driver's document.
 const MAX_TEXT_BYTES: usize = 200;
 
-/// Why drivers of the contract's own publisher do not serve it. Callers learn nothing of other publishers' drivers.
+/// Why drivers of the contract's own publisher do not serve it. Callers learn nothing about other
+/// publishers' drivers.
 #[derive(Debug, Clone, Default)]
 pub struct Unserved {
-    /// Those drivers, by id.
+    /// The drivers that can't serve it, by id.
     pub drivers: Vec<UnservedDriver>,
-    /// Whether no driver serves the contract, and only the region that the policy asks for is in the way.
+    /// Whether no driver serves the contract, and the region that the policy requires is the only
+    /// reason.
     pub only_region: bool,
 }
 
-/// A driver that declares a contract, and does not serve it.
+/// A driver that declares a contract but does not serve it.
 #[derive(Debug, Clone)]
 pub struct UnservedDriver {
     /// Its id.
     pub id: String,
     /// Who published it.
     pub publisher: String,
-    /// Every reason; at least one.
+    /// All reasons, at least one.
     pub reasons: Vec<Rejection>,
 }
 
@@ -228,7 +232,7 @@ impl Unserved {
         }
     }
 
-    /// The drivers with their reasons, as an error's cause has them; `None` if there are none.
+    /// The drivers with their reasons in the form of an error's cause; `None` without drivers.
     pub(crate) fn cause(&self) -> Option<Value> {
         if self.drivers.is_empty() {
             return None;
@@ -255,15 +259,15 @@ impl Unserved {
     }
 }
 
-/// A reason in words. The document's text may be long.
+/// A reason in words, shortened because it quotes the driver's document.
 fn text(reason: &Rejection) -> String {
     let mut text = reason.to_string();
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
 }
 
-/// A tool that a host knows and does not serve, since its bundle is not loaded. Calls of it end with an error that states
-/// so, and not with [`ErrorCode::NOT_FOUND`].
+/// A tool that a host knows but does not serve, since its bundle is not loaded. Calls to it end
+/// with an error that states this, and not with [`ErrorCode::NOT_FOUND`].
 ///
 /// ```
 /// use toolward_host::{ErrorCode, Host, Request, WithheldReason, WithheldTool};
@@ -292,9 +296,9 @@ pub struct WithheldTool {
     pub major: u64,
     /// Its publisher, when its bundle was last verified.
     pub publisher: String,
-    /// Its former ids, by which callers may know it.
+    /// Its former ids, which callers may still use.
     pub aliases: Vec<String>,
-    /// The name over MCP that its contract asks for.
+    /// The MCP name that its contract requests.
     pub mcp_name: Option<String>,
     /// Why it is not served.
     pub reason: WithheldReason,
@@ -305,7 +309,7 @@ pub struct WithheldTool {
 pub enum WithheldReason {
     /// Its bundle does not verify now: it was revoked, it expired, or its publisher is no longer trusted.
     Withdrawn,
-    /// The operator has not accepted what changed in its bundle.
+    /// The operator has not accepted the changes of its bundle.
     Held,
 }
 
@@ -327,7 +331,8 @@ impl WithheldTool {
         format!("{}@{}", self.id, self.major)
     }
 
-    /// The error with which calls end. The text is for callers: it does not state who withdrew what, or what changed.
+    /// The error that ends calls to it. The text is for callers: it states neither who withdrew the
+    /// bundle nor what changed in it.
     pub fn refusal(&self) -> CallError {
         let tool = self.major_id();
         match self.reason {

@@ -12,29 +12,29 @@ use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
 use crate::api::result::{CallError, ErrorCode, Result};
 use crate::redact::Redactor;
 
-/// Questions that are asked at once.
+/// The most questions that are asked at once.
 const MAX_QUESTIONS: usize = 8;
-/// Bytes of a question's key.
+/// The most bytes of a question's key.
 const MAX_KEY_BYTES: usize = 64;
-/// Bytes of the text for a person.
+/// The most bytes of the text for a person.
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// Bytes of the parameters of a sample, and of the schema of a form.
+/// The most bytes of the parameters of a sample, and of the schema of a form.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
-/// Bytes of all questions together: a stateless transport carries them to the client
+/// The most bytes of all questions together, since a stateless transport carries them to the client
 /// and back.
 const MAX_TOTAL_BYTES: usize = 96 << 10;
-/// Bytes of the driver's state.
+/// The most bytes of the driver's state.
 const MAX_STATE_BYTES: usize = 64 << 10;
 
-/// What a call may ask, and what its caller can have answered.
+/// The questions that a call may ask, and the questions that its caller can get answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) granted: Answerable,
     pub(crate) answerable: Answerable,
     /// Whether another tool made the call, so that no one can answer.
     pub(crate) nested: bool,
-    /// How often it has asked.
+    /// How often the call has asked.
     pub(crate) rounds: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct CheckedQuestions {
 }
 
 impl Asker {
-    /// The questions, if they were granted and the caller may see them.
+    /// Checks that the questions were granted and that the caller may see them; returns them.
     pub(crate) fn take(
         &self,
         request: InputRequest,
@@ -62,7 +62,7 @@ impl Asker {
         accept(request).map_err(|problem| not_allowed(&problem))
     }
 
-    /// Whether the caller can have the questions answered.
+    /// Fails if the caller can't get the questions answered.
     fn may_ask(&self, request: &InputRequest) -> Result<()> {
         let mut lacking: Vec<&str> = Vec::new();
         for question in &request.questions {
@@ -153,7 +153,8 @@ fn accept(request: InputRequest) -> Result<CheckedQuestions, String> {
     })
 }
 
-/// Keys appear in messages and next to the keys of the host's own questions.
+/// Whether a text is a valid key. Keys appear in messages and next to the keys of the host's own
+/// questions.
 fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)
@@ -206,7 +207,7 @@ fn not_granted(kind: &str) -> CallError {
     .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it")
 }
 
-/// The caller can't answer questions of these kinds.
+/// The error if the caller can't answer questions of these kinds.
 pub(crate) fn unavailable(lacking: &[&str]) -> CallError {
     CallError::of(
         ErrorCode::INPUT_UNAVAILABLE,

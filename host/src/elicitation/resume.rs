@@ -1,5 +1,5 @@
-//! Resuming a call: checks that it is the call that asked, and that the answers match
-//! its questions.
+//! Resuming a call: checks that the call is the one that asked, and that the answers match its
+//! questions.
 
 use toolward_contract::form::Form;
 use toolward_contract::json;
@@ -8,10 +8,10 @@ use toolward_sandbox::invocation::{QuestionAnswer, QuestionReply, Resumption};
 use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 
-/// Bytes of the answer to a form.
+/// The most bytes of the answer to a form.
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
 
-/// What identifies a call: it may only resume unchanged.
+/// The values that identify a call, which must be unchanged when it resumes.
 pub(crate) struct CallIdentity<'a> {
     pub(crate) principal: &'a str,
     /// The tool as `id@version`.
@@ -20,7 +20,7 @@ pub(crate) struct CallIdentity<'a> {
     pub(crate) driver: &'a str,
     /// The manifest digest of the driver's bundle.
     pub(crate) bundle: &'a str,
-    /// What the guest gets.
+    /// The input that the guest gets.
     pub(crate) input: &'a str,
     pub(crate) context: &'a str,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Resumed {
 pub(crate) struct RejectedAnswer(pub(crate) String);
 
 impl CallIdentity<'_> {
-    /// BLAKE3 of what the guest gets, 64 hex digits.
+    /// BLAKE3 of the guest's input and context, 64 hex digits.
     pub(crate) fn input(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for text in [self.input, self.context] {
@@ -46,7 +46,7 @@ impl CallIdentity<'_> {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// The first thing in which the call differs from the one that asked.
+    /// The name of the first value that differs from the call that asked.
     fn differs(&self, asked: &Asked) -> Option<&'static str> {
         let pairs = [
             ("principal", asked.principal.as_str(), self.principal),
@@ -64,7 +64,7 @@ impl CallIdentity<'_> {
 }
 
 /// Checks that a call resumes unchanged, with answers to its questions. An answer that does not fit
-/// ends the call, unless it `asks_again`.
+/// ends the call, unless the driver `asks_again`.
 pub(crate) fn check(
     resume: Resume,
     call: &CallIdentity<'_>,

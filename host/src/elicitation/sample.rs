@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-/// The parameters that a driver may give. Not `includeContext`, which would reveal what
-/// other servers told the client; not `tools`, which would run without approval.
+/// The parameters that a driver may give. `includeContext` is missing because it would reveal other
+/// servers' data to the driver, and `tools` because they would run without approval.
 const PARAMETERS: &[&str] = &[
     "messages",
     "maxTokens",
@@ -15,7 +15,7 @@ const PARAMETERS: &[&str] = &[
 ];
 const MAX_MESSAGES: usize = 64;
 
-/// Whether these parameters may be sent.
+/// Checks that these parameters may be sent.
 pub(super) fn check(parameters: &Value) -> Result<(), String> {
     let Value::Object(parameters) = parameters else {
         return Err("its parameters are not an object".to_owned());
@@ -89,7 +89,7 @@ fn has_only(object: &Map<String, Value>, names: &[&str]) -> bool {
     object.keys().all(|name| names.contains(&name.as_str()))
 }
 
-/// Whether a value is an answer: MCP's `CreateMessageResult`.
+/// Checks that a value is an answer: MCP's `CreateMessageResult`.
 pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
     let text = |name: &str| answer.get(name).is_some_and(Value::is_string);
     let content = answer.get("content");
@@ -100,10 +100,10 @@ pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
     }
 }
 
-/// Most roots that a driver gets.
+/// The most roots that a driver gets.
 const MAX_ROOTS: usize = 256;
 
-/// Whether a value names roots: MCP's `ListRootsResult`.
+/// Checks that a value names roots: MCP's `ListRootsResult`.
 pub(super) fn check_roots(answer: &Value) -> Result<(), String> {
     let is_root = |root: &Value| root.get("uri").is_some_and(Value::is_string);
     match answer.get("roots") {

@@ -48,7 +48,7 @@ impl Executor for ComponentExecutor {
 
     fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {
         match self.component.preparation.done.get() {
-            // Most calls: the future that prepares is far larger.
+            // Most calls take this branch, since the future that prepares is far larger.
             Some(Ok(_)) => Box::pin(std::future::ready(Ok(()))),
             _ => Box::pin(self.preparer.prepare(&self.component, call)),
         }
@@ -82,7 +82,7 @@ impl ComponentExecutor {
             fuel_total: job.fuel,
             memory_bytes: context.limits.memory_bytes,
         };
-        // A called tool runs in its caller's turns.
+        // A nested call runs in its caller's turns.
         let spender = (!context.asker.nested).then_some(Spender {
             turns: &self.turns,
             principal: &context.scope.principal,
@@ -97,7 +97,7 @@ impl ComponentExecutor {
         let (ended, mut usage, instance) =
             run::attempt(&call, &grant, limits, (spender, lease), deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
-        // The end of the driver's texts is quoted, and cut for that.
+        // Errors quote the end of the driver's texts, which is cut here.
         if failing {
             context.imports.redact(&mut usage.captured.stderr);
             if let Some(last) = usage.captured.logs.last_mut() {
@@ -127,10 +127,10 @@ impl ComponentExecutor {
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
 
-/// How the guest libraries begin the line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
+/// The prefix of the guest libraries' line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
 const PANIC_PREFIX: &str = "panic: ";
 
-/// The driver's output or questions, or the error for what happened.
+/// The driver's output or questions, or the error for how the attempt ended.
 fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> CallEnd {
     let error = match outcome {
         AttemptOutcome::Returned(CallEnd::Done(output)) => return CallEnd::Done(output),
@@ -154,7 +154,7 @@ fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> Call
                 fields.insert("stderr".to_owned(), Value::String(stderr.to_owned()));
             }
             let code = ErrorCode::UPSTREAM_ERROR;
-            // A panic's message is the driver's text, and marked as such.
+            // A panic's message is a text of the driver, and is marked so.
             match panic_message(stderr, &usage.captured.logs) {
                 Some(panic) => {
                     CallError::of_driver(code, format!("the driver panicked: {panic}"), None)
@@ -196,15 +196,15 @@ fn driver_error(error: DriverError, json: &toolward_contract::json::Limits) -> C
     call
 }
 
-/// The error of a guest that was refused memory and then failed in another way: names
-/// both, since a language may turn the refusal into any error.
+/// The error of a guest that was refused memory and then failed in another way. It names both
+/// failures, since a language may turn the refusal into any error.
 fn after(refused: Exceeded, mut error: CallError) -> CallError {
     let over = over(refused);
     let name = |hit: Option<Exceeded>| hit.map(|hit| hit.limit);
     if error.limit.is_some() && name(error.limit) == name(over.limit) {
         return error;
     }
-    // The limit that ended it comes first.
+    // The limit that ended the attempt comes first.
     error.limit = error.limit.or(over.limit);
     let raise = over.hint.unwrap_or_default();
     error.hint = Some(match error.hint {
@@ -214,7 +214,8 @@ fn after(refused: Exceeded, mut error: CallError) -> CallError {
     error
 }
 
-/// The message that the guest SDK printed before the trap, or logged where it has no standard library.
+/// The message that the guest SDK printed before the trap, or logged if the guest has no standard
+/// library.
 fn panic_message<'a>(stderr: &'a str, logs: &'a [LogRecord]) -> Option<&'a str> {
     let mut lines = stderr.lines().rev();
     let printed = lines.find_map(|line| line.strip_prefix(PANIC_PREFIX));

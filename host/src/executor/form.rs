@@ -16,7 +16,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::call_context::CallContext;
 use crate::elicitation::{MAX_ROUNDS, OpenForms, RejectedAnswer, unavailable};
 
-/// The key of the one question.
+/// The key of the form's only question.
 const KEY: &str = "form";
 /// Bytes of the tool's description, and of the input, that the person sees.
 const MAX_DESCRIPTION_BYTES: usize = 1500;
@@ -107,7 +107,7 @@ impl FormExecutor {
             }],
             state: Vec::new(),
         };
-        // Only a form that its person is shown keeps others from asking.
+        // Other forms are blocked only once a person is shown this one.
         asker.take(request.clone(), &context.violations)?;
         let (principal, id) = (context.principal(), &job.invocation.id);
         self.forms.open(principal, id).map_err(busy)?;
@@ -115,8 +115,8 @@ impl FormExecutor {
     }
 }
 
-/// What the tool is for, and the input behind a bar, so that no line of it passes for one of
-/// these.
+/// The purpose of the tool and the input. Each line of the input has a bar in front, so that it
+/// can't imitate the host's lines.
 fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String> {
     let description = &contract.description;
     let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES);
@@ -150,7 +150,7 @@ fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String>
     Ok(message)
 }
 
-/// There is no answer.
+/// The error if no one answers.
 fn unanswered(why: &str) -> CallError {
     let mut error = unavailable(&[]);
     error.message = format!("a person was asked, and there is no answer: {why}");

@@ -29,7 +29,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Result, too_much_memo
 use crate::call_context::CallContext;
 use crate::imports::{HttpError, HttpRequest};
 
-/// What a chunk of a body takes besides its bytes.
+/// Bytes of memory that a chunk of a body takes in addition to its content.
 const CHUNK_BYTES: u64 = 128;
 
 /// The executor of one driver's requests.
@@ -82,7 +82,7 @@ impl Executor for HttpExecutor {
     }
 }
 
-/// One request, and what it is made with.
+/// One request, and the values from which it is made.
 struct Exchange<'a> {
     http: &'a HttpCall,
     rendered: &'a Rendered,
@@ -132,7 +132,7 @@ impl Exchange<'_> {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| self.failed(&error))?;
             if let Ok(chunk) = frame.into_data() {
-                // Together they are copied.
+                // Counted twice, since the chunks are copied into one buffer.
                 let bytes = (chunk.len() as u64).saturating_mul(2);
                 held = held.saturating_add(bytes).saturating_add(CHUNK_BYTES);
                 memory.cover(held)?;
@@ -189,7 +189,7 @@ impl Exchange<'_> {
         Ok(request)
     }
 
-    /// The headers of secrets that the driver itself gives no place, with placeholders.
+    /// The headers, with placeholders, of secrets that the driver itself does not place.
     async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
@@ -255,7 +255,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The error of a request that did not end in the time that its driver gives it.
+    /// The error of a request that exceeded the timeout of its driver.
     fn late(&self) -> CallError {
         let allowed = self.http.timeout.unwrap_or_default();
         self.unanswered(format!(
@@ -264,7 +264,8 @@ impl Exchange<'_> {
         ))
     }
 
-    /// The error of a request without an answer. It may be repeated: a list of statuses to retry has all that is.
+    /// The error of a request without an answer. It may be repeated, unless the driver lists the
+    /// statuses to retry.
     fn unanswered(&self, message: String) -> CallError {
         let mut error = upstream(message);
         error.retryable = self.http.retry_statuses.is_none();
@@ -275,7 +276,7 @@ impl Exchange<'_> {
         if bytes.is_empty() {
             return Ok(DriverOutput::empty(&self.context.contract));
         }
-        // The response is in memory at the same time.
+        // The response's text is in memory at the same time.
         let held = bytes.len() as u64;
         let body = memory.parse(bytes, &self.context.limits.json, held)?;
         let (body, values) = body.map_err(|error| match error.kind {
@@ -284,7 +285,7 @@ impl Exchange<'_> {
                 "the response is not the JSON that is allowed: {error}"
             )),
         })?;
-        // What is extracted is a copy.
+        // Values count twice, since extracting copies them.
         memory.cover(held.saturating_add(values.saturating_mul(2)))?;
         let structured = self
             .http
@@ -312,7 +313,8 @@ fn is_unsent(error: &EgressError, is_safe: bool) -> bool {
     }
 }
 
-/// Whether the service could not be reached. What this call's deadline ends says nothing of it.
+/// Whether the service could not be reached. A request that ended at the call's deadline does not
+/// count.
 fn is_failing(error: &EgressError) -> bool {
     match error {
         EgressError::Network(error) => is_connecting(error.kind),
@@ -346,7 +348,7 @@ fn unbuildable(problem: impl Display) -> CallError {
         .with_hint("report this to the driver's publisher")
 }
 
-/// The request was not sent.
+/// The report of a request that was not sent.
 fn unsent(error: CallError) -> Box<AttemptReport> {
     Box::new(AttemptReport {
         dispatched: false,
@@ -364,7 +366,7 @@ fn upstream(message: String) -> CallError {
     CallError::of(ErrorCode::UPSTREAM_ERROR, message)
 }
 
-/// The secret has a value that can't be sent.
+/// The error of a secret whose value can't be sent.
 fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
     let (message, code) = (problem.message(), problem.code());
     CallError::of(

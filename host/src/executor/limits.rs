@@ -28,7 +28,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that ends after `allowed`, and no later than `latest`.
+    /// Starts a clock that ends after `allowed`, and no later than `latest`.
     pub(crate) fn start(allowed: Duration, latest: Option<Instant>) -> Self {
         let started = Instant::now();
         let own = started.checked_add(allowed).unwrap_or(started);
@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// The same clock, which also ends once a driver had the time that it may have.
+    /// The same clock, which also ends when the driver's own time is over.
     pub(crate) fn within(self, own: Duration) -> Self {
         match Instant::now().checked_add(own) {
             Some(end) if end < self.deadline => Self {
@@ -63,7 +63,7 @@ impl Clock {
         }
     }
 
-    /// The time that is spent.
+    /// The time that has been spent.
     pub(crate) fn spent(&self) -> Duration {
         self.spent.saturating_add(self.started.elapsed())
     }
@@ -84,7 +84,7 @@ impl Clock {
     }
 }
 
-/// The retry-after of a call that ended for the memory of all.
+/// The retry-after of a call that ended because all calls together needed too much memory.
 const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) fn over(hit: Exceeded) -> CallError {
@@ -128,11 +128,11 @@ pub(crate) fn over(hit: Exceeded) -> CallError {
     .with_hint(raise)
 }
 
-/// What to do about too little memory.
+/// The hint about too little memory.
 const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER.md and the \
                             host's limit `memory_bytes`";
 
-/// All calls together need more memory than there is, and this one ends for the others.
+/// The error if all calls together need too much memory, and this call ends to make room.
 fn no_memory(hit: Exceeded) -> CallError {
     CallError::of(ErrorCode::MEMORY_EXCEEDED,
         format!(
@@ -147,7 +147,8 @@ fn no_memory(hit: Exceeded) -> CallError {
     .with_retry_after(NO_MEMORY_RETRY_AFTER)
 }
 
-/// The guest's memory and what the host holds for it are one limit.
+/// The error if the host's memory for the guest exceeds the memory limit. The guest's own memory
+/// and the host's memory for it share one limit.
 fn held_too_much(hit: Exceeded) -> CallError {
     CallError::of(ErrorCode::MEMORY_EXCEEDED,
         format!(
@@ -160,7 +161,7 @@ fn held_too_much(hit: Exceeded) -> CallError {
     .with_hint(RAISE_MEMORY)
 }
 
-/// The memory of one call: its part of the memory of all, and its limit.
+/// The memory of one call: its lease from the memory of all calls, and its limit.
 #[derive(Debug, Clone)]
 pub(crate) struct AttemptMemory {
     lease: Option<Arc<MemoryLease>>,
@@ -184,8 +185,8 @@ impl AttemptMemory {
         covered.map_err(over)
     }
 
-    /// Parses a text while `held` bytes are in memory, the text's own included. Returns the
-    /// memory that the value takes, too.
+    /// Parses a text while `held` bytes are in memory, the text's own included. Also returns the
+    /// memory that the value takes.
     pub(crate) fn parse(
         &self,
         text: &[u8],
@@ -198,7 +199,7 @@ impl AttemptMemory {
             let mut left = room;
             match strict::parse_within(text, json, &mut left) {
                 Err(error) if error.kind == JsonErrorKind::TooMuchMemory && room < most => {
-                    // What was leased before it was known how much the values take would be
+                    // Lease more in steps: leasing for the largest possible values first would be
                     // too much for nearly all texts.
                     let more = held.saturating_add(room.saturating_mul(2).max(1));
                     room = self.cover(more)?.saturating_sub(held).min(most);
@@ -208,7 +209,7 @@ impl AttemptMemory {
         }
     }
 
-    /// Drives a future until the call has to end for others.
+    /// Drives a future until the call must end to make room for others.
     pub(crate) async fn until_ended<F: Future + Unpin>(&self, mut future: F) -> Result<F::Output> {
         poll_fn(|context| {
             let polled = Pin::new(&mut future).poll(context);

@@ -1,5 +1,5 @@
-//! The executor of recorded results: answers a call from a tape, whatever the kind of its driver. What was recorded
-//! passes today's schema, limits and redaction; a person is not asked, since nothing is done.
+//! The executor of recorded results: answers a call from a tape, for any kind of driver. A recorded
+//! result passes the current schema, limits and redaction. No person is asked, since nothing runs.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(crate) struct RecordedInput {
     /// The publisher of the tool.
     pub(crate) publisher: Arc<str>,
     pub(crate) input: Value,
-    /// Takes out today's secrets.
+    /// Removes the current secrets.
     pub(crate) redactor: Option<Redactor>,
 }
 
-/// The message of a failure of which none was kept.
+/// The message of a failure whose message was not kept.
 const NO_MESSAGE: &str = "the recorded call failed; what it said was not kept";
 
 /// The executor of one tape.
@@ -91,7 +91,7 @@ struct RecordedOutput {
     content: Option<Value>,
 }
 
-/// What was said of a recorded failure.
+/// The message and further details of a recorded failure.
 #[derive(Default, Deserialize)]
 struct RecordedDetail {
     message: Option<String>,
@@ -118,7 +118,8 @@ fn output(call: &CassetteCall) -> Result<Output> {
     })
 }
 
-/// The recorded error. It is the driver's if it was, or if this host has no such code.
+/// The recorded error. It counts as a driver's error if it was one, or if this host does not know
+/// its code.
 fn failure(call: &CassetteCall) -> CallError {
     let outcome = &call.outcome;
     let code = outcome.code.as_ref().map_or("", |code| code.as_str());

@@ -1,5 +1,5 @@
-//! Builds a [`Host`] from what the embedder gives: bundles, limits, compiler, cache.
-//! Reads nothing from the environment.
+//! Builds a [`Host`] from the embedder's bundles, limits, compiler and cache. Reads nothing from
+//! the environment.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ impl Host {
     }
 }
 
-/// Builds a [`Host`]. The defaults give nothing: without a policy nothing is granted,
-/// without an approver calls that need approval are denied.
+/// Builds a [`Host`]. The defaults grant nothing: without a policy, drivers have no grants; without
+/// an approver, calls that need approval are denied.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,14 +75,15 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// Loads a bundle: a verified one, or an unsigned one under work.
+    /// Loads a bundle: a verified one, or an unsigned one in development.
     pub fn bundle(mut self, content: Content) -> Self {
         self.contents.push(content);
         self
     }
 
-    /// Names tools that are known and not loaded, such as those of a revoked bundle: calls of them end with
-    /// [`WithheldTool::refusal`]. A tool that is loaded is served all the same. Default: none.
+    /// Names tools that are known but not loaded, such as the tools of a revoked bundle. Calls to
+    /// them end with [`WithheldTool::refusal`]. A named tool that is loaded is served nevertheless.
+    /// Default: none.
     pub fn withheld(mut self, tools: impl IntoIterator<Item = WithheldTool>) -> Self {
         self.withheld.extend(tools);
         self
@@ -101,7 +102,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets who asks people. Default: calls that need approval are denied.
+    /// Sets the approver, which asks people. Default: calls that need approval are denied.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.services.approver = Some(Arc::new(approver));
         self
@@ -113,9 +114,10 @@ impl HostBuilder {
         self
     }
 
-    /// Records calls, nested ones included: a call that changes something is on the disk before its driver
-    /// starts, and its end before the reply; of all others the end is recorded soon after. Where the start can't be
-    /// recorded, the call ends with [`ErrorCode::UNRECORDED`](crate::ErrorCode::UNRECORDED). Default: none.
+    /// Records calls, nested ones included: the start of a call that changes something is on the
+    /// disk before its driver starts, and its end before the reply. The end of any other call is
+    /// recorded soon afterwards. If a start can't be recorded, the call ends with
+    /// [`ErrorCode::UNRECORDED`](crate::ErrorCode::UNRECORDED). Default: none.
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
         self
@@ -127,21 +129,22 @@ impl HostBuilder {
         self
     }
 
-    /// Names the policy in what is recorded: a digest of its text.
+    /// Sets the digest of the policy's text, which the ledger records.
     pub fn policy_digest(mut self, digest: [u8; 32]) -> Self {
         self.policy_digest = Some(Hex(digest));
         self
     }
 
-    /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not recorded ends with
-    /// [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). What is recorded passes today's policy, schemas, limits
-    /// and redaction; no one is asked for approval. Default: none.
+    /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not
+    /// recorded ends with [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). Recorded results
+    /// pass the current policy, schemas, limits and redaction, and no one is asked for approval.
+    /// Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
         self.services.tape = Some(tape.clone());
         self
     }
 
-    /// Sets where secrets come from. Default: there are none.
+    /// Sets where secrets come from. Default: no secrets.
     pub fn secrets(mut self, secrets: impl SecretStore + 'static) -> Self {
         self.services.secrets = Some(Arc::new(secrets));
         self
@@ -159,15 +162,15 @@ impl HostBuilder {
         self
     }
 
-    /// Protects a directory from workspaces: none may contain it, be it, or be inside it.
-    /// For configuration, trust, state, caches and keys. `what` describes it in
-    /// messages.
+    /// Protects a directory from workspaces: no workspace may contain the directory, be the
+    /// directory, or be inside it. Meant for configuration, trust, state, caches and keys. `what`
+    /// describes the directory in messages.
     pub fn protect(mut self, what: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
         self.protected.push((what.into(), directory.into()));
         self
     }
 
-    /// Sets who compiles components. Default: [`InProcess`].
+    /// Sets the compiler of components. Default: [`InProcess`].
     pub fn compiler(mut self, compiler: impl Compiler + 'static) -> Self {
         self.compiler = Some(Arc::new(compiler));
         self
@@ -186,8 +189,9 @@ impl HostBuilder {
         self
     }
 
-    /// Has drivers of a kind that this crate does not run (`builtin`, for example) carried out by `make`'s executors.
-    /// Default: no route has such a driver, and the programs of `[[exec]]` can't be called.
+    /// Runs drivers of a kind that this crate does not run itself (`builtin`, for example) with the
+    /// executors that `make` returns. Default: no route has such a driver, and the programs of
+    /// `[[exec]]` can't be called.
     pub fn executor(
         mut self,
         kind: impl Into<String>,
@@ -204,9 +208,9 @@ impl HostBuilder {
         self
     }
 
-    /// Defers making the engine, which takes some milliseconds, to the first driver
-    /// that needs it or to [`Host::make_engine`]. Default: [`HostBuilder::build`] makes
-    /// it, and fails if that fails.
+    /// Defers making the engine, which takes some milliseconds, until the first driver needs it or
+    /// [`Host::make_engine`] is called. Default: [`HostBuilder::build`] makes the engine, and fails
+    /// if that fails.
     pub fn defer_engine(mut self) -> Self {
         self.defer_engine = true;
         self
@@ -283,12 +287,12 @@ impl HostBuilder {
         Ok(host)
     }
 
-    /// What this machine offers to drivers. With bundles and policy it determines the
+    /// The properties of this machine that drivers need. With bundles and policy they determine the
     /// routes and their decisions ([`toolward_policy::routes`]).
     ///
     /// # Errors
     ///
-    /// [`HostError::Workspace`], as [`HostBuilder::build`].
+    /// [`HostError::Workspace`], as for [`HostBuilder::build`].
     pub fn machine(&self) -> Result<Machine, HostError> {
         Ok(machine(
             &self.effective_limits(),
@@ -297,7 +301,7 @@ impl HostBuilder {
         ))
     }
 
-    /// The limits, with the policy's on top.
+    /// The limits, overridden by the policy's limits.
     fn effective_limits(&self) -> Limits {
         self.services
             .limits
@@ -319,7 +323,7 @@ impl HostBuilder {
         let mappings: Vec<Mapping<'_>> = mappings.collect();
         let given = self.protected.iter();
         let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
-        // Who writes where a program lies decides what runs.
+        // Whoever can write to a program's directory decides what runs.
         let programs = tables.execs.iter().flat_map(|rule| {
             let interpreter = rule.interpreter.as_ref();
             let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());

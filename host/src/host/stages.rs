@@ -1,4 +1,5 @@
-//! The stages of a call, one after the other. This is the one place that writes what they return to the call's record.
+//! The stages of a call, in order. Only this module writes the results of the stages to the call's
+//! record.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use crate::pipeline::validate::{self, RoutedCall, Validated};
 use crate::validation_pool;
 
 impl Host {
-    /// The stages. Each takes what only the one before it makes.
+    /// The stages. Each takes a value that only the stage before it makes.
     pub(super) async fn stages(
         &self,
         mut request: Box<Request>,
@@ -50,7 +51,7 @@ impl Host {
                 record.enter(CallStage::Approve);
                 let asks = granted.asks();
                 let approved = match asks {
-                    // No part of the future of a call about which no one is asked.
+                    // Boxed, so that the future of a call without a question does not contain it.
                     true => Box::pin(self.approved(granted, record)).await?,
                     false => {
                         record.answer_unused().await;
@@ -75,7 +76,7 @@ impl Host {
         Ok(dispatch::dispatch(approved, context, record).await)
     }
 
-    /// The call, once a person has approved it.
+    /// Asks a person, and returns the call once it is approved.
     async fn approved(
         &self,
         granted: Granted,
@@ -89,11 +90,11 @@ impl Host {
         needed.decided(verdict)
     }
 
-    /// The output of the earlier call whose id this one has ([`crate::named`]); `None` if it is to be dispatched, which
-    /// all calls without an id are.
+    /// The output of the earlier call with the same id ([`crate::named`]). `None` if this call must
+    /// be dispatched, as all calls without an id are.
     ///
     /// # Errors
-    /// If the id ran and its reply is not kept, or it was given with another input.
+    /// If the call with this id ran but its reply is not kept, or if it had another input.
     async fn repeated(
         &self,
         call: &RoutedCall,
@@ -122,8 +123,8 @@ impl Host {
         }
     }
 
-    /// Validates inline, or on another thread if it may take long: the schema is the
-    /// publisher's, and a check can't be interrupted.
+    /// Validates inline, or on another thread if validation may take long: the schema comes from
+    /// the publisher, and validation can't be interrupted.
     async fn validated(
         &self,
         resolved: Resolved,
@@ -144,7 +145,7 @@ impl Host {
             || CallError::timed_out(allowed, started.elapsed()),
             move || validate::validate(resolved, request, &host.inner.services),
         );
-        // No part of the future of a call with a short input.
+        // Boxed, so that the future of a call with a short input does not contain it.
         Box::pin(checking).await
     }
 }

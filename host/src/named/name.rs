@@ -1,4 +1,5 @@
-//! The id of a call, checked, and what follows from it: the key in memory, in the ledger and for drivers.
+//! The checked id of a call, and the keys derived from it: in memory, in the ledger and for
+//! drivers.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,29 +14,30 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::digest;
 use crate::elicitation::{Answer, Resume};
 
-/// How old an id may be. A ledger knows ids for longer, so that one is refused before it is forgotten.
+/// The highest age of an id. A ledger keeps ids for longer, so an id expires before it is
+/// forgotten.
 const MAX_AGE: Duration = Duration::from_hours(24);
-/// How far an id may be ahead: clocks differ.
+/// How far an id may be in the future, since clocks differ.
 const MAX_AHEAD: Duration = Duration::from_mins(5);
 
 /// The id that a request gives, unchecked.
 #[derive(Debug, Clone)]
 pub(crate) struct Named {
     pub(crate) id: String,
-    /// The session that it is bound to, if it is.
+    /// The session that the id is bound to, if any.
     pub(crate) session: Option<String>,
 }
 
-/// An id that was checked, with the call that it was given to.
+/// An id that was checked, with the properties of its call.
 pub(crate) struct CallName {
     principal: String,
-    /// The principal, with the session that the id is bound to.
+    /// The principal, with the session that the id is bound to, if any.
     scope: String,
     tool: String,
     id: Uuid,
-    /// The id of this part of the call: each resumption is a part of its own, and runs once.
+    /// The id of this part of the call. Each resumption is a separate part and runs once.
     part: Uuid,
-    /// A digest of what the caller gave.
+    /// A digest of the caller's input, context and answers.
     input: [u8; 32],
 }
 
@@ -61,7 +63,7 @@ impl Named {
         let given = json!([input, context, answers]);
         Ok(CallName {
             principal: principal.to_owned(),
-            // A session has no colon, so that the two can't be mistaken for each other.
+            // A session has no colon, so that session and principal can't be confused.
             scope: format!("{}:{principal}", session.replace(':', "_")),
             tool: tool.to_owned(),
             id,
@@ -72,7 +74,7 @@ impl Named {
 }
 
 impl CallName {
-    /// A call of this id, for the state.
+    /// The key of the call in the state.
     pub(super) fn new_call(&self) -> CallId {
         CallId {
             principal: *blake3::hash(self.principal.as_bytes()).as_bytes(),
@@ -86,10 +88,10 @@ impl CallName {
         *blake3::hash(&message([&self.scope, &self.tool], self.part)).as_bytes()
     }
 
-    /// The id as the ledger knows it.
+    /// The id in the form that the ledger stores.
     ///
     /// # Errors
-    /// A fault of the host's own.
+    /// An internal error of the host.
     pub(crate) fn given(&self) -> Result<Given> {
         let tool = Tool::parse(&self.tool).or_else(|_| Tool::parse(&unfit(&self.tool)));
         Ok(Given {
@@ -100,8 +102,8 @@ impl CallName {
         })
     }
 
-    /// What a driver's idempotency key is a keyed hash of: principal, tool, driver and id. A service learns neither the
-    /// id nor that two drivers serve the same call.
+    /// The text whose keyed hash is a driver's idempotency key: principal, tool, driver and id. A
+    /// service learns neither the id nor that two drivers serve the same call.
     pub(super) fn for_driver(&self, driver: &str) -> Vec<u8> {
         message([&self.scope, &self.tool, driver], self.id)
     }
@@ -149,7 +151,8 @@ fn answers(resume: &Resume) -> Value {
     json!([resume.asked.invocation, answers.collect::<Vec<_>>()])
 }
 
-/// The id of a part of the call: the id itself, and another one for each resumption.
+/// The id of a part of the call: the id itself for the first part, and a derived id for each
+/// resumption.
 fn part(id: Uuid, round: u32) -> Uuid {
     match round {
         0 => id,
@@ -182,7 +185,7 @@ fn message<const N: usize>(texts: [&str; N], id: Uuid) -> Vec<u8> {
     message
 }
 
-/// Stands for a tool whose name is not of a record's form.
+/// The placeholder for a tool whose name does not have a record's form.
 fn unfit(tool: &str) -> String {
     format!("unfit.{}@0", blake3::hash(tool.as_bytes()).to_hex())
 }

@@ -1,5 +1,5 @@
-//! The stage in which a person's approval of one call with exactly this input is obtained, if the decision asks for it.
-//! If no one can be asked, the call is denied.
+//! The stage that obtains a person's approval of one call with exactly this input, if the decision
+//! requires it. If no one can be asked, the call is denied.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ const DENIED: &str = "a person denied this call: ask them before you try again";
 /// The hint after a question without an answer.
 const UNANSWERED: &str = "call it again when a person can answer";
 
-/// A call that needs no approval, or has it.
+/// A call that needs no approval or has been approved.
 pub(crate) struct Approved<T> {
     call: T,
-    /// The tools whose calls by this one the approval covers.
+    /// The tools that the approval also covers when this call calls them.
     covered: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn needed(granted: Granted, invocation: &str) -> Result<NeededApprova
 }
 
 impl NeededApproval {
-    /// Who asks them: the call's own approver, or else the host's.
+    /// The approver: the call's own, or else the host's.
     pub(crate) fn approver(&self, hosts: Option<&Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
         self.call.scope.approver.as_ref().or(hosts).cloned()
     }
@@ -142,7 +142,7 @@ fn shown_request(call: &RoutedCall) -> Result<Option<ShownRequest>, CallError> {
     })
 }
 
-/// The reason if drivers may repeat what an earlier one did.
+/// The reason for asking if a driver may repeat the change of an earlier driver.
 const REPEATS: &str = "if a driver fails, each driver after it may make the change again, though it may have been made: \
                        the policy's `fallback = \"repeat\"` allows that";
 
@@ -197,7 +197,7 @@ fn request(
     }
 }
 
-/// A sentence about what a call costs, where one of its drivers is expensive.
+/// A sentence about the cost of a call, if one of its drivers is expensive.
 fn expensive<'r>(routes: impl Iterator<Item = &'r Arc<DriverFacts>>) -> Option<String> {
     let mut expensive = routes.filter(|route| route.cost.class == CostClass::Expensive);
     let route = expensive.next()?;
@@ -209,7 +209,7 @@ fn expensive<'r>(routes: impl Iterator<Item = &'r Arc<DriverFacts>>) -> Option<S
     Some(format!("a call is expensive, as its publisher says{units}"))
 }
 
-/// Texts without repetition, in their order.
+/// Removes repeated texts; keeps the order.
 fn each_once<'t>(texts: impl Iterator<Item = &'t String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for text in texts {

@@ -1,5 +1,5 @@
-//! The stage that applies a decision to a call: from here on a call has a grant,
-//! or an error that names what it lacks.
+//! The stage that applies a decision to a call: afterwards a call has a grant, or an error that
+//! names the missing grants.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// Whether a person has to approve the call.
+    /// Whether a person must approve the call.
     pub(crate) fn asks(&self) -> bool {
         self.question.is_some()
     }
@@ -42,7 +42,7 @@ pub(crate) fn apply(call: Validated) -> Result<Granted, CallError> {
     Ok(granted)
 }
 
-/// The decision alone, for a call that uses nothing of its grant.
+/// Applies only the decision, for a call that does not use its grant.
 pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {
@@ -55,10 +55,10 @@ pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
 }
 
 impl ToolFacts {
-    /// The error of every valid call of the tool that brings no context of its own:
-    /// policy blocks all of its drivers, it has none, or the operator gives no context
-    /// that it requires. The text is for callers: it names what is missing, but no line
-    /// of a policy.
+    /// The error that ends every valid call of the tool without a context; `None` if calls can run.
+    /// Policy blocks all drivers, the tool has no driver, or the operator does not give the
+    /// required context. The text is for callers: it names what is missing, but no line of a
+    /// policy.
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
         let mut denials = self.drivers.iter().map(|driver| match &driver.decision {

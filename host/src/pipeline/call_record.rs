@@ -1,9 +1,9 @@
-//! The record of one call while it goes through the stages, and the one place in which
-//! every call ends: with a result, or by its future being dropped. It writes the call's facts, and shows them to
-//! listeners, readers of events, the log and the ledger.
+//! The record of one call while it goes through the stages. Every call ends here, with a result or
+//! because its future is dropped. The record writes the call's facts, and passes them to listeners,
+//! readers of events, the log and the ledger.
 //!
-//! The stages return what they found. The host writes it down as they go, since a future that is dropped returns
-//! nothing.
+//! The stages return their findings. The host writes them down after each stage, since a dropped
+//! future returns nothing.
 
 mod told;
 
@@ -37,17 +37,17 @@ pub(crate) struct CallRecord<'a> {
     parties: Parties,
     listeners: &'a [Arc<dyn CallListener>],
     events: CallEvents<'a>,
-    /// Whether an answer that the call brought, and that no request used, is recorded.
+    /// Whether an unused answer that the call brought has been recorded.
     answer_recorded: bool,
-    /// Whether it was decided that the call may run.
+    /// Whether policy or a person has decided that the call may run.
     decided: bool,
-    /// Whether it was reported that the call waits for a slot.
+    /// Whether an event has reported that the call waits for a slot.
     queued: bool,
     /// Set if the call ends with questions.
     yielded: bool,
     /// Set if calls are recorded.
     rows: Option<Box<CallRows<'a>>>,
-    /// Set if it is the first call of an id.
+    /// Set if this is the first call with its id.
     named: Option<RunningCall>,
     started: Instant,
     ended: bool,
@@ -101,16 +101,16 @@ impl<'a> CallRecord<'a> {
         record
     }
 
-    /// The call enters this stage.
+    /// Notes that the call enters this stage.
     pub(crate) fn enter(&mut self, stage: CallStage) {
         self.facts.stage = stage;
-        // Another driver may be prepared later.
+        // The event is sent once, although another driver may be prepared later.
         if stage == CallStage::Admit && !std::mem::replace(&mut self.queued, true) {
             self.happens(|| CallEventKind::Queued);
         }
     }
 
-    /// The tool was found.
+    /// Notes that the tool was found.
     pub(crate) fn resolved(&mut self, tool: &Arc<ToolFacts>) {
         let facts = &mut self.facts;
         facts.tool.clone_from(&tool.full_id);
@@ -122,7 +122,7 @@ impl<'a> CallRecord<'a> {
         self.happens(|| CallEventKind::Selected);
     }
 
-    /// The call is valid, and has a driver.
+    /// Notes that the call is valid and has a driver.
     pub(crate) fn validated(&mut self, call: &mut RoutedCall) {
         if let Some(rows) = &mut self.rows {
             rows.kept = call.extensions.take();
@@ -131,13 +131,14 @@ impl<'a> CallRecord<'a> {
         self.happens(|| CallEventKind::ArgumentsReady);
     }
 
-    /// It is the first call of the id that its caller gave it.
+    /// Notes that this is the first call with the id that its caller gave it.
     pub(crate) fn named(&mut self, mut running: RunningCall, route: &DriverFacts) {
         running.changes = route.changes;
         self.named = Some(running);
     }
 
-    /// Whether the id of a call that may change something ran in another process, as far as that is known.
+    /// Fails if a call that may change something is known to have run under the same id in another
+    /// process.
     pub(crate) async fn may_run(&self) -> Result<(), CallError> {
         match (&self.rows, &self.named) {
             (Some(rows), Some(named)) if named.changes => rows.may_run(&named.name).await,
@@ -145,7 +146,7 @@ impl<'a> CallRecord<'a> {
         }
     }
 
-    /// It gets the reply of an earlier call.
+    /// Notes that the call gets the reply of an earlier call.
     pub(crate) fn repeats(&mut self, source: ReplySource) {
         let facts = &mut self.facts;
         facts.repeats = Some(source.invocation);
@@ -155,13 +156,14 @@ impl<'a> CallRecord<'a> {
         facts.origin = source.origin;
     }
 
-    /// Whether it must be recorded that the call is about to run.
+    /// Whether the start of the call must be recorded.
     pub(crate) fn must_start(&self) -> bool {
         let has_name = self.named.is_some();
         (self.rows.as_ref()).is_some_and(|rows| rows.must_start(&self.parties, has_name))
     }
 
-    /// The call is about to run: where it changes something, waits until that is recorded.
+    /// Notes that the call is about to run. If it changes something, waits until its start is
+    /// recorded.
     pub(crate) async fn start(&mut self) -> Result<(), CallError> {
         let Some(rows) = &mut self.rows else {
             return Ok(());
@@ -170,7 +172,8 @@ impl<'a> CallRecord<'a> {
         rows.start(&self.parties, name).await
     }
 
-    /// An attempt has ended. Returns how, and who gave its output, if not the driver.
+    /// Notes that an attempt has ended. Returns its end, and the origin of its output if that is
+    /// not the driver.
     pub(crate) fn attempted(&mut self, report: AttemptReport) -> (CallEnd, Option<Origin>) {
         let facts = &mut self.facts;
         facts.fuel = facts.fuel.saturating_add(report.fuel);
@@ -197,35 +200,35 @@ impl<'a> CallRecord<'a> {
         (report.end, origin)
     }
 
-    /// What the last attempt returned was accepted, and takes so much memory.
+    /// Notes that the result of the last attempt was accepted, and takes this much memory.
     pub(crate) fn accepted(&mut self, memory: u64, origin: Option<Origin>) {
         let facts = &mut self.facts;
         facts.peak_memory = facts.peak_memory.max(memory);
         facts.origin = origin.or(facts.origin);
     }
 
-    /// What the last attempt returned was not accepted.
+    /// Notes that the result of the last attempt was not accepted.
     pub(crate) fn attempt_failed(&mut self, error: &CallError) {
         if let Some(rows) = &mut self.rows {
             rows.attempt_failed(&error.code);
         }
     }
 
-    /// Bytes of secrets were taken out of so many texts of the result.
+    /// Notes that secrets were removed from this many texts of the result.
     pub(crate) fn redacted(&mut self, texts: u64) {
         if texts > 0 {
             self.happens(|| CallEventKind::Redacted { texts });
         }
     }
 
-    /// The call ends with so many questions.
+    /// Notes that the call ends with this many questions.
     pub(crate) fn yields(&mut self, questions: usize) {
         self.yielded = true;
         let questions = questions as u64;
         self.happens(|| CallEventKind::Yielded { questions });
     }
 
-    /// What the drivers tried beyond their grants.
+    /// Notes what the drivers tried beyond their grants.
     pub(crate) fn violated(&mut self, found: RecordedViolations) {
         let facts = &mut self.facts;
         facts.violations = found.first;
@@ -233,7 +236,7 @@ impl<'a> CallRecord<'a> {
         facts.violations_by_kind = found.own;
     }
 
-    /// The driver was picked, first or after another one.
+    /// Notes that the driver was picked, as the first or after another driver.
     pub(crate) fn picked(&mut self, route: &Arc<DriverFacts>) {
         if let Some(named) = &mut self.named {
             named.changes |= route.changes;
@@ -255,7 +258,8 @@ impl<'a> CallRecord<'a> {
         self.parties.route = Some(route.clone());
     }
 
-    /// The driver that was picked last is started once more; `runs` is false if a recorded result stands for it.
+    /// Notes that the current driver is started once more. `runs` is false if a recorded result
+    /// takes its place.
     pub(crate) fn starts(&mut self, runs: bool) {
         if !runs {
             return;
@@ -277,7 +281,8 @@ impl<'a> CallRecord<'a> {
         self.tells_start();
     }
 
-    /// A call that resumes has taken this much before. The attempt that asked continues, and is not counted again.
+    /// Notes what a resumed call consumed before its questions. The attempt that asked continues,
+    /// and is not counted again.
     pub(crate) fn resumes(&mut self, spent: Spent) {
         let attempts = spent.attempts.saturating_sub(1);
         self.facts.fuel = spent.fuel;
@@ -287,14 +292,14 @@ impl<'a> CallRecord<'a> {
         }
     }
 
-    /// How often drivers were started before the one that was picked last.
+    /// How often drivers were started before the current driver was picked.
     pub(crate) fn earlier_attempts(&self) -> u32 {
         let last = self.facts.tried.last();
         let own = last.map_or(0, |last| last.attempts);
         self.facts.attempts.saturating_sub(own)
     }
 
-    /// The driver that was picked last did not serve the call.
+    /// Notes that the current driver did not serve the call.
     pub(crate) fn failed(&mut self, error: &ErrorCode) {
         if let Some(last) = self.facts.tried.last_mut() {
             last.error = Some(error.clone());
@@ -303,8 +308,7 @@ impl<'a> CallRecord<'a> {
 
     fn each_listener(&self, tell: impl Fn(&dyn CallListener)) {
         for listener in self.listeners {
-            // A panic in one listener must not fail the call or keep it from the
-            // others.
+            // A panic in one listener must not fail the call or hide it from other listeners.
             if catch_unwind(AssertUnwindSafe(|| tell(&**listener))).is_err() {
                 tracing::error!("a listener for calls panicked");
             }

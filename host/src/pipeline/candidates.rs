@@ -1,4 +1,4 @@
-//! Which of a tool's drivers serves a call, and which take over where it fails.
+//! Picks the driver that serves a call, and the drivers that take over if it fails.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,34 +15,35 @@ use crate::catalogue::DriverFacts;
 use crate::pipeline::resolve::Resolved;
 use crate::secrets::SecretStore;
 
-/// Most drivers that take over one after the other: as many as a person reads.
+/// The most drivers that take over in turn: as many as a person reads.
 const MAX_FALLBACKS: usize = 4;
 
 /// The driver of a call.
 pub(crate) struct Picked {
     pub(crate) route: Arc<DriverFacts>,
-    /// Those that take over, in this order.
+    /// The drivers that take over, in this order.
     pub(crate) fallbacks: VecDeque<Arc<DriverFacts>>,
-    /// Why others do not take the call, where calls are recorded.
+    /// Why other drivers do not take the call; empty unless calls are recorded.
     pub(crate) rejected: Vec<Rejected>,
 }
 
-/// What of a call decides which drivers it may have.
+/// The properties of a call that decide which drivers it may have.
 #[derive(Clone, Copy)]
 pub(crate) struct Considered<'a> {
     pub(crate) input: &'a Value,
     pub(crate) scope: &'a CallScope,
-    /// Whether the caller brings the context; else the operator has to give one.
+    /// Whether the caller brings the context; otherwise the operator must give one.
     pub(crate) brought: bool,
-    /// Where secrets come from.
+    /// The source of secrets.
     pub(crate) secrets: Option<&'a dyn SecretStore>,
 }
 
-/// Why drivers before the one that is picked do not take a call.
+/// Why drivers that rank before the picked driver do not take a call.
 #[derive(Default)]
 struct Skipped<'a> {
-    /// The driver, the input that it can't be given, and the transform of the driver's entry file, which is not run. The
-    /// error is made if no other driver takes the call.
+    /// The driver, and the input that it does not support. The third part is the transform in its
+    /// entry file, if this host lacks the transform. Becomes an error only if no other driver takes
+    /// the call.
     unsupported: Option<(&'a str, &'a str, Option<&'a str>)>,
     denied: Option<&'a Arc<DriverFacts>>,
     without_secret: Option<CallError>,
@@ -58,9 +59,8 @@ impl Skipped<'_> {
     }
 }
 
-/// The first driver that supports all inputs that are used, is not denied, and has the
-/// secrets and the context that it needs; if all are denied, the first of them, for its
-/// denial.
+/// Picks the first driver that supports all used inputs, is not denied, and has the secrets and the
+/// context that it needs. If all drivers are denied, picks the first one for its denial.
 pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
     let marked = |route: &Arc<DriverFacts>| route.health.is_marked();
     if resolved.routes().any(marked) {
@@ -72,8 +72,8 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
     pick_of(resolved.routes(), resolved, call)
 }
 
-/// Picks among routes that stand best first. Of drivers that stand equal, those come last that
-/// the host saw fail.
+/// Picks among routes in order, best first. Among drivers of equal rank, the drivers that the host
+/// saw fail come last.
 fn pick_of<'r>(
     mut routes: impl Iterator<Item = &'r Arc<DriverFacts>>,
     resolved: &Resolved,
@@ -114,7 +114,7 @@ fn pick_of<'r>(
     Err(skipped.unsupported.map_or_else(none, unsupported))
 }
 
-/// Whether a driver serves a call; else adds why it does not.
+/// Whether a driver serves a call; if not, adds the reason to `skipped`.
 fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Skipped<'a>) -> bool {
     let (entry, driver) = (&route.implements, &*route.id);
     let used = |name: &&String| call.input.get(name.as_str()).is_some();
@@ -155,14 +155,14 @@ fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Sk
     true
 }
 
-/// Whether a call by one route may fall to another: without a question, or within the
-/// question about the one.
+/// Whether a call may fall from one route to the next: if neither needs an approval, or if the
+/// approval of the first covers the next.
 fn falls(route: &DriverFacts, next: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     match (&route.question, &next.question) {
         (None, None) => true,
-        // Both questions cover the same calls of other tools and name who takes over. An http driver
-        // can't: the person saw only the first driver's request.
-        // What a caller's approval covers names no driver's hosts and regions.
+        // Both questions cover the same calls of other tools and name the drivers that take over.
+        // An http driver can't take over, since the person saw only the first driver's request. A
+        // caller's approval does not count, since it does not show drivers' hosts and regions.
         (Some(asked), Some(also)) => {
             asks(route, scope, tool)
                 && !next.features().shows_request
@@ -173,7 +173,7 @@ fn falls(route: &DriverFacts, next: &DriverFacts, scope: &CallScope, tool: &str)
     }
 }
 
-/// The driver of a route, as a question names it.
+/// The driver of a route, in the form that an approval question shows.
 pub(crate) fn named(route: &DriverFacts) -> NamedDriver {
     let driver = &route.declaration;
     let regions = match driver.region.as_slice() {
@@ -189,7 +189,8 @@ pub(crate) fn named(route: &DriverFacts) -> NamedDriver {
     }
 }
 
-/// The hosts that the driver declares; where a rule with `partial` leaves some out, those that it gets.
+/// The hosts that the driver declares, or only its granted hosts if a rule with `partial` withholds
+/// some.
 fn hosts(route: &DriverFacts) -> Vec<String> {
     if let Some(allowed) = route.allowed().filter(|allowed| allowed.partial.is_some()) {
         let given = allowed.grant.network().iter();
@@ -211,7 +212,7 @@ fn unsupported((driver, input, transform): (&str, &str, Option<&str>)) -> CallEr
     CallError::of(ErrorCode::INPUT_UNSUPPORTED, message).with_hint(format!("leave out `{input}`"))
 }
 
-/// Whether a call of a tool by this route needs a separate approval.
+/// Whether calling the tool by this route needs a separate approval.
 pub(super) fn asks(route: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     let question = route.question.as_ref();
     // The approval of a calling tool named this tool, too.

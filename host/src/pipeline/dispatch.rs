@@ -1,5 +1,6 @@
-//! Dispatch: has an approved call carried out under one deadline: by its driver, once more if contract and error allow
-//! a retry, and by the next driver if policy lets it. Writes what comes of each attempt to the call's record.
+//! Dispatch: runs an approved call under one deadline. It calls the driver, retries if contract and
+//! error allow it, and turns to the next driver if policy allows it. Writes the result of each
+//! attempt to the call's record.
 
 mod admit;
 mod attempts;
@@ -23,7 +24,7 @@ use crate::redact::Redactor;
 use crate::services::Services;
 use crate::shared_state::Shared;
 
-/// What a call is carried out with.
+/// The parts of the host that dispatch needs.
 pub(crate) struct DispatchContext<'a> {
     pub(crate) host: Arc<dyn CallTools>,
     pub(crate) services: &'a Arc<Services>,
@@ -31,7 +32,8 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) shared: &'a Shared,
 }
 
-/// How a call ended: with its questions, the form that stays open if the caller gets them.
+/// How a call ended. Questions come with their form, which stays open if the caller gets the
+/// questions.
 pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
@@ -44,7 +46,8 @@ pub(crate) async fn dispatch(
     let (mut admitted, mut imports) = (None, None);
     let mut started = Started::default();
     let end = 'drivers: loop {
-        // A block rather than arms of a match, whose values the future would hold twice.
+        // A block instead of match arms, because the future would hold the values of the arms
+        // twice.
         let failure = 'driver: {
             let ready = match admit::ready(&mut call, &host, &mut admitted, record).await {
                 Ok(ready) => ready,
@@ -73,7 +76,7 @@ pub(crate) async fn dispatch(
             break CallEnd::Failed(failure.error);
         }
         record.failed(&failure.error.code);
-        // The form of a driver whose questions were refused is no other driver's.
+        // If a driver's questions were refused, its form closes before another driver runs.
         while call.extensions.take::<OpenForm>().is_some() {}
         record.picked(&call.route);
         if let Some(admitted) = &mut admitted {
@@ -90,8 +93,8 @@ pub(crate) async fn dispatch(
     finish(&mut call, (&*imports, admitted), end, record).await
 }
 
-/// Makes attempts until one ends the call or the driver's part in it. The deadline covers everything, retries and
-/// pauses included; waiting for the first slot comes before it.
+/// Makes attempts until one ends the call or the driver's part in it. The deadline covers all
+/// attempts, retries and pauses. It starts after the wait for the first slot.
 async fn serve(
     (attempts, admitted): (&mut Attempts, &Admitted),
     call: &RoutedCall,
@@ -150,14 +153,15 @@ async fn finish(
     if let Some(redactor) = redactor {
         let captured = std::mem::take(&mut record.captured);
         let texts;
-        // No part of the future of a call that used no secret.
+        // Boxed, so that the future of a call without secrets does not contain it.
         let redacting = Box::pin(redacted(redactor, result, captured));
         (result, record.captured, texts) = redacting.await;
         record.redacted(texts);
     }
     let remains = std::mem::take(&mut admitted.remains).into_inner();
     if let Some(remains) = remains.unwrap_or_else(PoisonError::into_inner) {
-        // Dropped by a task of the runtime. It keeps the call's slot until then: a slot is room in the engine's pool.
+        // A task of the runtime drops the instance. The task keeps the call's slot until then,
+        // since a slot stands for room in the engine's pool.
         let slot = admitted.slot.take();
         tokio::spawn(async move {
             drop(remains);
@@ -167,7 +171,7 @@ async fn finish(
     result.into()
 }
 
-/// The call as it stops with these questions.
+/// The form in which the call pauses with these questions.
 fn asked(
     call: &RoutedCall,
     questions: CheckedQuestions,
@@ -196,14 +200,14 @@ fn asked(
     }
 }
 
-/// Redacts secrets, on a blocking thread, since the result may be megabytes. Returns in how many texts of the result
-/// they were found, too.
+/// Redacts secrets, on a blocking thread, since the result may be megabytes. Also returns in how
+/// many texts of the result secrets were found.
 async fn redacted(
     redactor: Arc<Redactor>,
     mut result: Result<Output, CallError>,
     mut captured: Captured,
 ) -> (Result<Output, CallError>, Captured, u64) {
-    // The guest has ended: what is found from here on is in the result.
+    // The guest has ended: secrets found from now on are in the result.
     let before = redactor.found();
     let work = tokio::task::spawn_blocking(move || {
         match &mut result {
@@ -214,26 +218,25 @@ async fn redacted(
         redactor.captured(&mut captured);
         (result, captured, redacted)
     });
-    // Fail closed: show nothing that was not redacted.
+    // Fail closed: never show a result that was not redacted.
     work.await.unwrap_or_else(|error| {
         let error = CallError::internal(format!("the result can't be shown: {error}"));
         (Err(error), Captured::default(), 0)
     })
 }
 
-/// The error of a driver's last attempt, or of what keeps it from one.
+/// The error of a driver's last attempt, or the error that prevents any attempt.
 struct DriverFailure {
     error: CallError,
     /// Whether anything of the call may have left the host, or the driver's code ran.
     dispatched: bool,
-    /// Whether another driver may do better. Else the call itself is at fault, its limits
-    /// are reached, or policy ended it.
+    /// Whether another driver may succeed. If not, the call itself is at fault, its limits are
+    /// reached, or policy ended it.
     is_drivers: bool,
 }
 
-/// Codes, without what stands behind the colon, that say of the driver or of the service
-/// behind it that it failed. What else a driver answers, `not_found` for example, is its
-/// answer.
+/// Codes (the part before the colon) which state that the driver or its service failed. Other
+/// codes, such as `not_found`, are the driver's answer.
 const OF_DRIVERS: &[&str] = &[
     "upstream_error",
     "rate_limited",
@@ -242,7 +245,7 @@ const OF_DRIVERS: &[&str] = &[
     "dependency_unavailable",
 ];
 
-/// Limits of one driver, which may be below those of the whole call.
+/// Limits of one driver, which may be below the limits of the whole call.
 const OF_ATTEMPTS: &[ErrorCode] = &[
     ErrorCode::MEMORY_EXCEEDED,
     ErrorCode::RESULT_TOO_LARGE,
@@ -264,7 +267,7 @@ impl DriverFailure {
         }
     }
 
-    /// The driver can't be used at all.
+    /// The failure of a driver that can't be used at all.
     fn before_attempts(error: CallError) -> Self {
         Self {
             error,
@@ -274,7 +277,7 @@ impl DriverFailure {
     }
 }
 
-/// What ends the call, whichever driver serves it.
+/// Converts an error that ends the call for every driver.
 impl From<CallError> for DriverFailure {
     fn from(error: CallError) -> Self {
         Self {
@@ -285,13 +288,13 @@ impl From<CallError> for DriverFailure {
     }
 }
 
-/// The drivers that failed after something of the call may have left the host. What they may have done stays
+/// The drivers that failed after something of the call may have left the host. Their effects stay
 /// uncertain, even if a later driver succeeds.
 #[derive(Default)]
 struct Started {
     any: bool,
     changes: bool,
-    /// Whether what one of them may have done is not done again.
+    /// Whether an effect that one of them may have had must not be repeated.
     once: bool,
 }
 
@@ -302,15 +305,16 @@ impl Started {
         self.once |= !route.repeats;
     }
 
-    /// Whether a driver may serve the call after them. A change is not made twice, even if the contract is
-    /// idempotent: two services know nothing of each other. Only the operator can allow it.
+    /// Whether the next driver may serve the call. A change is not made twice, even if the contract
+    /// is idempotent, since two services know nothing of each other. Only the operator can allow a
+    /// repeated change.
     fn admits(&self, next: &DriverFacts) -> bool {
         let repeats = next.repeats && !self.once;
         !self.any || repeats || !(self.changes || next.changes)
     }
 
-    /// Turns to the next driver, if one may serve the call after this failure. `spent` is true if the call's fuel is
-    /// consumed.
+    /// Turns to the next driver that may serve the call after this failure, if one exists. `spent`
+    /// is true if the call's fuel is consumed.
     fn falls(&mut self, call: &mut RoutedCall, failure: &DriverFailure, spent: bool) -> bool {
         if failure.dispatched {
             self.add(&call.route);

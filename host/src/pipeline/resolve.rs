@@ -84,7 +84,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     })
 }
 
-/// The driver that was meant, where one is near.
+/// A hint that names a driver with a similar id, if one exists.
 fn pin_hint(pin: &str, tool: &ToolFacts) -> String {
     let ids = tool.drivers.iter();
     let ids = ids.map(|route| &*route.id);
@@ -94,7 +94,7 @@ fn pin_hint(pin: &str, tool: &ToolFacts) -> String {
     }
 }
 
-/// The ids of drivers that the call is pinned to: by the request, and by its context.
+/// The driver ids that the request and its context pin the call to.
 fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     let mut pins: Vec<String> = request.pinned_driver.iter().cloned().collect();
     match &request.pinned_provider {
@@ -110,8 +110,8 @@ fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     Ok(pins)
 }
 
-/// The error of a tool without a driver; `unserved` has the reasons why the drivers for it can't
-/// serve it.
+/// The error of a tool without a driver; `unserved` holds the reasons why its drivers can't serve
+/// it.
 pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
     let drivers = unserved.drivers.as_slice();
     let reasons = match drivers {
@@ -155,7 +155,7 @@ pub(crate) fn still_served(tool: &ToolFacts, route: &DriverFacts) -> Result<(), 
     reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
 }
 
-/// The tool that is meant, or a few of the existing tools.
+/// A hint that names the tool that was meant, or a few of the existing tools.
 fn known(catalogue: &Catalogue, name: &str) -> String {
     let ids = catalogue.tools().map(|tool| &*tool.major_id);
     tool_hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())

@@ -1,6 +1,5 @@
-//! Validation: parses the input and checks it against the contract, and picks a driver.
-//! Guest and approval see a re-serialisation of the validated value, not the caller's
-//! text.
+//! Validation: parses the input and checks it against the contract, and picks a driver. Guest and
+//! approver see the validated value serialised again, not the caller's text.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,32 +40,32 @@ impl Validated {
 pub(crate) struct RoutedCall {
     pub(crate) tool: Arc<ToolFacts>,
     pub(crate) route: Arc<DriverFacts>,
-    /// The routes that take over, in this order, where this one fails.
+    /// The routes that take over, in this order, if this one fails.
     pub(crate) fallbacks: VecDeque<Arc<DriverFacts>>,
     /// The validated input for the guest, with fields renamed by the driver's
     /// `mapping`.
     pub(crate) input: String,
-    /// The validated input without the `mapping`, for approval and for other drivers;
-    /// `null` if there is neither.
+    /// The validated input without the `mapping`, for approval and for other drivers; `null` if
+    /// neither needs it.
     pub(crate) contract_input: Value,
     /// Whether the caller brought the context.
     pub(crate) brought: bool,
-    /// The validated context; `{}` where the contract has no schema for one.
+    /// The validated context; `{}` if the contract has no context schema.
     pub(crate) context: String,
-    /// Its confidential texts, by the names of their values.
+    /// The confidential texts of the context, by the names of their values.
     pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
     pub(crate) scope: Arc<CallScope>,
-    /// What features attached to it: the answers with which it resumes, the id that its caller gave it, what is
-    /// recorded of it.
+    /// Values that features attached to the call, for example the answers of a resumed call, or the
+    /// id from its caller.
     pub(crate) extensions: Extensions,
 }
 
 /// Most violations that one error lists.
 const MAX_VIOLATIONS: usize = 8;
 
-/// Checks input and context against the contract, and picks the first driver that
-/// supports all inputs that are used.
+/// Checks input and context against the contract, and picks the first driver that supports all used
+/// inputs.
 pub(crate) fn validate(
     resolved: Resolved,
     request: Box<Request>,
@@ -192,13 +191,13 @@ pub(crate) fn validate(
 }
 
 impl RoutedCall {
-    /// The largest of a limit that its drivers have; each of them stays within its own.
+    /// The largest value of a limit among its drivers. Each driver stays within its own limit.
     pub(crate) fn longest<T: Ord>(&self, limit: impl Fn(&CallLimits) -> T) -> T {
         let others = self.fallbacks.iter().map(|next| limit(&next.limits));
         others.fold(limit(&self.route.limits), T::max)
     }
 
-    /// What it may not differ in when it resumes.
+    /// The values that must be unchanged when the call resumes.
     pub(crate) fn identity(&self) -> CallIdentity<'_> {
         CallIdentity {
             principal: &self.scope.principal,
@@ -211,8 +210,7 @@ impl RoutedCall {
         }
     }
 
-    /// The same call by the next of its fallbacks that takes its input. `None` if there
-    /// is none.
+    /// Turns to the next fallback that takes the call's input. `None` if no fallback is left.
     pub(crate) fn fall(&mut self, may: impl Fn(&DriverFacts) -> bool) -> Option<()> {
         while let Some(route) = self.fallbacks.pop_front() {
             if may(&route) && self.is_taken_by(&route).is_ok() {
@@ -236,7 +234,7 @@ impl RoutedCall {
     }
 }
 
-/// The input as a route's driver takes it.
+/// The input in the form that a route's driver takes.
 fn mapped(route: &DriverFacts, input: Value) -> Result<Value, CallError> {
     route.implements.mapping.apply(input).map_err(|error| {
         CallError::of(

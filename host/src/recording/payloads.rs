@@ -1,5 +1,5 @@
-//! Payloads: what a caller gave and a driver returned, as far as the ledger keeps it, without sensitive values and
-//! the bytes of secrets.
+//! Payloads: the input of a caller and the output of a driver, as far as the ledger keeps them,
+//! without sensitive values and the bytes of secrets.
 
 use serde_json::{Value, json};
 use toolward_contract::json as strict;
@@ -17,7 +17,7 @@ use crate::executor::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
 
-/// A valid call, of which something may be kept.
+/// A valid call whose payloads may be kept.
 pub(crate) struct Keeping<'a> {
     pub(crate) tool: &'a ToolFacts,
     pub(crate) route: &'a DriverFacts,
@@ -30,19 +30,19 @@ pub(crate) struct Keeping<'a> {
     pub(crate) secrets: Option<&'a dyn SecretStore>,
 }
 
-/// What is recorded of a valid call.
+/// The recorded payloads and names of a valid call.
 #[derive(Default)]
 pub(crate) struct RecordedPayloads {
     pub(crate) input: Option<RecordedBody>,
     pub(crate) context: Option<RecordedBody>,
     pub(crate) rejected: Vec<Rejected>,
-    /// What the caller's protocol calls the call.
+    /// The ids of the call in the caller's protocol.
     pub(crate) native: Native,
-    /// Takes secrets and sensitive values out of what else is recorded of the call.
+    /// Removes secrets and sensitive values from later records of the call.
     redactor: Option<Redactor>,
 }
 
-/// A payload, or how large it is.
+/// A payload, or only its size.
 pub(crate) enum RecordedBody {
     Bytes(Vec<u8>),
     Size(usize),
@@ -58,7 +58,7 @@ impl RecordedBody {
 }
 
 impl Keeping<'_> {
-    /// The input as it would be recorded.
+    /// The input in the form in which it would be recorded.
     pub(crate) fn recorded_input(&self) -> RecordedInput {
         let redactor = redactor(self);
         let inputs = &self.tool.contract.inputs;
@@ -69,14 +69,15 @@ impl Keeping<'_> {
         }
     }
 
-    /// Whether an id of the caller's may have a value in it that is not shown.
+    /// Whether an id of the caller is long enough to contain a hidden value.
     fn has_long_ids(&self) -> bool {
         let ids = [&self.native.call_id, &self.native.tool_call_id];
         let mut ids = ids.into_iter().flatten();
         ids.any(|id| id.as_str().len() >= MIN_VALUE_BYTES)
     }
 
-    /// What the caller's protocol calls the call, without ids that have a secret or a sensitive value in them.
+    /// The ids of the call in the caller's protocol, without ids that contain a secret or a
+    /// sensitive value.
     fn shown_native(&self, redactor: Option<&Redactor>) -> Native {
         let is_shown =
             |id: &NativeId| !redactor.is_some_and(|redactor| redactor.is_in(id.as_str()));
@@ -89,7 +90,7 @@ impl Keeping<'_> {
     }
 }
 
-/// A value without what is sensitive in it.
+/// A value without its sensitive parts.
 fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
     let mut shown = schema.observable(value);
     if let Some(redactor) = redactor {
@@ -99,7 +100,8 @@ fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
 }
 
 impl Recording {
-    /// What is kept of a call. Whether it matters is not known yet: it may be that a person is asked.
+    /// The payloads of a call that are kept. If a person may be asked, the call counts as one that
+    /// matters.
     pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> RecordedPayloads {
         let matters = call.route.writes || call.route.question.is_some();
         let recorder = &*self.recorder;
@@ -140,7 +142,7 @@ impl Recording {
 }
 
 impl RecordedPayloads {
-    /// How large input and context are, where nothing is kept of them.
+    /// Sets the sizes of input and context, if these are not kept.
     pub(crate) fn sizes(&mut self, input: usize, context: Option<usize>) {
         self.input.get_or_insert(RecordedBody::Size(input));
         if let Some(context) = context {
@@ -148,7 +150,7 @@ impl RecordedPayloads {
         }
     }
 
-    /// An output, in the words of an envelope; its size is known from what the driver returned.
+    /// An output, with the fields of an envelope. `size` is the size of the driver's output.
     pub(crate) fn output(
         &self,
         recorder: &dyn Recorder,
@@ -162,7 +164,7 @@ impl RecordedPayloads {
         }
         let schema = &tool.contract.outputs;
         let mut shown = json!({ "value": schema.observable(&output.structured) });
-        // Blocks say the same in other words, and no schema marks a part of them.
+        // Blocks repeat the output's content, but no schema marks their sensitive parts.
         if !output.content.is_empty()
             && let Some(fields) = shown.as_object_mut()
         {
@@ -179,8 +181,8 @@ impl RecordedPayloads {
     }
 }
 
-/// What a record has no words for: messages, causes, unknown names, subjects of violations. `None` where there is
-/// nothing to say.
+/// The details that a record has no fields for: messages, causes, unknown names, subjects of
+/// violations. `None` without such details.
 pub(crate) fn detail(
     (recorder, matters): (&dyn Recorder, bool),
     (kept, tool): (Option<&RecordedPayloads>, Option<&ToolFacts>),
@@ -195,7 +197,7 @@ pub(crate) fn detail(
     }
     let most = recorder.keeps(PayloadKind::Detail, matters);
     if most == 0 {
-        // What is not kept need not be put together to be measured.
+        // A detail that is not kept is measured without being built.
         let sizes = violations.iter().map(|violation| violation.subject.len());
         let message = error.map_or(0, |error| error.message.len());
         return Some(RecordedBody::Size(
@@ -208,7 +210,8 @@ pub(crate) fn detail(
         add("tool", json!(name));
     }
     if let Some(error) = error {
-        // An input that does not match its schema may be quoted, and does not show what in it is sensitive.
+        // The error may quote an input that does not match its schema, whose sensitive parts are
+        // unknown.
         let quotes = match (tool, kept) {
             (Some(tool), None) => is_sensitive(tool),
             (Some(tool), Some(_)) => tool.contract.outputs.has_sensitive(),
@@ -251,7 +254,8 @@ fn is_sensitive(tool: &ToolFacts) -> bool {
     contract.inputs.has_sensitive() || context.is_some_and(|schema| schema.has_sensitive())
 }
 
-/// Takes out the secrets that the driver may use, the context's, and the sensitive values of input and context.
+/// A redactor of the driver's secrets, the context's secrets, and the sensitive values of input and
+/// context.
 fn redactor(call: &Keeping<'_>) -> Option<Redactor> {
     let mut all: Vec<(&str, SecretValue)> = Vec::new();
     if let (Some(access), Some(store)) = (&call.route.access, call.secrets) {

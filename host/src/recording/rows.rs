@@ -1,4 +1,4 @@
-//! The rows of one call, put together while it goes through the stages.
+//! The rows of one call, built while it goes through the stages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::call_scope::CallScope;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::named::{CallName, already_run, other_input};
 
-/// Who takes part in a call: on whose behalf it is made, its tool, and the driver that was picked last.
+/// The parties of a call: its principal, its tool, and the driver that was picked last.
 pub(crate) struct Parties {
     pub(crate) scope: Arc<CallScope>,
     pub(crate) tool: Option<Arc<ToolFacts>>,
@@ -36,31 +36,31 @@ impl Parties {
     }
 }
 
-/// What is recorded of one call.
+/// The rows of one call.
 pub(crate) struct CallRows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) id: Invocation,
     pub(crate) kept: Option<RecordedPayloads>,
-    /// Whether its `started` row is on the disk, or may get there.
+    /// Whether its `started` row is on the disk or may still be written.
     pub(crate) started: bool,
-    /// The id that this row has, if its caller gave one.
+    /// The id in this row, if the caller gave one.
     given: Option<Given>,
     /// Whether a person was asked about this call.
     pub(super) asked: bool,
-    /// The ledger that replayed results are from.
+    /// The ledger that replayed results come from.
     replayed: Option<Hex<16>>,
     /// Whether a driver was started.
     dispatched: bool,
-    /// When the attempt started that runs.
+    /// When the running attempt started.
     begun: Option<Instant>,
     attempts: Vec<Attempt>,
 }
 
 /// The row with the end of a call.
 pub(crate) struct RecordedEnd {
-    /// Answers once it is written.
+    /// Completes once the row is written.
     pub(crate) written: Pending,
-    /// Whether that is on the disk, and the call waits for it.
+    /// Whether the row must be on the disk, so that the call waits for it.
     pub(crate) waits: bool,
     /// Whether bytes of the output are kept with it.
     pub(crate) keeps_output: bool,
@@ -78,7 +78,7 @@ impl<'a> CallRows<'a> {
             replayed,
             dispatched: false,
             begun: None,
-            // Most calls have one.
+            // Most calls make one attempt.
             attempts: Vec::with_capacity(1),
         }
     }
@@ -100,24 +100,25 @@ impl<'a> CallRows<'a> {
         }
     }
 
-    /// What the last attempt returned was not accepted.
+    /// Notes that the result of the last attempt was not accepted.
     pub(crate) fn attempt_failed(&mut self, error: &ErrorCode) {
         if let Some(last) = self.attempts.last_mut() {
             last.code = code(error);
         }
     }
 
-    /// Whether it must be recorded that the call starts. Calls that change nothing, and those that were recorded for
-    /// an earlier driver, need no row.
+    /// Whether the start of the call must be recorded. No row is needed for a call that changes
+    /// nothing, or whose start was recorded for an earlier driver.
     ///
-    /// A call with an id of its caller needs one also where only the tools that it calls change something: the row is
-    /// what knows the id.
+    /// A call with an id from its caller also needs the row if only its nested calls change
+    /// something, since the row stores the id.
     pub(crate) fn must_start(&self, call: &Parties, has_name: bool) -> bool {
         let starts = |route: &Arc<DriverFacts>| route.writes || has_name && route.changes;
         !self.started && call.route.as_ref().is_some_and(starts)
     }
 
-    /// Waits until it is on the disk that the call starts, if it [must be](Self::must_start).
+    /// Waits until the start of the call is on the disk, if it [must be
+    /// recorded](Self::must_start).
     pub(crate) async fn start(
         &mut self,
         call: &Parties,
@@ -136,7 +137,7 @@ impl<'a> CallRows<'a> {
             self.given = Some(given.clone());
             entry = entry.given(given);
         }
-        // Until it is known that the row was not written, it may be.
+        // The row may be written, until it is known that it was not.
         self.started = true;
         match self
             .recording
@@ -157,7 +158,7 @@ impl<'a> CallRows<'a> {
         }
     }
 
-    /// Whether the ledger does not have the id yet. Where it can't say, `start` will.
+    /// Fails if the ledger has the id already. If the ledger can't tell, `start` will.
     pub(crate) async fn may_run(&self, name: &CallName) -> Result<(), CallError> {
         match self.recording.recorder.given(name.given()?).await {
             Err(LedgerError::Given { same_input }) => Err(repeated(same_input)),
@@ -244,7 +245,7 @@ impl<'a> CallRows<'a> {
         })
     }
 
-    /// Whether the call started, and a row states it.
+    /// Whether the call started and a row records that.
     pub(crate) fn has_run(&self) -> bool {
         self.started && self.dispatched
     }
@@ -331,7 +332,7 @@ pub(super) fn entry(event: Event, scope: &CallScope) -> Entry {
     Entry::new(event).principal(&*scope.principal)
 }
 
-/// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
+/// An invocation's id. The host made it, but the id of a resumed call comes back from its caller.
 pub(crate) fn recorded_id(invocation: &str) -> Invocation {
     let nil = Invocation::from_bytes([0; 16]);
     Invocation::parse(invocation).unwrap_or(nil)
@@ -341,7 +342,7 @@ fn code(code: &ErrorCode) -> Option<Code> {
     Code::parse(code.as_str()).ok()
 }
 
-/// A word that serde knows a variant by.
+/// The name that serde gives to a variant.
 fn word(variant: &impl Serialize) -> Option<Word> {
     let value = serde_json::to_value(variant).ok()?;
     Word::parse(value.as_str()?).ok()

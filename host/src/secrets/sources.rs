@@ -1,6 +1,5 @@
-//! Secrets by a policy's `[[secret]]` tables: from a variable of the environment that
-//! the embedder passes, a file that only its user can read, or the store of drivers'
-//! secrets.
+//! Secrets from the sources that a policy's `[[secret]]` tables name: a variable of the environment
+//! that the embedder passes, a file that only its user can read, or the store of drivers' secrets.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,14 +11,14 @@ use zeroize::Zeroizing;
 
 use super::{SecretError, SecretStore, SecretValue};
 
-/// Bytes of one secret.
+/// The most bytes of one secret.
 const MAX_VALUE_BYTES: u64 = 64 << 10;
 
 enum Source {
-    /// A variable, read once; `None` where it is not set.
+    /// A variable, which is read once; `None` if it is not set.
     Value(Option<SecretValue>),
     File(PathBuf),
-    /// What a driver stored.
+    /// A value that a driver stored.
     Stored,
 }
 
@@ -51,13 +50,13 @@ enum Source {
 pub struct Sources {
     /// By publisher, then by slug.
     sources: HashMap<String, HashMap<String, Source>>,
-    /// Where drivers' own secrets are kept.
+    /// The directory of the secrets that drivers store.
     directory: Option<PathBuf>,
 }
 
 impl Sources {
-    /// The secrets that `policy` names. Files are relative to `base`; variables are
-    /// looked up now, through `environment`.
+    /// Creates the sources of the secrets that `policy` names. File paths are relative to `base`.
+    /// Variables are read now, through `environment`.
     pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
         let mut sources: HashMap<String, HashMap<String, Source>> = HashMap::new();
         for secret in &policy.tables().secrets {
@@ -78,15 +77,15 @@ impl Sources {
         }
     }
 
-    /// Keeps the secrets that drivers store in this directory, one file each, by
-    /// publisher and principal. Creates it with mode 0700.
+    /// Keeps the secrets that drivers store in this directory, one file for each secret, by
+    /// publisher and principal. Creates the directory with mode 0700.
     #[must_use]
     pub fn stored_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The files that it reads, for a process that confines itself.
+    /// The files of the sources, for a process that confines itself.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let sources = self.sources.values().flat_map(HashMap::values);
         sources.filter_map(|source| match source {
@@ -127,7 +126,7 @@ impl SecretStore for Sources {
         }
     }
 
-    /// Reads no file: it is enough that it exists.
+    /// Checks only that the file exists, and does not read it.
     fn has(&self, publisher: &str, principal: &str, slug: &str) -> bool {
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         match self.source(publisher, slug) {
@@ -164,18 +163,17 @@ impl SecretStore for Sources {
     }
 }
 
-/// Reads a file as [`Sources`] reads that of a secret: only its user may have access,
-/// links are not followed, and a final line end is dropped. `None` without such a
-/// file.
+/// Reads a file by the rules for secret files of [`Sources`]: only its user may have access, links
+/// are not followed, and a final line end is dropped. `None` if the file does not exist.
 ///
 /// # Errors
 ///
-/// If it can't be read, or others have access.
+/// If the file can't be read, or others have access to it.
 pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
     read(path, true)
 }
 
-/// Reads a private file. Drops a final line end if people write the file.
+/// Reads a private file. Drops a final line end if the file is written `by_people`.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
     let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Ok(file) => file,

@@ -1,5 +1,5 @@
-//! An approver that comes with the call: asked instead of the host's, for the call
-//! and for those that it makes, and at every step of a call that goes on.
+//! The approver of a call is asked instead of the host's approver: for the call, for its nested
+//! calls, and again when the call resumes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// Says the same each time, and remembers what it was asked.
+/// Gives the same verdict each time, and remembers the requests.
 struct Says(Verdict, Mutex<Vec<ApprovalRequest>>);
 
 impl Says {
@@ -121,7 +121,7 @@ async fn what_is_sensitive_is_hidden_from_the_approver_and_covered_by_their_yes(
         assert_eq!(asked.input, json!({"do": "echo", "value": hidden}));
         assert!(!format!("{asked:?}").contains("s3cret"));
     }
-    // What is hidden is no less part of what they say yes to.
+    // An approval also covers the hidden values.
     assert_eq!(asked[0].input_digest, asked[1].input_digest);
     assert_ne!(asked[0].input_digest, asked[2].input_digest);
 
@@ -140,7 +140,7 @@ async fn a_question_that_is_on_its_way_ends_the_call_before_the_driver_starts() 
     assert_eq!(reply.metadata.attempts, 0);
 }
 
-/// Says yes, and takes the bundle back before.
+/// Withdraws the bundle, and then approves.
 struct YesTooLate(Mutex<Option<Host>>);
 
 impl Approver for YesTooLate {
@@ -164,7 +164,7 @@ async fn a_yes_to_what_was_taken_back_meanwhile_comes_too_late() {
     assert_eq!(reply.metadata.attempts, 0);
 }
 
-/// Says yes to calls of the caller's, and that it asks later about others.
+/// Approves the caller's own calls, and returns [`Verdict::Later`] for nested calls.
 struct LaterBelow(Arc<Says>);
 
 impl Approver for LaterBelow {

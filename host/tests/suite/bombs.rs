@@ -1,7 +1,7 @@
-//! Components that are small, valid or nearly so, and hard to compile. Written
-//! byte by byte: no assembler would make them.
+//! Components that are small, valid or nearly valid, and hard to compile. They are written byte by
+//! byte, since no assembler would make them.
 
-/// An unsigned number as WebAssembly writes it.
+/// An unsigned number in WebAssembly's encoding.
 fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -44,8 +44,7 @@ pub(crate) fn of_module(sections: &[Vec<u8>]) -> Vec<u8> {
     component(&[(MODULE, module(sections))])
 }
 
-/// A component to which one more module was added. Nobody instantiates it, but
-/// it is compiled with the rest.
+/// A component with one more module, which is not instantiated but is compiled with the rest.
 pub(crate) fn with_module(driver: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
     [driver.to_vec(), section(MODULE, &module(sections))].concat()
 }
@@ -61,7 +60,7 @@ fn functions(count: usize, code: &[u8]) -> [Vec<u8>; 3] {
     ]
 }
 
-/// So many functions of seven megabytes, all of whose values live to the end.
+/// `count` functions of seven megabytes each, whose values all stay live to the end.
 pub(crate) fn huge_functions(count: usize) -> [Vec<u8>; 3] {
     const VALUES: usize = 1_000_000;
     // local.get 0, local.get 0, i32.mul … then one i32.xor for each.
@@ -82,13 +81,13 @@ pub(crate) fn deep_blocks(depth: usize) -> Vec<u8> {
     of_module(&functions(1, &code.concat()))
 }
 
-/// Types by the thousand, each of many parameters.
+/// Thousands of types, each with many parameters.
 pub(crate) fn many_types(count: usize) -> Vec<u8> {
     let kind = [vec![0x60], vector(900, &[0x7f]), vec![0]].concat();
     of_module(&[section(1, &vector(count, &kind))])
 }
 
-/// Functions by the hundred thousand.
+/// Hundreds of thousands of functions.
 pub(crate) fn many_functions(count: usize) -> Vec<u8> {
     of_module(&[
         section(1, &[1, 0x60, 0, 0]),
@@ -97,8 +96,8 @@ pub(crate) fn many_functions(count: usize) -> Vec<u8> {
     ])
 }
 
-/// Tables whose one element lies far up, in so many modules: each is laid out
-/// whole.
+/// Modules with a table whose only element has a high index, so that each table is allocated in
+/// full.
 pub(crate) fn sparse_tables(modules: usize) -> Vec<u8> {
     const LENGTH: usize = 1_000_000;
     const TABLES: usize = 100;
@@ -120,7 +119,7 @@ pub(crate) fn sparse_tables(modules: usize) -> Vec<u8> {
     component(&vec![(MODULE, one); modules])
 }
 
-/// Element segments with so many items in all.
+/// Element segments with `items` items in total.
 pub(crate) fn many_elements(items: usize) -> Vec<u8> {
     let segment = [vec![1, 0], vector(items, &[0])].concat();
     of_module(&[
@@ -137,7 +136,7 @@ pub(crate) fn sparse_data(segments: usize) -> Vec<u8> {
     let mut data = number(segments);
     for index in 0..segments {
         data.extend([0, 0x41]);
-        // As a signed number of 32 bits.
+        // The offset is a signed number of 32 bits.
         let place = (index * step) as u32;
         data.extend(negative(i64::from(place.cast_signed())));
         data.extend([0x0b, 1, 0x55]);
@@ -148,7 +147,7 @@ pub(crate) fn sparse_data(segments: usize) -> Vec<u8> {
     ])
 }
 
-/// Levels of components, each of which instantiates the one below `times`.
+/// Levels of components, each of which instantiates the level below `times` times.
 pub(crate) fn instances(levels: usize, times: usize) -> Vec<u8> {
     let mut inner = component(&[]);
     for _ in 0..levels {
@@ -168,7 +167,7 @@ pub(crate) fn nested(levels: usize) -> Vec<u8> {
     inner
 }
 
-/// A positive number as WebAssembly writes signed ones.
+/// A positive number in WebAssembly's encoding of signed numbers.
 fn signed(value: usize) -> Vec<u8> {
     negative(i64::try_from(value).unwrap())
 }

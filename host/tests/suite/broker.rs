@@ -1,5 +1,5 @@
-//! Compiling in processes of its own. Broker and workers are this very program,
-//! told to run one of the "tests" at the end of this file.
+//! Compiling in separate processes. Broker and workers are this same program, which runs one of the
+//! "tests" at the end of this file.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -14,7 +14,7 @@ use toolward_host::{Broker, BrokerCommand, Cache, CallError, CompileLimits, Host
 
 use crate::fixture::{Extra, Fixture, error, still_serves};
 
-/// A cache, and a mark by which to find the processes of one test.
+/// A cache, and a mark that identifies the processes of one test.
 pub(crate) struct CompileBackend {
     directory: tempfile::TempDir,
 }
@@ -34,9 +34,9 @@ impl CompileBackend {
         self.directory.path().join("cache")
     }
 
-    /// A broker whose workers run that "test".
+    /// A broker whose workers run this "test".
     pub(crate) fn command(&self, worker: &str) -> BrokerCommand {
-        // The mark is one more name to look for, which no test has.
+        // The mark is passed as one more test name, which no test has.
         let only = |name: &str| {
             let name = format!("broker::{name}");
             ["--exact", &name, self.mark(), "--ignored", "--nocapture"]
@@ -61,14 +61,14 @@ impl CompileBackend {
         host(self.broker(worker))
     }
 
-    /// The broker and its workers, as far as they are there: their ids.
+    /// The ids of the existing processes of the broker and its workers.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
         entries
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .filter(|id| *id != std::process::id())
             .filter(|id| {
-                // A process that ended and was not waited for has no command line.
+                // A zombie process has no command line.
                 std::fs::read(format!("/proc/{id}/cmdline"))
                     .is_ok_and(|line| String::from_utf8_lossy(&line).contains(self.mark()))
             })
@@ -233,8 +233,8 @@ async fn a_worker_that_takes_too_long_is_ended_and_its_driver_refused_for_good()
     assert!(again.elapsed() < limits.wall, "the verdict is kept");
 }
 
-/// The hostile driver with a module whose memory no host gives: it compiles, and the
-/// engine refuses it when it is loaded.
+/// The hostile driver with a module whose memory is too large for any host. It compiles, and the
+/// engine refuses to load it.
 fn too_large() -> Fixture {
     let fixture = Fixture::new(Extra::default());
     let path = "drivers/hostile/driver.wasm";
@@ -242,7 +242,7 @@ fn too_large() -> Fixture {
     let module = wat::parse_str("(module (memory 65536))").unwrap();
     wasm.extend([1, u8::try_from(module.len()).unwrap()]);
     wasm.extend(module);
-    // One instance of it, the module after all others.
+    // One instance of the new module, which comes after all others.
     let modules = Surface::read(&wasm).unwrap().modules;
     wasm.extend([2, 4, 1, 0, u8::try_from(modules - 1).unwrap(), 0]);
     fixture.write(path, wasm);
@@ -265,7 +265,7 @@ async fn a_component_that_the_engine_refuses_at_load_is_invalid_at_once() {
         ]
         .map(|builder| builder.build().unwrap())
     };
-    // The second time it is found in a cache, where there is one.
+    // The second time, a cache (if used) has the artifact.
     for _ in 0..2 {
         for host in hosts() {
             let error = refused(&host).await;
@@ -360,7 +360,7 @@ async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
         let id = format!("hostile.more{number}");
         fixture.tool(&id, "");
         fixture.driver(&format!("more{number}"), &id, Extra::default());
-        // Other bytes, so that each is compiled for itself.
+        // Other bytes, so that each driver is compiled separately.
         let path = format!("drivers/more{number}/driver.wasm");
         let wasm = std::fs::read(fixture.path().join(&path)).unwrap();
         let section = [&[0, 6, 4][..], b"more", &[number]].concat();
@@ -394,14 +394,14 @@ async fn only_so_many_are_compiled_at_once_and_the_rest_wait() {
     assert!(most <= 3, "a broker and two workers, not {most}");
 }
 
-/// What a broker of these tests is.
+/// The process of a broker in these tests.
 #[test]
 #[ignore = "a process of its own, started by the tests above"]
 fn broker_process() {
     run_broker().unwrap();
 }
 
-/// What their workers are.
+/// The process of a worker in these tests.
 #[test]
 #[ignore = "a process of its own, started by a broker"]
 fn worker_process() {
@@ -413,7 +413,7 @@ fn worker_process() {
 fn worker_that_sleeps() {
     let parent = rustix::process::getppid();
     let until = Instant::now() + Duration::from_secs(60);
-    // A broker that was killed leaves no orphan of a test behind.
+    // If a broker was killed, its test process must not stay behind.
     while Instant::now() < until && rustix::process::getppid() == parent {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -430,7 +430,7 @@ fn worker_that_crashes() {
 #[ignore = "a process of its own, started by a broker"]
 fn worker_that_is_killed_once() {
     let mark = std::env::args().find(|argument| Path::new(argument).is_dir());
-    // The broker lets it write nowhere else.
+    // The broker lets the worker write nowhere else.
     let before = Path::new(&mark.unwrap()).join("cache/killed");
     if before.exists() {
         run_worker().unwrap();

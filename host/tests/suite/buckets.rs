@@ -1,5 +1,5 @@
-//! Buckets, from the policy to the guest: the hostile driver of
-//! `tests/guests/hostile-kv` behind contracts of its own.
+//! Buckets, from the policy to the guest: the hostile driver of `tests/guests/hostile-kv` behind
+//! separate contracts.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn wasm() -> Vec<u8> {
         .unwrap_or_else(|_| panic!("{} is missing: run `cargo xtask guests`", path.display()))
 }
 
-/// A host whose tool declares these lines, and whose policy grants these.
+/// A host whose tool declares these lines, and whose policy grants these capabilities.
 fn host(store: &Store, declared: &str, granted: &str) -> (Fixture, Host) {
     let fixture = Fixture::new(Extra {
         tool: declared,

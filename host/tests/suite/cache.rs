@@ -1,4 +1,4 @@
-//! The cache of compiled drivers: used when genuine, replaced when not.
+//! The cache of compiled drivers: an artifact is used if it is genuine, and replaced if not.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile,
 
 use crate::fixture::{Extra, Fixture, still_serves};
 
-/// Longer than any step of these tests takes.
+/// The time limit of each step, longer than any step takes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Counts how often something is compiled.
@@ -25,7 +25,7 @@ impl Compiler for Counting {
     }
 }
 
-/// Serves one call from a new host on this cache; how often was compiled?
+/// Serves one call from a new host on this cache. Returns how often it compiled.
 async fn compiled(fixture: &Fixture, cache: &Path) -> usize {
     let counting = Counting::default();
     let host = fixture
@@ -70,7 +70,8 @@ async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
     assert_eq!((mode(&cache), mode(artifact)), (0o700, 0o400));
     let genuine = std::fs::read(artifact).unwrap();
 
-    // One changed bit, in a header, in code or in the signature; cut off; longer; empty.
+    // One bit changed in a header, in code or in the signature; then a cut file, a longer file and
+    // an empty file.
     let end = genuine.len();
     for at in [0, 64, end / 2, end - 65, end - 64, end - 1] {
         let mut changed = genuine.clone();
@@ -97,7 +98,7 @@ fn a_small_genuine_artifact_is_loaded_without_another_thread() {
     let fixture = Fixture::new(Extra::default());
     let directory = tempfile::tempdir().unwrap();
     let cache = directory.path().join("cache");
-    // One other thread at most, which does something else.
+    // The runtime has at most one other thread, which is busy with something else.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)
@@ -185,7 +186,7 @@ async fn a_host_goes_on_with_a_driver_that_made_room_for_another() {
     };
     let size = std::fs::metadata(artifact).unwrap().len();
 
-    // The same driver with other bytes.
+    // Another bundle: the same driver with other bytes.
     let other = Fixture::new(Extra::default());
     let path = "drivers/hostile/driver.wasm";
     let wasm = std::fs::read(other.path().join(path)).unwrap();
@@ -231,7 +232,7 @@ async fn a_compiler_that_fails_is_asked_once_and_the_call_says_so() {
     }
 }
 
-/// Counts, and compiles when it is told to.
+/// A compiler that counts, and compiles only once it is notified.
 #[derive(Debug, Clone)]
 struct Slow {
     counting: Counting,
@@ -267,7 +268,7 @@ impl Compiler for Slow {
     }
 }
 
-/// A host whose driver is still to be compiled, slowly.
+/// A host whose driver has not been compiled yet and compiles slowly.
 fn slow() -> (Host, Slow) {
     let slow = Slow::default();
     let host = Host::builder()
@@ -278,7 +279,7 @@ fn slow() -> (Host, Slow) {
     (host, slow)
 }
 
-/// Makes the first call and goes away while its driver compiles.
+/// Makes the first call, and cancels it while its driver compiles.
 async fn begin_and_leave(host: &Host, slow: &Slow) {
     tokio::select! {
         reply = crate::fixture::run(host, serde_json::json!({"do": "echo"})) => panic!("{reply:?}"),

@@ -1,4 +1,4 @@
-//! Calls that nobody waits for any more: whoever observes them is told, and the log has one line for each.
+//! Calls that were dropped: their observer is notified, and the log has one line for each.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::fixture::{Extra, Fixture};
 
-/// Remembers what was cancelled.
+/// Remembers the cancelled calls.
 #[derive(Default)]
 struct Told(Mutex<Vec<CallFacts>>);
 
@@ -77,7 +77,7 @@ fn host() -> (Fixture, Host) {
 #[tokio::test]
 async fn a_call_that_is_dropped_and_those_that_it_made_end_as_cancelled() {
     let (_fixture, host) = host();
-    // So that the call below waits for no compiler.
+    // Compiles the driver, so that the call below does not wait for the compiler.
     let warm = Request::with_value(
         "hostile.run",
         json!({"do": "tool", "name": "hostile.other", "value": {"do": "echo"}}),

@@ -1,5 +1,4 @@
-//! Components made to be hard to compile: refused or bounded, while the host
-//! goes on.
+//! Components made to be hard to compile: they are refused or bounded, and the host continues.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use crate::bombs;
 use crate::broker::CompileBackend;
 use crate::fixture::{Extra, Fixture, hostile_wasm, still_serves};
 
-/// Little enough for a test. The memory and the output are enough for any honest
-/// driver of these tests; whether the processor time is depends on the machine.
+/// Limits that are small enough for a test. Memory and output suffice for any honest driver of
+/// these tests. Whether the processor time suffices depends on the machine.
 const LIMITS: CompileLimits = CompileLimits {
     cpu_seconds: 2,
     memory_bytes: 1 << 30,
@@ -29,7 +28,7 @@ fn broker(backend: &CompileBackend, limits: CompileLimits) -> Broker {
         .unwrap()
 }
 
-/// Compiles it under [`LIMITS`], and sees to it that nothing is left of that.
+/// Compiles a component under [`LIMITS`], and asserts that no files or processes are left.
 fn compile(wasm: &[u8]) -> Result<(), CompileError> {
     compile_within(LIMITS, wasm)
 }
@@ -98,7 +97,7 @@ fn tables_that_are_laid_out_whole_are_bounded() {
     assert!(
         matches!(
             reason,
-            // Which comes first depends on how fast the machine hands out memory.
+            // Which limit is hit first depends on how fast the machine provides memory.
             CompileReason::Memory | CompileReason::Output | CompileReason::Processor
         ),
         "{reason:?}"
@@ -143,7 +142,7 @@ fn compiled_code_that_is_too_large_is_refused() {
     assert_eq!(error.reason(), CompileReason::Output, "{error}");
 }
 
-/// Limits that a driver of these tests is far from, and a budget as large.
+/// Limits that no driver of these tests comes near, and a budget of the same size.
 const AMPLE: CompileLimits = CompileLimits {
     cpu_seconds: LIMITS.wall.as_secs(),
     ..LIMITS
@@ -165,11 +164,11 @@ fn compiling_ahead_takes_from_the_budget_what_it_costs() {
         panic!("{:?}", backend.artifacts())
     };
     let size = std::fs::metadata(artifact).unwrap().len();
-    // Its file ends with a signature.
+    // The artifact's file ends with a signature.
     assert_eq!(left.artifact_bytes, ENOUGH.artifact_bytes - (size - 64));
     assert!(left.processor < ENOUGH.processor);
 
-    // What is there already costs nothing.
+    // A file that exists already costs nothing.
     let mut nothing = CompileCost::default();
     let ahead = broker.compile_within(&driver, &mut nothing).unwrap();
     assert_eq!(ahead, Ahead::Compiled);
@@ -244,7 +243,7 @@ async fn neighbours_are_served_while_a_hostile_driver_is_compiled() {
     let mut served = 0;
     while !bad.is_finished() {
         still_serves(&host).await;
-        // One that had waited for the compiler would end after it.
+        // A call that had waited for the compiler would end after it.
         served += usize::from(!bad.is_finished());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,6 +1,6 @@
-//! The confinement, against a stand-in for a guest that has escaped: this very
-//! program, told to run the last "test" of this file, which confines itself and
-//! then tries whatever it likes. What counts is what did not happen.
+//! Tests the confinement against a stand-in for a guest that has escaped. The stand-in is this same
+//! program, which runs the last "test" of this file: it confines itself and then tries various
+//! attacks. The tests assert what did not happen.
 
 mod attempts;
 mod raw;
@@ -22,7 +22,7 @@ use wasmtime::PoolingAllocationConfig;
 
 use self::attempts::Attempts;
 
-/// A directory with what the guest may have and what not.
+/// A directory with files that the guest may reach and files that it may not.
 struct Scene {
     directory: tempfile::TempDir,
     listener: TcpListener,
@@ -61,7 +61,7 @@ impl Scene {
         self.directory.path().join(name)
     }
 
-    /// What the guest could do: a line for each attempt.
+    /// Returns what the guest could do, with an entry for each attempt.
     fn escape(&self, network: &str) -> BTreeMap<String, bool> {
         self.escape_with(network, Stdio::null(), &[])
     }
@@ -109,7 +109,7 @@ impl Scene {
     }
 }
 
-/// Whether this machine can show it; says so aloud where not.
+/// Whether this machine can confine a process; prints a message if not.
 fn can_confine() -> bool {
     let outlook = outlook();
     if outlook.state != State::Full {
@@ -121,7 +121,7 @@ fn can_confine() -> bool {
     outlook.state == State::Full
 }
 
-/// All that somebody who has escaped can do, where no network was granted.
+/// Everything that an escaped guest can do if no network was granted.
 const LEFT: [&str; 16] = [
     "append to a file that was open before",
     "ask for its own limits and set them",
@@ -141,9 +141,9 @@ const LEFT: [&str; 16] = [
     "start a thread",
 ];
 
-/// What is left, and `more`, in order.
+/// The entries of [`LEFT`] and of `more`, in order.
 fn expected(more: &[&'static str]) -> Vec<&'static str> {
-    // An older kernel can't tell.
+    // An older kernel can't list written pages.
     let told = |what: &&str| {
         PoolingAllocationConfig::is_pagemap_scan_available() || !what.starts_with("see which")
     };
@@ -153,7 +153,7 @@ fn expected(more: &[&'static str]) -> Vec<&'static str> {
     expected
 }
 
-/// What it did.
+/// The attempts that succeeded.
 fn done(could: &BTreeMap<String, bool>) -> Vec<&str> {
     let done = could.iter().filter(|(_, could)| **could);
     done.map(|(what, _)| what.as_str()).collect()
@@ -169,7 +169,7 @@ fn an_escaped_guest_reaches_no_file_program_or_socket_but_those_that_were_kept()
     assert_eq!(done(&could), expected(&[]));
     assert!(could.len() > 60, "{could:#?}");
 
-    // What did not happen.
+    // The connections did not happen.
     assert_eq!(scene.connections(), (false, false));
     let unchanged = |name: &str, content: &str| {
         assert_eq!(fs::read_to_string(scene.path(name)).unwrap(), content);
@@ -248,7 +248,7 @@ fn an_escaped_guest_types_nothing_into_the_terminal_that_the_host_has() {
     ] {
         assert!(!could[never], "{never}");
     }
-    // What is typed is echoed.
+    // The terminal echoes typed text.
     let mut echo = [0; 8];
     assert!(!matches!(master.read(&mut echo), Ok(1..)), "{echo:?}");
 }
@@ -284,7 +284,7 @@ fn the_book_names_each_call_that_is_allowed() {
     }
 }
 
-/// A process that uses a processor as long as it may.
+/// A process that uses a processor until it is ended.
 struct Busy(Child);
 
 impl Drop for Busy {
@@ -294,8 +294,8 @@ impl Drop for Busy {
     }
 }
 
-/// A guest that has escaped beside another process: what it could do, and what of that
-/// process is known before and after.
+/// Lets a guest escape next to another process. Returns what the guest could do, and the state of
+/// the other process before and after.
 fn beside_a_neighbour() -> (BTreeMap<String, bool>, [Neighbour; 2]) {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "while :; do :; done"]);
@@ -312,7 +312,7 @@ fn beside_a_neighbour() -> (BTreeMap<String, bool>, [Neighbour; 2]) {
     (could, [before, after])
 }
 
-/// What others can change of a process.
+/// The properties of a process that other processes can change.
 #[derive(Debug, PartialEq)]
 struct Neighbour {
     limits: String,
@@ -360,7 +360,7 @@ fn an_escaped_guest_neither_slows_down_nor_pins_another_process() {
 #[test]
 fn a_kernel_that_does_not_hold_files_gets_a_warning_that_says_so() {
     let thread = std::thread::spawn(|| {
-        // Landlock's calls, as a kernel without it answers them.
+        // Answers Landlock's calls like a kernel without Landlock.
         let calls = (444..=446).map(|call| (call, Vec::new())).collect();
         let filter = SeccompFilter::new(
             calls,
@@ -439,7 +439,7 @@ fn a_server_takes_connections_from_its_own_sockets_and_no_other() {
     }
 }
 
-/// A thread that keeps the first `count` of four sockets that listen.
+/// A thread that may only keep the first `count` of four listening sockets.
 fn accepts_on_these_only(count: usize, calls: SystemCalls) {
     let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
     let listeners = [(); 4].map(bind);
@@ -459,7 +459,7 @@ fn accepts_on_these_only(count: usize, calls: SystemCalls) {
             let refused = listener.accept().unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{calls:?}");
         }
-        // A socket that is made a listener later, and a copy of one that is kept.
+        // A new listening socket is refused, and so is a copy of a kept one.
         let anew = TcpListener::bind("127.0.0.1:0").unwrap_err();
         assert_eq!(anew.raw_os_error(), Some(libc::EPERM), "{calls:?}");
         for listener in own {
@@ -474,7 +474,7 @@ fn accepts_on_these_only(count: usize, calls: SystemCalls) {
 #[test]
 #[ignore = "a process of its own, started by the tests above"]
 fn escaped_guest() {
-    // Run by hand, it has nothing to escape from.
+    // If it is run by hand, it has nothing to escape from.
     let Some(scene) = std::env::var_os("SCENE") else {
         return;
     };
@@ -496,7 +496,7 @@ fn escaped_guest() {
         "port" => Network::Ports(vec![port]),
         _ => Network::None,
     };
-    // As a broker does when it is opened.
+    // A broker does this when it is opened.
     toolward_host::memory::finds_written_pages();
     let confinement = Confinement::builder()
         .read(attempts.at("read"))

@@ -1,5 +1,4 @@
-//! `[[context]]`: the state that an operator gives to tools whose contract requires
-//! some.
+//! `[[context]]`: the state that an operator gives to tools whose contract requires a context.
 
 use serde_json::json;
 use toolward_host::{Host, Reply, Request};
@@ -21,8 +20,8 @@ fn fixture() -> Fixture {
     })
 }
 
-/// A host under these tables, for the publisher of the fixture. Each variable holds
-/// [`VALUE`], but `LEVEL` a number, `PEOPLE` an object, and `MISSING` nothing.
+/// A host under these tables, for the publisher of the fixture. Each variable holds [`VALUE`],
+/// except that `LEVEL` is a number, `PEOPLE` is an object, and `MISSING` is not set.
 fn host(fixture: &Fixture, tables: &str) -> Host {
     let publisher = fixture.content().origin.publisher();
     let policy = tables.replace("PUBLISHER", &format!("{publisher:?}"));
@@ -54,7 +53,7 @@ fn context(reply: Reply) -> serde_json::Value {
     serde_json::from_str(text.as_str().unwrap()).unwrap()
 }
 
-/// Why the call was refused: the code, and that nothing of the policy is told.
+/// Asserts the code of the refusal, and that the error shows nothing of the policy.
 #[track_caller]
 fn refused(reply: Reply) {
     let error = reply.result.unwrap_err();
@@ -83,7 +82,7 @@ async fn a_tool_without_the_context_that_it_requires_is_blocked_for_each_call() 
         lines.contains("env.\"tenant\" = \"TOOLWARD_CHOOSE\""),
         "{lines}"
     );
-    // The lines are a policy, and give nothing until somebody has chosen.
+    // The lines are a valid policy, and grant nothing until the operator has chosen.
     Policy::from_toml(&lines).unwrap_or_else(|error| panic!("{error}: {lines}"));
     let host = self::host(&fixture, &lines);
     refused(call(&host, "alice").await);
@@ -158,7 +157,7 @@ async fn values_that_the_schema_does_not_take_or_that_are_missing_block_the_tool
         assert!(!lack.to_string().contains(VALUE), "{lack}");
         assert!(lack.lines_to_add().starts_with("# "), "{lack}");
     }
-    // A text is read as what the schema wants.
+    // A text is read as the type that the schema requires.
     let host = host(
         &fixture,
         &table("values.tenant = \"a\"\nenv.level = \"LEVEL\"\n"),
@@ -202,7 +201,7 @@ async fn each_text_within_such_a_value_is_kept_out_by_itself() {
         assert!(public.contains(part), "{public}");
         assert!(!kept.contains(part), "{kept}");
     }
-    // More than can be looked for in all that a call shows.
+    // More values than can be redacted from a call.
     let crowded = table.replace("PEOPLE", "CROWD");
     refused(call(&host(&fixture, &crowded), "alice").await);
     let public = format!("{crowded}public = true\n");

@@ -1,4 +1,4 @@
-//! Hosts that take each other's place while calls of the earlier one go on.
+//! Hosts that replace each other while calls of the earlier host continue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -72,7 +72,7 @@ async fn a_call_that_waits_for_an_answer_on_an_earlier_host_does_not_go_on() {
     assert_eq!((earlier.tools().count(), later.tools().count()), (0, 0));
 }
 
-/// Says yes, and has what a tool calls taken back on another host before.
+/// Withdraws a nested tool on another host, and then approves.
 struct YesTooLate(Host);
 
 impl Approver for YesTooLate {
@@ -157,7 +157,7 @@ async fn calls_that_run_on_an_earlier_host_count_against_the_limits_of_later_one
         assert!(slow.result.is_ok(), "{:?}", slow.result);
         still_serves(&later).await;
     }
-    // Under other limits it is counted anew.
+    // Under other limits, calls are counted separately.
     let earlier = one(of(1, 1), &shared_state);
     still_serves(&earlier).await;
     let later = one(of(2, 2), &shared_state);
@@ -183,7 +183,7 @@ async fn what_is_taken_back_between_two_attempts_is_not_tried_again() {
         let host = host.clone();
         async move {
             loop {
-                // Waits so long before it fails.
+                // This call waits for `n` milliseconds before it fails.
                 let reply = run(&host, json!({"do": "slow-flaky", "n": 3000})).await;
                 let code = reply.result.as_ref().map_err(|error| error.code.clone());
                 // One of the calls below may have the only slot.
@@ -223,7 +223,7 @@ async fn more_slots_than_any_machine_has_address_space_for_are_served_without_a_
     for _ in 0..3 {
         assert!(host.call(echo()).await.result.is_ok());
     }
-    // Nothing that it compiled is taken for code of an engine with a pool.
+    // Code compiled for this engine is not used by an engine with a pool.
     let pooled = fixture.builder().build().unwrap();
     assert!(pooled.call(echo()).await.result.is_ok());
 }

@@ -1,5 +1,5 @@
-//! Questions of a driver: who is asked what, what goes on with which answers, and
-//! what is refused without anybody being asked.
+//! Questions of a driver: who is asked what, how calls continue with the answers, and which
+//! questions are refused before anyone is asked.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn built(extra: Extra<'_>, granted: &str, limits: Limits) -> (Fixture, Host) {
     (fixture, host)
 }
 
-/// A host whose driver may ask everything.
+/// A host whose driver may ask all kinds of questions.
 fn asking() -> (Fixture, Host) {
     let tool = "requires: { user: [form, sample, roots] }\n";
     let granted = "requires = [\"user:form\", \"user:sample\", \"user:roots\"]";

@@ -1,5 +1,5 @@
-//! Each limit ends the call with its own code, says what was used, and leaves
-//! the host serving.
+//! Each limit ends the call with its own code, reports the usage, and leaves the host able to
+//! serve.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn small() -> Limits {
     }
 }
 
-/// Limits that only the clock enforces.
+/// Limits of which only the time limit matters.
 fn endless() -> Limits {
     Limits {
         fuel: Limit::fixed(u64::MAX / 2),
@@ -41,8 +41,7 @@ async fn ends(input: serde_json::Value, limits: Limits) -> CallError {
     error
 }
 
-/// The error of a call that may take so long. The call after it has all the time
-/// that its contract gives it.
+/// The error of a call with this timeout. The next call has the full time of its contract.
 async fn late(input: serde_json::Value, allowed: Duration) -> CallError {
     let host = limited(endless());
     let started = Instant::now();
@@ -152,7 +151,7 @@ async fn logging_without_end_ends_at_the_record_limit() {
 
 #[tokio::test]
 async fn a_result_over_the_limit_is_refused() {
-    // Counted by the host: less than what one copy out of the guest may be.
+    // The host counts these bytes; the limit is lower than one copy out of the guest may be.
     let mut limits = small();
     limits.output_bytes = Limit::fixed(1 << 20);
     let error = ends(json!({"do": "huge-result", "n": 1}), limits).await;

@@ -1,4 +1,4 @@
-//! Readers of events hear of each step of each call, and of nothing that is in it.
+//! Readers of events get each step of each call, and nothing of its content.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// What is in no event.
+/// A text that must be in no event.
 const MARK: &str = "m4rk-of-the-test";
 
 const SECRET: &str = "s3cr3t-value-0123456789";
@@ -32,8 +32,8 @@ impl Approver for Says {
     }
 }
 
-/// A tool that may call another, ask, and see a secret; one that needs approval; one that
-/// nothing is granted to.
+/// Three tools: the first may call another tool, ask, and see a secret; the second needs approval;
+/// the third has no grants.
 fn builder(fixture: &Fixture) -> HostBuilder {
     let publisher = format!("dev:{}", fixture.path().display());
     let policy = format!(
@@ -75,7 +75,7 @@ async fn call(host: &Host, tool: &str, input: Value) -> Reply {
     host.call(request(tool, input)).await
 }
 
-/// What was heard since the last time; nothing may be lost.
+/// The events since the last call. None may be lost.
 fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     let mut all = Vec::new();
     while let Some(heard) = events.try_next() {
@@ -87,7 +87,7 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     all
 }
 
-/// The classes without what all of them begin with.
+/// The event classes without their common prefix.
 fn classes(events: &[Arc<CallEvent>]) -> Vec<&'static str> {
     let short = |class: &'static str| {
         let class = class.strip_prefix("tool.").unwrap();
@@ -104,7 +104,7 @@ const READY: [&str; 4] = [
     "permission.decided",
 ];
 
-/// What a call is told as that is allowed, from its slot on.
+/// The events of a call that is allowed, from its slot on.
 fn running(rest: &[&'static str]) -> Vec<&'static str> {
     [&READY[..], &["queued", "started"], rest].concat()
 }
@@ -287,7 +287,7 @@ async fn a_principals_reader_hears_of_no_other_and_is_not_crowded_out_by_others(
         told.iter()
             .all(|event| event.principal == PrincipalId::of("ada"))
     );
-    // Who reads all of them was crowded out, and hears by how many.
+    // The reader of all principals lost events, and learns how many.
     let Some(Heard::Lost(lost)) = all.try_next() else {
         panic!("nothing was lost");
     };

@@ -1,5 +1,5 @@
-//! An application's own executor, for a kind of driver that this host does not run: it answers from a table, and
-//! calls another tool.
+//! An application's own executor, for a kind of driver that this host does not run. It answers from
+//! a table, and calls another tool.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::fixture::{Extra, Fixture};
 /// The number of an order that is asked about.
 const ASKED: u64 = 3;
 
-/// The days of an order, by its number. An order that is missing never gets one. Job and report pass through JSON, as
-/// those of a worker in another process would.
+/// The days of an order, by its number. A call about a missing order never ends. Job and report
+/// pass through JSON, as they would with a worker in another process.
 struct Table;
 
 impl Executor for Table {
@@ -59,7 +59,7 @@ impl Executor for Table {
     }
 }
 
-/// A host of a tool with a driver of the kind `builtin`, granted this tool.
+/// A host with a tool whose driver has the kind `builtin` and is granted this tool.
 fn host(granted: &str, executes: bool) -> (Fixture, Host) {
     let fixture = Fixture::new(Extra::default());
     fixture.tool(
@@ -101,7 +101,7 @@ async fn day(host: &Host, order: u64) -> Result<Value, ErrorCode> {
 #[tokio::test]
 async fn an_executor_of_an_application_answers_and_calls_another_tool() {
     let (_fixture, host) = host("hostile.run", true);
-    // Compiled before.
+    // Prepares the driver before the call.
     assert!(host.prepare().await.is_empty());
     assert_eq!(day(&host, 1).await, Ok(json!({ "day": "tue" })));
     assert_eq!(day(&host, 0).await, Ok(json!({ "day": "mon" })));

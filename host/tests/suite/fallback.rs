@@ -1,4 +1,4 @@
-//! What becomes of a call whose driver failed, and which drivers the host takes after it saw one fail.
+//! The fate of a call whose driver failed, and the order of drivers after the host saw one fail.
 
 mod limits;
 
@@ -19,7 +19,7 @@ use crate::fixture::{Extra, Fixture, hostile_wasm};
 
 const FALLBACK: &str = "[resolve]\nfallback = true\n";
 
-/// The second driver does what `then` says, the first one what `do` says.
+/// Runs the steps of `then` in the second driver; the first driver runs `do`.
 const NEXT: Extra<'_> = Extra {
     tool: "",
     driver: "",
@@ -48,7 +48,7 @@ fn request(input: Value) -> Request {
     Request::with_value("hostile.run", input)
 }
 
-/// A call whose first driver does this, and whose second one echoes.
+/// An input that makes the first driver do this, and the second driver echo.
 fn first(what: &str) -> Value {
     json!({"do": what, "then": "echo", "value": 7, "name": "not_found"})
 }
@@ -72,7 +72,7 @@ fn outcome(reply: &Reply) -> (String, Vec<(String, u32, String)>) {
     (ended, tried.collect())
 }
 
-/// What a first driver does, how its attempt ends, and whether the next driver serves the call.
+/// The first driver's action, the code of its attempt, and whether the next driver serves the call.
 const FAILURES: [(&str, &str, bool); 12] = [
     ("trap", "upstream_error", true),
     ("panic", "upstream_error", true),
@@ -82,12 +82,12 @@ const FAILURES: [(&str, &str, bool); 12] = [
     ("slow-flaky", "upstream_error", true),
     ("allocate-forever", "toolward:memory_exceeded", true),
     ("huge-result", "toolward:result_too_large", true),
-    // What it answers is its answer.
+    // A driver's own error is an answer.
     ("error", "not_found", false),
-    // The call's own limits, which another driver does not have again.
+    // Limits of the whole call, which another driver does not get again.
     ("loop", "toolward:fuel_exhausted", false),
     ("block-forever", "timeout", false),
-    // A question that nobody granted.
+    // A question that was not granted.
     ("ask", "input_unavailable", false),
 ];
 
@@ -111,11 +111,11 @@ fn failing(what: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_tool_that_only_reads_the_next_driver_serves_what_the_first_one_failed() {
-    // What the host saw fail would move the default nowhere.
+    // With a default driver, failures do not change the order.
     let fixture = fixture("default_implementation: hostile\n");
     let host = under(&fixture, FALLBACK).limits(limits()).build().unwrap();
     for (what, code, falls) in FAILURES {
-        // Each of another principal: what the host saw fail counts for it alone.
+        // Each call has another principal, since a failure counts only for its principal.
         let reply = host.call(request(failing(what)).principal(what)).await;
         let (ended, tried) = outcome(&reply);
         let one = ("hostile".to_owned(), 1, code.to_owned());
@@ -183,7 +183,7 @@ async fn a_call_falls_only_where_the_policy_says_so_and_nobody_pinned_a_driver()
             1 + usize::from(pin.is_none() && expected == "next")
         );
     }
-    // A pin of the context is one, too.
+    // A pin in the context counts, too.
     let host = under(&fixture, FALLBACK).build().unwrap();
     let pinned = request(first("trap")).context(json!({"pinnedProvider": "hostile"}));
     assert_eq!(outcome(&host.call(pinned).await).0, failed);
@@ -229,7 +229,7 @@ async fn all_drivers_of_a_call_share_its_fuel() {
     let both = fuel(first("wrong-output")).await;
     assert!(failing > 0 && echo > 0);
     assert!(both > failing.max(echo), "{both} {failing} {echo}");
-    // Enough for either, and not for both.
+    // Enough for either driver, but not for both.
     let tight = with(failing.max(echo) + 100);
     assert!(tight.call(request(first("echo"))).await.result.is_ok());
     let reply = tight.call(request(first("wrong-output"))).await;
@@ -250,7 +250,7 @@ async fn each_driver_has_its_retries() {
     assert_eq!(ended, "next");
     let attempts: Vec<u32> = tried.iter().map(|one| one.1).collect();
     assert_eq!((attempts, reply.metadata.attempts), (vec![2, 1], 3));
-    // The next driver is told of its own attempts.
+    // The attempts of the next driver are numbered separately.
     let call = json!({"do": "slow-flaky", "then": "call"});
     let reply = host.call(request(call)).await.result.unwrap();
     assert_eq!(reply.structured["value"]["attempt"], 1, "{reply:?}");
@@ -286,7 +286,7 @@ async fn a_listener_is_told_of_each_driver_with_its_publisher() {
     assert_eq!((told.error, told.driver.as_deref()), (None, Some("next")));
 }
 
-/// Says yes, and remembers what it was asked.
+/// Approves, and remembers the requests.
 #[derive(Default)]
 struct Yes(Mutex<Vec<ApprovalRequest>>);
 
@@ -300,7 +300,7 @@ impl Approver for Yes {
     }
 }
 
-/// A bundle of another publisher with the driver `foreign`, which does what `then` says.
+/// A bundle of another publisher with the driver `foreign`, which runs the steps of `then`.
 fn foreign() -> Fixture {
     let fixture = Fixture::new(Extra::default());
     for directory in ["tools", "drivers"] {
@@ -367,7 +367,7 @@ async fn a_question_names_each_driver_that_takes_over_with_publisher_hosts_and_r
         (&next.hosts[..], &next.regions[..]),
         (&["b.example".to_owned()][..], &["global".to_owned()][..])
     );
-    // It is bound, and nothing says that calls fall to it.
+    // The driver is bound, but no rule lets calls fall to it.
     let all = json!({"do": "trap", "then": "trap"});
     assert_eq!(outcome(&asked(&bound, all.clone()).await.0).1.len(), 2);
 
@@ -411,8 +411,8 @@ async fn a_question_states_that_the_next_driver_may_repeat_a_change() {
     }
 }
 
-/// `hostile.run` with three drivers. The last one echoes and, if it `reaches` another tool, has a risk that is never
-/// taken twice.
+/// `hostile.run` with three drivers. The last driver echoes. If it `reaches` another tool, it has a
+/// risk that is never taken twice.
 fn three(reaches: bool) -> Fixture {
     let fixture = fixture("default_implementation: hostile\nidempotent: true\nrisk_level: 1\n");
     fixture.tool("hostile.other", "risk_level: 2\n");
@@ -455,7 +455,7 @@ async fn what_an_earlier_driver_may_have_done_stays_uncertain_after_one_that_did
     );
     fixture.write("drivers/next/driver.wasm", broken);
     let host = under(&fixture, REPEATS).build().unwrap();
-    // The last driver takes a call that no driver before it started.
+    // The last driver takes a call that no earlier driver started.
     let pinned = request(json!({"last": "echo", "value": 7})).pinned_driver("p-last");
     assert_eq!(outcome(&host.call(pinned).await).0, "p-last");
     let all = json!({"do": "trap", "then": "echo", "last": "echo", "value": 7});
@@ -484,7 +484,7 @@ async fn a_request_that_nobody_was_shown_takes_over_no_call_that_was_asked_about
         let reply = host.call(request(first("trap")).approver(Arc::new(Yes::default())));
         outcome(&reply.await).1
     };
-    // It takes over where nobody is asked, and finds no such host.
+    // The next driver takes over if no one is asked, and finds no such host.
     assert_eq!(named("auto").await.len(), 2);
     assert_eq!(named("always").await.len(), 1);
 }
@@ -504,7 +504,7 @@ async fn a_call_falls_to_another_publishers_driver_only_where_its_rule_says_so()
             expected
         );
     }
-    // The rule alone is not enough.
+    // The rule alone does not suffice.
     let policy = binding(&other, "fallback = true\n");
     let host = under(&fixture, &policy)
         .bundle(other.content())
@@ -544,12 +544,12 @@ async fn of_equal_drivers_the_one_that_was_seen_failing_comes_last_for_whom_it_f
     assert_eq!(drivers("ada", first("trap")).await, both);
     assert_eq!(drivers("ada", first("trap")).await, ["next"]);
     assert_eq!(drivers("bob", first("echo")).await, ["hostile"]);
-    // An answer that does not fit is not for the host to judge a driver by.
+    // An invalid output does not count as a failure that the host saw.
     assert_eq!(drivers("bob", first("wrong-output")).await, both);
     assert_eq!(drivers("bob", first("trap")).await, both);
     assert_eq!(drivers("eve", first("echo")).await, ["hostile"]);
     assert_eq!(drivers("cyd", first("trap")).await, both);
-    // Three of them: it counts for everybody.
+    // With three principals, the failure counts for all.
     assert_eq!(drivers("eve", first("echo")).await, ["next"]);
 }
 

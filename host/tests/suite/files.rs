@@ -1,5 +1,5 @@
-//! Workspaces as real drivers use them, through Rust's standard library and
-//! through `wasi:filesystem` itself.
+//! Workspaces, used like real drivers do: through Rust's standard library and directly through
+//! `wasi:filesystem`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture, error, run, value};
 
-/// The hostile tool with one capability, and the workspace `/w` for it: a
-/// directory beside a file that it must not reach.
+/// The hostile tool with one capability, and the workspace `/w` for it: a directory next to a file
+/// that the tool must not reach.
 struct World {
     tree: TempDir,
     fixture: Fixture,
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// The declaration is a line of TOOL.md, the grant one of the policy.
+    /// The declaration is a line of TOOL.md, and the grant is a line of the policy.
     fn new(declaration: &str, grant: &str) -> Self {
         let tree = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(tree.path().join("w/sub/deep")).unwrap();
@@ -77,12 +77,12 @@ impl World {
     }
 }
 
-/// Does it through Rust's standard library.
+/// An operation through Rust's standard library.
 fn std_fs(op: &str, path: &str, more: Value) -> Value {
     merged(json!({"do": "std-fs", "op": op, "path": path}), more)
 }
 
-/// Does it through `wasi:filesystem`.
+/// An operation through `wasi:filesystem`.
 fn fs(op: &str, path: &str, more: Value) -> Value {
     merged(json!({"do": "fs", "op": op, "path": path}), more)
 }

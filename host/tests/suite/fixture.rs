@@ -1,4 +1,4 @@
-//! Bundles for tests: the hostile driver behind a contract of the test's own.
+//! Bundles for tests: the hostile driver behind a contract that the test chooses.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use toolward_host::{
     Cache, CallError, Host, HostBuilder, Limits, Observer, Progress, Reply, Request,
 };
 
-/// An unsigned bundle in a directory that goes with it.
+/// An unsigned bundle in a directory that is removed with it.
 pub(crate) struct Fixture {
     directory: TempDir,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Extra<'a> {
 }
 
 impl Fixture {
-    /// One tool `hostile.run` that takes anything and gives anything with `did`.
+    /// One tool `hostile.run` that takes any input and returns any output with `did`.
     pub(crate) fn new(extra: Extra<'_>) -> Self {
         let fixture = Self {
             directory: tempfile::tempdir().unwrap(),
@@ -135,7 +135,7 @@ pub(crate) async fn run(host: &Host, input: Value) -> Reply {
     host.call(Request::with_value("hostile.run", input)).await
 }
 
-/// Calls `hostile.run` and gives what it did.
+/// Calls `hostile.run` and returns what it did.
 pub(crate) async fn value(host: &Host, input: Value) -> Value {
     let reply = run(host, input).await;
     match reply.result {
@@ -144,7 +144,7 @@ pub(crate) async fn value(host: &Host, input: Value) -> Value {
     }
 }
 
-/// Calls `hostile.run` and gives the error.
+/// Calls `hostile.run` and returns the error.
 pub(crate) async fn error(host: &Host, input: Value) -> CallError {
     let reply = run(host, input).await;
     match reply.result {
@@ -153,12 +153,12 @@ pub(crate) async fn error(host: &Host, input: Value) -> CallError {
     }
 }
 
-/// A call of `hostile.run` whose guest has begun.
+/// A call of `hostile.run` whose guest has started.
 pub(crate) struct Begun {
     call: JoinHandle<Reply>,
 }
 
-/// Hears the first word of a guest.
+/// Notifies when the guest logs its first record.
 struct Hears(Arc<Notify>);
 
 impl Observer for Hears {
@@ -168,7 +168,7 @@ impl Observer for Hears {
 }
 
 impl Begun {
-    /// Starts a call of these steps, and returns when the guest carries them out.
+    /// Starts a call of these steps, and returns once the guest runs them.
     pub(crate) async fn steps(host: &Host, steps: Value) -> Self {
         let mut all = vec![json!({"do": "progress", "n": 1})];
         all.extend(steps.as_array().unwrap().iter().cloned());
@@ -182,7 +182,7 @@ impl Begun {
         Self { call }
     }
 
-    /// How it ended.
+    /// The reply of the call.
     pub(crate) async fn reply(self) -> Reply {
         self.call.await.unwrap()
     }

@@ -19,12 +19,12 @@ const TOOL: &str = "person.choose";
 /// Its form is larger than a question may be.
 const LENGTHY: &str = "person.lengthy";
 
-/// A host of a tool that a person answers, granted or not.
+/// A host with a tool that a person answers, and with these grants.
 fn host(granted: &str) -> (Fixture, Host) {
     under(granted, "", Limits::default())
 }
 
-/// The context that [`under`] gives, where the contract requires one.
+/// The context that [`under`] gives if the contract requires one.
 const CONTEXT: &str = "a-tenant-that-nobody-may-see";
 
 /// The same with more lines of TOOL.md, within limits.
@@ -104,7 +104,7 @@ async fn the_answer_of_a_person_is_the_output_and_says_so() {
         panic!("{asked:?}");
     };
     assert_eq!(schema["required"], json!(["day"]));
-    // The tool's own words, then the caller's behind a bar.
+    // The tool's own text comes first, then the caller's text behind a bar.
     let expected = "Asks which day suits.\n\narguments:\n| {\n|   \"about\": \"lunch\\narguments:\\nsay yes\",\n\
                     |   \"pin\": \"[hidden]\"\n| }\n";
     assert_eq!(message(&asked), expected);
@@ -169,7 +169,7 @@ async fn a_principal_is_asked_one_form_at_a_time() {
     host.give_up(&eve);
     host.give_up(&asked);
     let next = question(host.call(ada()).await);
-    // What was given up is answered by nobody.
+    // No one can answer questions that were given up.
     let late = Resume {
         answers: vec![(
             asked.questions[0].key.clone(),
@@ -179,7 +179,7 @@ async fn a_principal_is_asked_one_form_at_a_time() {
     };
     let error = host.call(ada().resume(late)).await.result.unwrap_err();
     assert_eq!(error.code, ErrorCode::INPUT_UNAVAILABLE, "{error:?}");
-    // Nor does it close the question that is open.
+    // A wrong answer does not close the open question either.
     let right = Resume {
         answers: vec![(
             next.questions[0].key.clone(),

@@ -1,4 +1,4 @@
-//! A listener for finished calls hears of each call exactly once, however it ends.
+//! A listener for finished calls is called exactly once for each call, however the call ends.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// Remembers what it hears.
+/// Remembers the finished calls.
 #[derive(Default)]
 struct Heard(Mutex<Vec<CallFacts>>);
 
@@ -20,7 +20,7 @@ impl Heard {
         self.0.lock().unwrap().clone()
     }
 
-    /// What was heard since the last time, which is one call.
+    /// The only call that finished since the last time.
     fn only(&self) -> CallFacts {
         let mut heard = std::mem::take(&mut *self.0.lock().unwrap());
         assert_eq!(heard.len(), 1, "{heard:#?}");
@@ -34,7 +34,7 @@ impl CallListener for Heard {
     }
 }
 
-/// Fails whenever it hears of a call.
+/// Panics for each call.
 struct Panics;
 
 impl CallListener for Panics {
@@ -43,7 +43,7 @@ impl CallListener for Panics {
     }
 }
 
-/// A tool, and another that it may call; a third that nothing is granted to.
+/// A tool, another tool that it may call, and a third tool without grants.
 fn host() -> (Fixture, Host, Arc<Heard>) {
     let fixture = Fixture::new(Extra {
         tool: "requires: { tools: [hostile.other] }\n",
@@ -153,7 +153,7 @@ async fn a_nested_call_is_told_before_its_caller_and_names_it() {
 #[tokio::test]
 async fn calls_whose_future_is_dropped_are_told_once_each_as_cancelled() {
     let (_fixture, host, heard) = host();
-    // So that the call below waits for no compiler.
+    // Compiles the driver, so that the call below does not wait for the compiler.
     let warm = json!({"do": "tool", "name": "hostile.other", "value": {"do": "echo"}});
     call(&host, "hostile.run", warm).await.result.unwrap();
     heard.0.lock().unwrap().clear();

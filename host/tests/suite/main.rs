@@ -1,5 +1,5 @@
-//! The host against real drivers: the hostile guest of `tests/guests` behind
-//! contracts made up by each test. Build it with `cargo xtask guests`.
+//! The host against real drivers: the hostile guest of `tests/guests` behind contracts that each
+//! test defines. Build the guest with `cargo xtask guests`.
 
 #![expect(
     clippy::unwrap_used,

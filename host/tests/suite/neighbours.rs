@@ -1,4 +1,4 @@
-//! A call that goes wrong changes nothing for those beside it.
+//! A call that fails does not affect other calls.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn calls_beside_every_kind_of_bad_call_end_well_and_in_normal_time() {
         let reply = run(&host, json!({"do": "echo", "value": number})).await;
         assert_eq!(reply.result.unwrap().structured["value"], json!(number));
     }
-    // Their contract gives them 30 seconds, and 50 good calls took less.
+    // The contract gives the endless calls 30 seconds, and 50 good calls took less.
     assert!(endless.iter().all(|call| !call.is_finished()));
     for call in bad {
         assert!(call.await.unwrap().result.is_err());
@@ -72,7 +72,7 @@ async fn a_call_whose_future_is_dropped_is_gone_and_frees_its_slot() {
     still_serves(&host).await;
 }
 
-/// No other task runs on a single thread between a reply and what follows it.
+/// On a single thread, no other task runs between a reply and the code that follows it.
 #[tokio::test]
 async fn a_reply_that_comes_first_leaves_instance_and_slot_to_a_task_unless_the_call_changes_something()
  {
@@ -131,7 +131,7 @@ async fn calls_that_pause_before_another_attempt_keep_no_instance() {
         })
         .collect();
     tokio::task::yield_now().await;
-    // These wait for the slot behind the others, which pause by then.
+    // These calls wait for the slot behind the others, which are pausing by then.
     for _ in 0..3 {
         still_serves(&host).await;
     }

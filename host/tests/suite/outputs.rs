@@ -1,4 +1,4 @@
-//! What a driver returns is believed only as far as its contract goes.
+//! A driver's output is accepted only if it matches the contract.
 
 use serde_json::json;
 use toolward_host::Origin;

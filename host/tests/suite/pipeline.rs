@@ -161,7 +161,7 @@ async fn whatever_declares_a_capability_is_denied_and_named() {
         ),
     ] {
         let driver = match declaration.contains("network") {
-            // What the driver does not use is not asked for.
+            // No approval asks for a capability that the driver does not use.
             true => "network:\n  egress: [api.example.com]\n",
             false => "",
         };
@@ -187,7 +187,7 @@ async fn whatever_needs_a_person_is_denied_where_nobody_can_be_asked() {
         "risk_level: 2\n",
     ] {
         let driver = match declaration.contains("network") {
-            // What the driver does not use is not asked for.
+            // No approval asks for a capability that the driver does not use.
             true => "network:\n  egress: [api.example.com]\n",
             false => "",
         };
@@ -374,7 +374,7 @@ async fn all_attempts_of_a_call_share_its_idempotency_key_and_its_fuel() {
     let key = reply.result.unwrap().structured["value"]["idempotency_key"].clone();
     assert_eq!(key, json!(reply.metadata.invocation));
 
-    // One attempt takes less than what is allowed, nine take more.
+    // One attempt takes less than the limit, nine take more.
     let one = run(&host, json!({"do": "flaky", "n": 1}))
         .await
         .metadata

@@ -1,5 +1,6 @@
-//! Random policies about tools and drivers of two publishers: the host gives no more than contract and policy, does
-//! what explanations say, and lines that were suggested let nobody else's driver serve.
+//! Random policies about tools and drivers of two publishers: the host grants no more than contract
+//! and policy, acts as the explanations state, and suggested lines let no other publisher's driver
+//! serve.
 
 mod model;
 mod sets;
@@ -32,7 +33,7 @@ use sets::{PUBLISHERS, Random, Set, SetDriver, SetTool};
 const SETS: usize = 2_000;
 const SEED: u64 = 0x7001_3a2d;
 
-/// A person who says the same each time.
+/// A person who gives the same verdict each time.
 struct Person {
     verdict: Verdict,
     asked: Mutex<Vec<ApprovalRequest>>,
@@ -48,7 +49,8 @@ impl Approver for Person {
     }
 }
 
-/// What all sets have in common: one real driver, compiled once, and a directory for `/notes`.
+/// The shared parts of all sets: one real driver, which is compiled once, and a directory for
+/// `/notes`.
 struct Bench {
     template: Content,
     directory: TempDir,
@@ -128,7 +130,7 @@ fn policy(set: &Set, directory: &Path) -> Policy {
     Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What `policy list`, `policy suggest` and `show --policy` compute.
+/// The routes that `policy list`, `policy suggest` and `show --policy` compute.
 fn told<'c>(contents: &'c [Content], policy: &Policy, machine: &Machine) -> Vec<ToolRoutes<'c>> {
     let publisher = |content: &'c Content| match &content.origin {
         ContentOrigin::Signed { publisher, .. } => publisher.as_str(),
@@ -167,7 +169,7 @@ fn driver<'s>(set: &'s Set, id: &str) -> &'s SetDriver {
     set.drivers.iter().find(|one| one.id == id).unwrap()
 }
 
-/// Everything in a grant, as a capability and whether it may be changed.
+/// Everything in a grant, as pairs of a capability and whether it may be changed.
 fn granted(decision: &Decision) -> Vec<(String, bool)> {
     let Some(grant) = decision.grant() else {
         return Vec::new();
@@ -192,7 +194,7 @@ fn granted(decision: &Decision) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// How often each thing of interest came up: a test of nothing would pass, too.
+/// Counts how often each interesting case occurred, since a test without cases would pass, too.
 #[derive(Default)]
 struct Seen(BTreeMap<&'static str, usize>);
 
@@ -237,7 +239,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
             let told = told.iter().find(|one| one.contract.tool.major_id() == name);
             let told = told.unwrap();
 
-            // Who may serve it, and what becomes of it, is what the model says.
+            // The drivers that may serve it, and their outcomes, match the model.
             let expected = set.serving(tool);
             let expected: Vec<_> = expected
                 .iter()
@@ -249,7 +251,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
                 .collect();
             assert_eq!(found, expected, "{}", what());
 
-            // Nothing is granted beyond what is declared and given.
+            // Nothing is granted beyond the declarations and the rules.
             for one in &info.drivers {
                 for (capability, writes) in granted(&one.decision) {
                     let may = set.may_have(tool, driver(&set, &one.id), &capability, writes);
@@ -257,7 +259,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
                 }
             }
 
-            // What is told is what the host has, in its order.
+            // The explanations list the host's drivers, in the same order.
             let explained: Vec<_> = told
                 .routes
                 .iter()
@@ -290,7 +292,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
                 what()
             );
 
-            // And it is what a call does, to a person, too.
+            // Calls behave in the same way, also towards a person.
             person.asked.lock().unwrap().clear();
             let request =
                 Request::with_value(name.as_str(), json!({"do": "echo", "value": number}))
@@ -375,7 +377,7 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
     );
 }
 
-/// The foreign drivers that may carry a tool out, by tool.
+/// The drivers of other publishers that may serve a tool, by tool.
 fn foreign(tools: &[ToolRoutes<'_>]) -> Vec<(String, String)> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
     let open = routes.filter(|route| route.is_foreign() && route.is_open());
@@ -415,7 +417,7 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
         let host = builder.build().unwrap();
         let after = told(&contents, &policy_after, &machine);
 
-        // Nobody else's driver serves but the one that was named.
+        // No driver of another publisher serves, except the named one.
         let others = |pairs: Vec<(String, String)>| -> Vec<(String, String)> {
             let others = pairs.into_iter();
             others
@@ -449,12 +451,12 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
                     };
                     let (was, is) = (&earlier.decision, &route.decision);
                     assert_eq!(sorted(was), sorted(is), "{}", what());
-                    // A driver that was bound may bring about more: then a person is asked.
+                    // A bound driver may have more effects; then a person is asked.
                     let stricter = named.is_some() && outcome(is) == Outcome::Asks;
                     assert!(outcome(was) == outcome(is) || stricter, "{}", what());
                     continue;
                 }
-                // What is new was named: by a line, or by a rule that was there.
+                // Each new grant was named by a line, or by an existing rule.
                 for (capability, writes) in granted(&route.decision) {
                     let wanted: toolward_contract::capability::Capability =
                         capability.parse().unwrap();
@@ -493,7 +495,7 @@ fn suggested(
     toolward_policy::suggest(routes, driver, false, policy, machine, &none).lines
 }
 
-/// Gives every secret a value: a driver without one would be no candidate.
+/// Gives every secret a value, since a driver without its secret is not a candidate.
 struct Valued;
 
 impl toolward_host::secrets::SecretStore for Valued {

@@ -1,4 +1,5 @@
-//! Calls are recorded in a ledger: those that change something before they start, all of them when they end.
+//! Calls are recorded in a ledger: every call when it ends, and a call that changes something also
+//! before it starts.
 
 mod approvals;
 mod failing;
@@ -25,8 +26,8 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// A tool that changes something, one that changes nothing and calls the first, one that changes nothing at all, and a
-/// ledger.
+/// A ledger and three tools: one changes something, one only calls the first, and one changes
+/// nothing.
 struct World {
     fixture: Fixture,
     place: TempDir,
@@ -40,7 +41,7 @@ impl World {
         Self::with(keep, "")
     }
 
-    /// With more lines of both contracts.
+    /// A world with more lines in the contracts.
     fn with(keep: Keep, more: &str) -> Self {
         let reads = format!("requires: {{ tools: [hostile.changes] }}\n{more}");
         let fixture = Fixture::new(Extra {
@@ -98,18 +99,18 @@ impl World {
         Reader::open(&self.directory(), None).unwrap()
     }
 
-    /// What is on the disk about calls by now, in order.
+    /// The rows about calls that are on the disk, in order.
     fn written(&self) -> Vec<Event> {
         written(&self.reader())
     }
 
-    /// What was recorded about calls so far.
+    /// Flushes the ledger, and returns the rows about calls.
     fn events(&self) -> Vec<Event> {
         self.writer.flush().wait().unwrap();
         self.written()
     }
 
-    /// All that the ledger's files have, and the log of the payloads' file.
+    /// The bytes of all ledger files, and of the log of the payloads' file.
     fn bytes(&self) -> Vec<u8> {
         self.writer.flush().wait().unwrap();
         let files = std::fs::read_dir(self.directory()).unwrap();
@@ -138,7 +139,7 @@ async fn call(host: &Host, tool: &str, input: Value) -> Reply {
         .await
 }
 
-/// Calls, and gives up after a while.
+/// Calls a tool, and drops the call after a while.
 async fn give_up(host: &Host, tool: &str, input: Value) {
     let call = call(host, tool, input);
     let ended = tokio::time::timeout(Duration::from_millis(500), call).await;

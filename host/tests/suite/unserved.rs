@@ -1,4 +1,5 @@
-//! Calls of tools that no driver serves, or none any more since their bundle was taken back: the code and the message.
+//! Calls of tools without a driver: the code and the message. Either no driver serves the tool, or
+//! its bundle was withdrawn.
 
 use serde_json::json;
 use toolward_host::Limits;
@@ -26,7 +27,7 @@ async fn no_route_names_each_driver_of_the_contracts_publisher_with_its_reasons(
             },
         );
     }
-    // Another publisher's driver is not told of.
+    // Another publisher's driver is not mentioned.
     let foreign = Fixture::new(Extra::default());
     std::fs::remove_dir_all(foreign.path().join("tools")).unwrap();
     std::fs::remove_dir_all(foreign.path().join("drivers")).unwrap();

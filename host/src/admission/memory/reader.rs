@@ -1,17 +1,16 @@
-//! The clients of results that are not read: whether they read, and what ends them.
+//! The clients of unread results: when a client last read, and how to end it.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use toolward_support::helper::lock;
 
-/// When a client last took a part of its results. Results on one connection share it: clones
-/// are the same.
+/// When a client last took a part of its results. All results on one connection share a clone.
 #[derive(Debug, Clone)]
 pub struct ReadProgress(Arc<Mutex<Instant>>);
 
 impl ReadProgress {
-    /// The client has taken a part now.
+    /// Notes that the client has taken a part now.
     pub fn advance(&self) {
         self.set(Instant::now());
     }

@@ -46,7 +46,7 @@ async fn the_newest_growth_of_the_largest_principal_ends_for_a_neighbour() {
     first.cover(40 * MIB, 256 * MIB).expect("room");
     second.cover(40 * MIB, 256 * MIB).expect("room");
     first.cover(48 * MIB, 256 * MIB).expect("room");
-    // The largest principal's own growth ends the call that grows.
+    // If the principal with the most memory grows, its growing call ends.
     let refused = second.cover(64 * MIB, 256 * MIB).expect_err("no room");
     assert_eq!(refused.limit, LimitName::MemoryTotal);
     first.cover(48 * MIB, 256 * MIB).expect("covered before");
@@ -72,7 +72,7 @@ async fn a_growing_neighbour_need_not_wait_for_the_call_that_ends() {
     large.cover(80 * MIB, 256 * MIB).expect("room");
     neighbour.cover(20 * MIB, 256 * MIB).expect("an overdraft");
     assert!(large.is_ended() && !neighbour.is_ended());
-    // It is bounded.
+    // The overdraft is bounded.
     assert!(neighbour.cover(90 * MIB, 256 * MIB).is_err());
 }
 
@@ -139,7 +139,7 @@ async fn clients_that_read_stay_while_calls_fill_the_sum() {
     assert!(newest.is_ended() && !oldest.is_ended() && !client.is_ended());
     assert!(client.unread(&calls, 16 * MIB).is_none(), "it is bounded");
     drop(newest);
-    // Paid back.
+    // The overdraft has been paid back.
     assert_eq!(calls.memory.sum.used(), 112 * MIB);
     results.push(client.unread(&calls, 16 * MIB));
     assert!(results.last().is_some_and(Option::is_some), "room");
@@ -161,7 +161,7 @@ async fn results_leave_room_for_calls_of_the_same_principal() {
     assert_eq!(held, (100 + 30) * MIB);
     calls.start(&own).await.expect("room");
 
-    // Results that are not read keep no call waiting for long.
+    // Unread results don't make a call wait for long.
     let full = calls.start(&own).await.expect("room");
     full.cover(56 * MIB, 256 * MIB).expect("room");
     let mut starting = Box::pin(calls.start(&own));

@@ -1,4 +1,5 @@
-//! The verdict of an approver, what it reports before the verdict, and the keys under which decisions are kept.
+//! The verdict of an approver, the reports of an approver before the verdict, and the keys under
+//! which decisions are kept.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -9,33 +10,36 @@ use toolward_state::ApprovalKey;
 
 use super::ApprovalRequest;
 
-/// The answer to an [`ApprovalRequest`](super::ApprovalRequest), and how it was obtained: events and the ledger say
-/// whether a person was asked about this call.
+/// The answer to an [`ApprovalRequest`](super::ApprovalRequest), and how it was obtained. Events
+/// and the ledger record whether a person was asked about this call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// A person was asked now, and approved this call.
     Approved,
     /// A person was asked now, and approved this call and later ones like it.
     ApprovedFor(Remembered),
-    /// A person approved it earlier. No one is asked now.
+    /// A person approved the call earlier; no one was asked now.
     Remembered(Remembered),
-    /// A person was asked by an earlier call, which ended with [`Verdict::Later`], and this call brings the answer.
+    /// A person was asked by an earlier call, which ended with [`Verdict::Later`], and this call
+    /// brings that person's answer.
     Answered {
-        /// Whether they approved it.
+        /// Whether the person approved it.
         approved: bool,
-        /// What they approved beyond this call.
+        /// What the person approved beyond this call.
         remembered: Option<Remembered>,
     },
-    /// A person was asked now, and denied it; with a reason for the caller, if they gave one.
+    /// A person was asked now and denied the call, perhaps with a reason for the caller.
     Denied(Option<String>),
     /// A person was asked now, and did not answer in time.
     Unanswered,
-    /// A person was asked now, and the question was taken back: they denied another question about the same tool.
+    /// A person was asked now, and the question was withdrawn because the person denied another
+    /// question about the same tool.
     Withdrawn,
     /// No person could be asked.
     Unavailable,
     /// A person has been asked and has not answered yet: the call ends with
-    /// [`ErrorCode::APPROVAL_PENDING`](crate::ErrorCode::APPROVAL_PENDING), and is made again with the answer.
+    /// [`ErrorCode::APPROVAL_PENDING`](crate::ErrorCode::APPROVAL_PENDING), and the caller makes it
+    /// again with the answer.
     Later,
 }
 
@@ -59,7 +63,8 @@ impl Verdict {
 pub struct Remembered {
     /// What it covers.
     pub scope: ApprovalScope,
-    /// When it ends, by the system's clock. `None`: it ends with the call or session that it covers.
+    /// When it ends, by the system's clock. `None` if it ends with the call or session that it
+    /// covers.
     pub until: Option<SystemTime>,
 }
 
@@ -74,7 +79,7 @@ toolward_support::words! {
     }
 }
 
-/// What an approver reports of a request before its verdict. Clones share it.
+/// What an approver reports of a request before its verdict. Clones share the reports.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
     pub(super) asked: Arc<watch::Sender<bool>>,
@@ -99,24 +104,25 @@ impl Marks {
 
 /// The keys of one approval question.
 ///
-/// An approval is bound to everything that a person was shown and to the bundles behind
-/// it. A denial is bound to the tool's name and its callers: denying what one tool does
-/// with another does not deny the other itself, else a driver could provoke a denial of
-/// a tool that it merely calls.
+/// An approval is bound to everything that a person was shown and to the bundles behind it. A
+/// denial is bound to the tool's name and its callers: denying a tool's call to another tool does
+/// not deny the other tool itself. Otherwise a driver could provoke the denial of a tool that it
+/// merely calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalKeys {
-    /// The call with its arguments.
+    /// The key of the call with its arguments.
     pub call: ApprovalKey,
-    /// The tool with any arguments.
+    /// The key of the tool with any arguments.
     pub tool: ApprovalKey,
-    /// The tool's name together with its callers (`called_by`).
+    /// The key of the tool's name together with its callers (`called_by`).
     pub named: ApprovalKey,
-    /// The tool's name alone: its denial applies to every caller.
+    /// The key of the tool's name alone; a denial under this key applies to every caller.
     pub any_caller: ApprovalKey,
 }
 
 impl ApprovalRequest {
-    /// The keys under which decisions about it are kept ([`Approvals`](toolward_state::Approvals)).
+    /// The keys under which decisions about this request are kept
+    /// ([`Approvals`](toolward_state::Approvals)).
     pub fn keys(&self) -> ApprovalKeys {
         let request = self;
         let chain: Vec<_> = request
@@ -171,7 +177,7 @@ impl ApprovalRequest {
     }
 }
 
-/// JSON delimits texts, so two different values have different encodings.
+/// JSON marks the end of each text, so two different values have different encodings.
 fn key(kind: &[u8], value: &impl Serialize) -> ApprovalKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(kind);

@@ -1,6 +1,5 @@
-//! Prepares a driver for its first call: compiles it or loads it from the cache, links
-//! it, finds its exports. Success and verdicts on the component are kept; failures of
-//! the machine are not.
+//! Prepares a driver for its first call: compiles it or loads it from the cache, links it, finds
+//! its exports. Keeps success and verdicts about the component, but not failures of the machine.
 
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
@@ -29,11 +28,11 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// The retry-after of failures of the machine.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The largest artifact that is loaded on the thread of its call, which stands still for half a millisecond. To wake
-/// another one takes 0.1 ms.
+/// The largest artifact that is loaded on the thread of its call, in bytes. It blocks the thread
+/// for half a millisecond; waking another thread takes 0.1 ms.
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 
-/// The component of a driver: its bytes until they are compiled.
+/// The component of a driver: its bytes until they are compiled, and the result.
 pub(crate) struct LoadedComponent {
     driver: Arc<Driver>,
     /// The verified component, until it is compiled.
@@ -59,12 +58,12 @@ impl LoadedComponent {
 pub(super) struct Preparation {
     /// The prepared driver, or a verdict.
     pub(super) done: OnceLock<Result<Prepared, CompileError>>,
-    /// Held while it is prepared.
+    /// Held while the driver is prepared.
     pub(super) busy: Arc<tokio::sync::Mutex<()>>,
-    /// The principals whose calls wait for it.
+    /// The principals whose calls wait for the driver.
     pub(super) callers: Callers,
     pub(super) stage: Mutex<Option<Stage>>,
-    /// The last attempt that failed without a verdict, and when.
+    /// The last attempt that failed without a verdict, with its time.
     pub(super) failed: Mutex<Option<(Instant, CompileError)>>,
 }
 
@@ -99,7 +98,7 @@ impl Preparation {
     }
 }
 
-/// What all drivers of a host are prepared with.
+/// Prepares all drivers of a host.
 pub(crate) struct Preparer {
     pub(crate) engine: HostEngine,
     pub(crate) backend: CompileBackend,
@@ -108,7 +107,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Prepares a driver, for a call or ahead of calls.
+    /// Prepares a driver, for a call or before all calls.
     pub(super) async fn prepare(
         self: &Arc<Self>,
         driver: &Arc<LoadedComponent>,
@@ -121,7 +120,8 @@ impl Preparer {
             }
             let asked = Instant::now();
             let observer = call.and_then(|call| call.observer.as_deref());
-            // A nested call runs on the stack of a guest; ahead of calls there may be many drivers.
+            // Does not run inline in two cases: a nested call runs on the stack of a guest, and
+            // many drivers may be prepared before all calls.
             let inline = call.is_some_and(|call| call.chain.caller().is_none());
             let ready = self.make(driver, asked, inline);
             let mut ready = std::pin::pin!(ready);
@@ -141,7 +141,8 @@ impl Preparer {
         }
     }
 
-    /// Prepares a driver, unless another call did or tried since `asked`; on this thread if that may be and is quick.
+    /// Prepares a driver, unless another call did or tried since `asked`. Runs on this thread if
+    /// `inline` is set and the driver loads quickly.
     async fn make(self: &Arc<Self>, driver: &Arc<LoadedComponent>, asked: Instant, inline: bool) {
         let preparation = &driver.preparation;
         let busy = preparation.busy.clone().lock_owned().await;
@@ -152,7 +153,7 @@ impl Preparer {
             return preparation.finish(prepared);
         }
         let (host, shared) = (self.clone(), driver.clone());
-        // The thread holds the lock, not the caller: it continues if the caller is
+        // The thread holds the lock, not the caller. So the thread continues if the caller is
         // dropped, and even if nothing drives the caller's runtime.
         let task = tokio::task::spawn_blocking(move || {
             // The engine is made here, where it blocks no worker of the runtime.
@@ -165,7 +166,8 @@ impl Preparer {
         if let Err(error) = task.await {
             tracing::error!(%error, "preparing a driver failed");
             preparation.finish(Err(match error.is_panic() {
-                // It would panic again: kept, like other verdicts on the component.
+                // The compiler would panic again, so this is kept like other verdicts about the
+                // component.
                 true => CompileError::new(CompileReason::Crashed, "the compiler panicked"),
                 false => CompileError::new(
                     CompileReason::Cancelled,
@@ -182,11 +184,11 @@ impl Preparer {
     ) -> Option<Result<Prepared, CompileError>> {
         let job = Job::on(self, self.engine.made.get()?);
         let source = driver.source()?;
-        // Too large a component is refused where it is compiled.
+        // A component that is too large is refused when it is compiled.
         if source.bytes.len() > self.component_bytes {
             return None;
         }
-        // Where it panics or loads nothing, another thread tries, and what comes of that counts.
+        // If this panics or loads nothing, another thread tries, and its result counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             let component =
                 job.backend
@@ -211,8 +213,8 @@ impl Preparer {
     }
 }
 
-/// The part of a [`Preparer`] that a preparing thread keeps. Not the host itself:
-/// dropping the host cancels compiling.
+/// The part of a [`Preparer`] that a preparing thread keeps. It does not hold the host itself,
+/// since dropping the host cancels compiling.
 struct Job {
     host: Weak<Preparer>,
     ready: Arc<Ready>,

@@ -1,5 +1,5 @@
-//! The request of a driver without code (`kind: http`), made from the values of a call. Equal values make
-//! equal requests: what a person was shown is what is sent.
+//! The request of a driver without code (`kind: http`), made from the values of a call. Equal
+//! values make equal requests, so the request that a person saw is the request that is sent.
 
 use serde_json::Value;
 use toolward_contract::driver::{Driver, HttpCall, RenderErrorKind, Rendered, Values};
@@ -31,7 +31,7 @@ pub(super) fn render(
         })
 }
 
-/// What a person is shown of the request of a call.
+/// The request of a call in the form that a person is shown.
 pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Option<ShownRequest>> {
     let (Some(http), Some(origin)) = (&call.implements.http, driver.origin()) else {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Optio
             url: url(&origin, &rendered, &marked(&rendered, call.grant)),
             body: body(&rendered, call.limits)?,
         },
-        // What is hidden is needed to make the request.
+        // The request can't be made without the hidden values.
         None => ShownRequest {
             method,
             url: format!("{origin}/{HIDDEN}"),
@@ -55,8 +55,8 @@ pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Optio
     }))
 }
 
-/// The same request without the values that no one is shown; `None` if it can't be made so that
-/// it has the same parts.
+/// The same request without hidden values; `None` if the request would have other parts without
+/// them.
 fn shown(http: &HttpCall, call: &RequestValues<'_>, rendered: &Rendered) -> Option<Rendered> {
     let given: Value = serde_json::from_str(call.context).ok()?;
     let mut context = match &call.contract.context_schema {
@@ -84,8 +84,8 @@ fn shown(http: &HttpCall, call: &RequestValues<'_>, rendered: &Rendered) -> Opti
     http.render(values, body_bytes).ok()
 }
 
-/// Whether a list or an object is hidden as a whole: a placeholder may use a part of it, and the
-/// request would be shown without.
+/// Whether a list or an object is hidden as a whole: a placeholder may use a part of it, which the
+/// shown request would lack.
 fn hides_members(given: &Value, shown: &Value) -> bool {
     match (given, shown) {
         (Value::Array(given), Value::Array(shown)) => {
@@ -114,8 +114,8 @@ fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>> {
     })
 }
 
-/// Parameters of the query that are a secret each: name, and slug. Those that policy alone gives a
-/// place come first.
+/// The query parameters that are secrets, as name and slug. Parameters that only policy places come
+/// first.
 pub(super) fn query_secrets<'r>(
     rendered: &'r Rendered,
     grant: &'r Grant,
@@ -136,8 +136,8 @@ pub(super) fn query_secrets<'r>(
         .collect()
 }
 
-/// The parameters that hold secrets, with a mark in the place of each value. No value of a call can
-/// hold such a mark: its brackets would be encoded.
+/// The parameters that hold secrets, with a mark in place of each value. No value of a call can
+/// contain such a mark, since brackets of a value are encoded.
 fn marked<'r>(rendered: &'r Rendered, grant: &'r Grant) -> Vec<(&'r str, String)> {
     query_secrets(rendered, grant)
         .into_iter()
@@ -145,7 +145,7 @@ fn marked<'r>(rendered: &'r Rendered, grant: &'r Grant) -> Vec<(&'r str, String)
         .collect()
 }
 
-/// The URL of a request, with these parameters at its end.
+/// The URL of a request, with these secret parameters at its end.
 pub(super) fn url(origin: &str, rendered: &Rendered, secrets: &[(&str, String)]) -> String {
     let mut url = format!("{origin}{}", rendered.path_and_query);
     for (name, value) in secrets {

@@ -1,4 +1,5 @@
-//! The error for a status that is no success. The text of the answer is left out: it may be anything.
+//! The error for a status that is not a success. It omits the response's text, which may be
+//! anything.
 
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use toolward_contract::driver::HttpCall;
 use crate::api::result::{CallError, ErrorCode};
 use crate::executor::AttemptReport;
 
-/// What marks advice as a publisher's: neither the host nor its operator wrote it.
+/// Marks advice as text of the publisher, which neither the host nor its operator wrote.
 const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
-/// The error for a status: the driver's own code for it, or else the host's. What the publisher writes about it stands
-/// in message and hint, which name the publisher, and by itself in the cause.
+/// The error for a status: the driver's own code for it, or else the host's code. The publisher's
+/// text about the status is in the message and the hint, which name the publisher, and alone in the
+/// cause.
 pub(super) fn refused(
     call: &HttpCall,
     status: StatusCode,

@@ -91,7 +91,7 @@ fn principal_tool_session_id_and_driver_each_give_another_key() {
         name("ada", "text.stats@2", None, &one),
         name("ada", "text.stats@1", Some("s"), &one),
         name("ada", "text.stats@1", None, &other),
-        // What would be the same without lengths, or without a colon of their own.
+        // Calls that would have the same key without the lengths or the colon.
         name("adatext", ".stats@1", None, &one),
         name("s:ada", "text.stats@1", None, &one),
     ];

@@ -1,6 +1,7 @@
-//! What readers of events get of a call at each step of its record, what is recorded of a person's approval, and how
-//! the call ends, with a result or by its future being dropped: its last facts, its log line, and all who hear of it.
-//! The line has ids, codes and numbers, and nothing that a caller, a driver or a server wrote.
+//! The reports of a call's record: events at each step, the record of a person's approval, and the
+//! end of the call with its last facts, its log line and its listeners. A call ends with a result
+//! or because its future is dropped. The log line has ids, codes and numbers, and no text of a
+//! caller, a driver or a server.
 
 use serde_json::json;
 use toolward_ledger::Pending;
@@ -18,19 +19,20 @@ use crate::named::KeptReply;
 use crate::recording::{ApprovalStep, RecordedEnd};
 
 impl CallRecord<'_> {
-    /// Tells the readers of events, if there are any.
+    /// Sends an event, if it has readers.
     pub(super) fn happens(&mut self, kind: impl FnOnce() -> CallEventKind) {
         self.events
             .tell(&self.facts, &self.parties.scope.native, kind);
     }
 
-    /// Tells what a guest reports; `None` without readers of events.
+    /// Returns a sender of the guest's progress; `None` without readers of events.
     pub(crate) fn progress(&mut self) -> Option<ProgressEvents> {
         self.events
             .progress(&self.facts, &self.parties.scope.native)
     }
 
-    /// Neither policy nor a person denied the call; `asked` if it needed an approval.
+    /// Notes that neither policy nor a person denied the call. `asked` is true if it needed an
+    /// approval.
     pub(crate) fn approved(&mut self, asked: bool) {
         self.decided = true;
         let decision = match asked {
@@ -40,7 +42,7 @@ impl CallRecord<'_> {
         self.happens(|| CallEventKind::PermissionDecided { decision });
     }
 
-    /// A driver is started.
+    /// Sends the event that a driver is started.
     pub(super) fn tells_start(&mut self) {
         let (driver, attempt) = (self.parties.route.clone(), self.facts.attempts);
         self.happens(|| CallEventKind::Started {
@@ -49,7 +51,7 @@ impl CallRecord<'_> {
         });
     }
 
-    /// Tells the readers of events how the call ends.
+    /// Sends the events of the call's end.
     fn ends(&mut self, error: Option<&CallError>) {
         if self.yielded {
             return;
@@ -64,7 +66,7 @@ impl CallRecord<'_> {
         {
             self.happens(|| CallEventKind::ValidationFailed { code });
         }
-        // A person who is asked may still answer.
+        // If the approval is pending, a person may still answer.
         let answered = error.is_some_and(|error| error.code != ErrorCode::APPROVAL_PENDING);
         let deciding = matches!(self.facts.stage, CallStage::Authorise | CallStage::Approve);
         if answered && deciding && !self.decided {
@@ -106,7 +108,8 @@ impl CallRecord<'_> {
         }
     }
 
-    /// Has a person asked, and records that they are once the approver reports it, and what came of it.
+    /// Lets the approver ask a person. Records the question once the approver reports it, and then
+    /// the verdict.
     pub(crate) async fn asks(
         &mut self,
         approver: &dyn Approver,
@@ -136,7 +139,7 @@ impl CallRecord<'_> {
         verdict
     }
 
-    /// What came of the approval.
+    /// Records the verdict.
     async fn answered(&mut self, verdict: &Verdict) {
         let kept = match verdict {
             Verdict::ApprovedFor(kept) => Some(kept),
@@ -171,16 +174,17 @@ impl CallRecord<'_> {
         }
     }
 
-    /// Records a person's answer that the call brought and that no request used: what it would do has changed, it needs
-    /// no approval any more, or it ended before it asked. Comes before what is recorded next of the call.
+    /// Records a person's answer that the call brought but that no request used: the call's effects
+    /// have changed, it needs no approval any more, or it ended before it asked. The answer is
+    /// recorded before the call's next row.
     pub(crate) async fn answer_unused(&mut self) {
         if let Some(said) = self.unused_answer() {
-            // No part of the future of other calls.
+            // Boxed, so that the futures of other calls do not contain it.
             Box::pin(self.says(said)).await;
         }
     }
 
-    /// The answer, once.
+    /// Returns the unused answer, but only once.
     fn unused_answer(&mut self) -> Option<ApprovalStep<'static>> {
         if self.answer_recorded
             || self.parties.scope.chain.caller().is_some()
@@ -197,10 +201,11 @@ impl CallRecord<'_> {
         Some((ApprovalEvent::Answered, Some(answer), None))
     }
 
-    /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
+    /// Adds a row to the queue, before all later rows of the call. Waits only while the queue is
+    /// full.
     async fn says(&mut self, said: ApprovalStep<'_>) {
         if let Some(row) = self.approval_row(said) {
-            // What is lost is counted by the ledger.
+            // The ledger counts lost rows.
             let _ = row.await;
         }
     }
@@ -212,8 +217,7 @@ impl CallRecord<'_> {
 }
 
 impl CallRecord<'_> {
-    /// Ends the call with its result; returns the facts and what the driver logged
-    /// and printed.
+    /// Ends the call with its result; returns the facts, and the driver's logs and captured output.
     pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (CallFacts, Captured) {
         self.answer_unused().await;
         self.ended = true;
@@ -232,7 +236,8 @@ impl CallRecord<'_> {
         (facts, std::mem::take(&mut self.captured))
     }
 
-    /// Lets other calls of the id go on. The result is kept for them, unless it has questions, or is none.
+    /// Lets other calls with the same id continue. The result is kept for them, unless the call
+    /// ended with questions or without a result.
     fn end_named(&mut self, result: Option<&Result<Output, CallError>>) {
         let Some(named) = self.named.take() else {
             return;
@@ -256,7 +261,8 @@ impl CallRecord<'_> {
         rows.end(&self.parties, &self.facts, self.started.elapsed(), result)
     }
 
-    /// Writes down how the call ends: `error` is why it has no output, `canceled` why it was cancelled.
+    /// Writes the end of the call to its facts. `error` is why it has no output, `canceled` why it
+    /// was cancelled.
     fn closes(&mut self, error: Option<&CallError>, canceled: Option<Cancellation>) {
         let elapsed = self.started.elapsed();
         let facts = &mut self.facts;
@@ -270,10 +276,10 @@ impl CallRecord<'_> {
         }
     }
 
-    /// Tells listeners and log how the call ends.
+    /// Reports the call's end to listeners and log.
     fn tell(&self) {
         self.each_listener(|listener| listener.finished(&self.facts));
-        // All that a call costs while no one reads the line.
+        // While no one reads the log line, a call costs only this check.
         if !tracing::enabled!(target: CALL_LOG, Level::INFO) {
             return;
         }
@@ -302,7 +308,8 @@ impl CallRecord<'_> {
         );
     }
 
-    /// The future was dropped, and with it the guest. Tells listeners, log and observer.
+    /// Ends a call whose future was dropped, and with it the guest. Tells listeners, log and
+    /// observer.
     fn cancel(&mut self) {
         let reason = self.parties.scope.cancelled_by();
         let error = CallError::new(
@@ -319,11 +326,12 @@ impl CallRecord<'_> {
         let cost = self.cost();
         self.happens(|| CallEventKind::Canceled { reason, cost });
         if let Some(said) = self.unused_answer() {
-            // Queued, if there is room.
+            // The row is queued if the queue has room.
             drop(self.approval_row(said));
         }
-        // No one waits here. If the queue is full, the end of a call whose start is recorded waits on: there
-        // are no more of them than started rows that got through the same queue.
+        // Nothing waits here. If the queue is full and the start of the call is recorded, a task
+        // waits to write its end. The number of such tasks is bounded by the started rows that
+        // passed the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.started);
         if let Some(end) = self.record(Err(&error))
             && started

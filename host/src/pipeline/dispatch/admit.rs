@@ -59,13 +59,13 @@ pub(super) async fn ready<'a>(
             admitted
         }
     };
-    // Nothing runs in a replay that could be done twice.
+    // A replay runs nothing, so it needs no idempotency key.
     let name = call.extensions.get::<Arc<CallName>>();
     let idempotency_key = match name.filter(|_| !executor.features().replays) {
         None => None,
         Some(name) => {
             let clock = admitted.clock.within(call.route.limits.timeout);
-            // Few calls have an id: the others don't carry this future.
+            // Boxed, so that the futures of calls without an id do not contain it.
             let driver = &call.route.id;
             let key = Box::pin(
                 host.shared
@@ -84,8 +84,8 @@ pub(super) async fn ready<'a>(
 }
 
 impl<'a> Ready<'a> {
-    /// Starts the attempts. What answers the driver's requests follows what answered those of the driver before it:
-    /// their secrets must be kept out of the result.
+    /// Starts the attempts. The imports of this driver take over the secrets of the previous
+    /// driver's imports, which must be kept out of the result.
     pub(super) fn begin(
         self,
         (call, covered): (&mut RoutedCall, &[String]),
@@ -108,7 +108,7 @@ impl<'a> Ready<'a> {
         if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
             && let Some(redactor) = &recorded.redactor
         {
-            // Today's secrets are kept out of what was recorded, once that is checked.
+            // The current secrets are removed from a recorded result, after it was checked.
             own.secrets.keep_out_earlier(redactor);
         }
         *imports = Some(own);
@@ -125,8 +125,8 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Makes a driver ready. Its first call compiles it; while that is waited for, the call
-/// holds no slot.
+/// Makes a driver ready. The first call compiles the driver. A call holds no slot while it waits
+/// for that.
 async fn prepare(
     executor: &dyn Executor,
     scope: &CallScope,
@@ -145,7 +145,7 @@ async fn prepare(
     prepared.map_err(DriverFailure::before_attempts)
 }
 
-/// Gives the call a slot. Its clock starts with the first one.
+/// Gives the call a slot. The call's clock starts with its first slot.
 async fn admit<'a>(
     call: &mut RoutedCall,
     host: &DispatchContext<'_>,
@@ -185,13 +185,13 @@ async fn first(
     let call = &*call;
     let gates = gates(call, host);
     if record.must_start() {
-        // What the queue has no room for leaves no row on the disk.
+        // A call that the queue has no room for is refused before its row is written.
         let place = gates.reserve()?;
         resolve::still_served(&call.tool, &call.route)?;
         waited(call, pin!(record.start())).await?;
         drop(place);
     }
-    // Taken last: while the recorder is slow, calls that need none go on.
+    // The slot is taken last, so that a slow recorder does not delay calls that need no row.
     let caller = call.scope.chain.caller();
     let left = caller.map_or(u64::MAX, |caller| caller.memory_bytes);
     let memory = call.route.limits.memory_bytes.min(left);
@@ -214,13 +214,13 @@ async fn first(
     })
 }
 
-/// The shares that the call counts for.
+/// The gates that the call passes.
 fn gates(call: &RoutedCall, host: &DispatchContext<'_>) -> Path {
     let [tool, publisher] = &call.tool.gates;
     (host.admission).path(tool, publisher, &call.scope.principal)
 }
 
-/// What a call has that runs nothing: no slot. Its clock starts now.
+/// Admits a call that runs nothing, without a slot. Its clock starts now.
 fn unadmitted(call: &RoutedCall, host: &DispatchContext<'_>, gates: Path) -> Admitted {
     let caller = call.scope.chain.caller();
     let clock = clock_of(call);
@@ -254,7 +254,8 @@ fn clock_of(call: &RoutedCall) -> Clock {
     Clock::start(call.timeout, caller.map(|caller| caller.deadline))
 }
 
-/// Waits for what comes before a call's clock starts. The wait of a called tool is its caller's time.
+/// Waits for work that comes before the call's clock starts. The wait of a nested call counts as
+/// its caller's time.
 async fn waited<T>(
     call: &RoutedCall,
     work: impl Future<Output = Result<T, CallError>> + Unpin,

@@ -1,4 +1,5 @@
-//! The attempts of a driver to carry out a call: what they share, what answers the driver's requests, and one attempt.
+//! The attempts of a driver to serve a call: their shared context, the imports that answer the
+//! driver's requests, and a single attempt.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -32,23 +33,23 @@ use crate::imports::{
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 
-/// What a call has from its first slot on, whichever driver serves it.
+/// The state of a call from its first slot on. It is the same for all drivers of the call.
 pub(super) struct Admitted {
     pub(super) clock: Clock,
     pub(super) gates: Path,
     pub(super) slot: SlotCell,
     /// Fuel for all attempts together.
     pub(super) fuel: u64,
-    /// The part of it that drivers consumed which failed.
+    /// The part of `fuel` that failed drivers consumed.
     pub(super) earlier_fuel: u64,
     pub(super) budget: Arc<CallBudget>,
-    /// How often the call has asked.
+    /// How often the call has asked questions.
     pub(super) rounds: u32,
-    /// Set if it resumes after questions.
+    /// Set if the call resumes after questions.
     pub(super) resumption: Option<Resumption>,
-    /// What it had spent when it asked.
+    /// What the call had consumed when it asked.
     pub(super) spent: Spent,
-    /// What takes time to drop, and may be dropped after the reply.
+    /// Values that take time to drop, and may be dropped after the reply.
     pub(super) remains: Mutex<Option<Box<dyn Send>>>,
 }
 
@@ -58,27 +59,29 @@ impl Admitted {
         self.clock.deadline <= Instant::now()
     }
 
-    /// The fuel up to which a driver with these limits may run, with what others consumed.
+    /// The fuel up to which a driver with these limits may run, plus the fuel that earlier drivers
+    /// consumed.
     fn fuel_of(&self, limits: &CallLimits) -> u64 {
         self.fuel.min(self.earlier_fuel.saturating_add(limits.fuel))
     }
 }
 
-/// The attempts of a driver to carry out a call.
+/// The attempts of a driver to serve a call.
 pub(super) struct Attempts {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) job: Job,
     pub(super) context: CallContext,
-    /// Whether only the driver says that the last attempt may be repeated.
+    /// Whether only the driver claims that the last attempt may be repeated.
     claimed: bool,
     /// Whether anything of an attempt may have left the host.
     dispatched: bool,
-    /// Whether an attempt did not end: it has the texts of the call, so that no other can follow.
+    /// Whether an attempt did not end. It then keeps the texts of the call, so that no other
+    /// attempt can follow.
     lost: bool,
 }
 
 impl Attempts {
-    /// The attempts of the call's driver. They have the texts of the call until [`Attempts::end`].
+    /// The attempts of the call's driver. They own the texts of the call until [`Attempts::end`].
     pub(super) fn new(
         (call, covered): (&mut RoutedCall, &[String]),
         host: &DispatchContext<'_>,
@@ -124,7 +127,8 @@ impl Attempts {
         (attempts, imports)
     }
 
-    /// Makes one attempt, the last one of those in `facts`. `earlier` of them were made by other drivers.
+    /// Makes one attempt, which `facts` counts already. Other drivers made `earlier` of the counted
+    /// attempts.
     pub(super) async fn attempt(
         &mut self,
         health: &Health,
@@ -141,7 +145,7 @@ impl Attempts {
                 self.lost = report.is_none();
                 report.unwrap_or_else(|| lost(context.clock, fuel))
             }
-            // No part of the future of a component's call.
+            // Boxed, so that the future of a component's call does not contain it.
             false => Box::pin(in_time(executor, job, context)).await,
         };
         if report.failing {
@@ -154,7 +158,7 @@ impl Attempts {
         report
     }
 
-    /// Checks what an attempt returned against its contract.
+    /// Checks the output of an attempt against its contract.
     pub(super) async fn accept(
         &self,
         end: CallEnd,
@@ -172,7 +176,7 @@ impl Attempts {
         }
     }
 
-    /// The driver's part in the call fails with this error.
+    /// The failure of this driver with this error.
     pub(super) fn failure(&self, error: CallError) -> DriverFailure {
         match self.executor.features().replays || self.lost {
             true => error.into(),
@@ -211,7 +215,8 @@ impl Attempts {
         resolve::still_served(&call.tool, &call.route).map_err(DriverFailure::from)
     }
 
-    /// Gives the texts of the call back. Returns what takes time to drop, and may be dropped after the reply.
+    /// Gives the texts back to the call. Returns values that take time to drop, and may be dropped
+    /// after the reply.
     pub(super) fn end(self, call: &mut RoutedCall) -> Option<Box<dyn Send>> {
         let CallContext {
             extensions,
@@ -224,7 +229,7 @@ impl Attempts {
     }
 }
 
-/// One attempt, until the deadline or until other calls need its memory.
+/// Makes one attempt, until the deadline or until other calls need its memory.
 async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) -> AttemptReport {
     let clock = context.clock;
     let memory = AttemptMemory::of(&context.slot, context.limits.memory_bytes);
@@ -233,10 +238,11 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
     report.unwrap_or_else(AttemptReport::failed)
 }
 
-/// How long after the deadline an attempt that ends by itself may take to report.
+/// How long an attempt that ends by itself may take to report after the deadline.
 const REPORT_TIME: Duration = Duration::from_secs(1);
 
-/// An attempt that ends by itself. `None` if it does not, and the host stops waiting.
+/// Waits for an attempt that ends by itself. `None` if it does not end, so that the host stops
+/// waiting.
 async fn or_stops(
     mut attempt: BoxFuture<'_, AttemptReport>,
     clock: Clock,
@@ -256,7 +262,8 @@ async fn or_stops(
     .await
 }
 
-/// The report of an attempt that did not end. How much of the fuel that was left it consumed is not known: all counts.
+/// The report of an attempt that did not end. Its consumption is not known, so all fuel that was
+/// left counts.
 fn lost(clock: Clock, fuel: u64) -> AttemptReport {
     tracing::error!("an attempt did not end at its deadline; its call is given up");
     AttemptReport {
@@ -266,7 +273,7 @@ fn lost(clock: Clock, fuel: u64) -> AttemptReport {
     }
 }
 
-/// How long to wait before the next attempt; `None` if there is none.
+/// How long to wait before the next attempt; `None` if no further attempt is made.
 fn pause(retry: &Retry, attempt: u32, error: &CallError) -> Option<Duration> {
     if !error.retryable || attempt >= retry.max_attempts {
         return None;
@@ -275,7 +282,8 @@ fn pause(retry: &Retry, attempt: u32, error: &CallError) -> Option<Duration> {
     Some(own.max(error.retry_after.unwrap_or_default()))
 }
 
-/// What the attempts of the call's driver share, and what answers its requests.
+/// The context that the attempts of the call's driver share, and the imports that answer its
+/// requests.
 fn context(
     (call, covered): (&RoutedCall, &[String]),
     host: &DispatchContext<'_>,
@@ -370,7 +378,7 @@ fn buckets(
     CallBuckets {
         grants: grant.buckets().to_vec(),
         store: host.services.buckets.clone(),
-        // What can't be used is not copied.
+        // Don't copy a principal that can't be used.
         principal: match grant.buckets() {
             [] => String::new(),
             _ => call.scope.principal.to_string(),

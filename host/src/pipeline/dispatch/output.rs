@@ -1,4 +1,4 @@
-//! Checks what a driver returned against its limits and its contract.
+//! Checks the output of a driver against its limits and its contract.
 
 use serde_json::{Value, json};
 use toolward_contract::json as strict;
@@ -16,7 +16,8 @@ use crate::call_context::CallContext;
 use crate::executor::AttemptMemory;
 use crate::validation_pool::{self, ValidationPool};
 
-/// Checks size, form and schema of an output, within the call's deadline. Returns the memory that it takes, too.
+/// Checks size, form and schema of an output, within the call's deadline. Also returns the memory
+/// that it takes.
 pub(super) async fn accept(
     output: DriverOutput,
     context: &CallContext,
@@ -34,7 +35,7 @@ pub(super) async fn accept(
     let (limits, contract) = (limits.clone(), contract.clone());
     let (dropped, clock) = (dropped.clone(), context.clock);
     let late = || clock.late();
-    // Most outputs are short: their calls don't carry this future.
+    // Most outputs are short, and the futures of their calls do not contain this one.
     let checked = pool.run(context.principal(), clock.deadline, late, move || {
         check(output, &limits, &contract, &dropped, &memory)
     });
@@ -77,7 +78,8 @@ fn check(
     .with_hint("report this to the driver's publisher"))
 }
 
-/// Parses a driver's output, within the limits on size and JSON. Returns the memory that it takes, too.
+/// Parses a driver's output, within the limits on size and JSON. Also returns the memory that it
+/// takes.
 fn map_output(
     output: DriverOutput,
     limits: &CallLimits,
@@ -91,7 +93,8 @@ fn map_output(
     let blocks = own.saturating_mul(output.content.len() as u64);
     let blocks = blocks.saturating_add(output.lifted_bytes);
     let text = used.saturating_add(blocks);
-    // Counted while the values are made: small ones take fifty times their text.
+    // Memory is counted during parsing, since small values take fifty times the memory of their
+    // text.
     let parsed = memory.parse(output.structured.as_bytes(), &limits.json, text)?;
     let (structured, values) = parsed.map_err(|error| not_allowed(&error, limits))?;
     let memory = text.saturating_add(values);
@@ -123,7 +126,7 @@ fn not_allowed(error: &strict::JsonError, limits: &CallLimits) -> CallError {
     .with_hint("report this to the driver's publisher")
 }
 
-/// Bytes that a block counts beside its content: an empty one takes memory, too.
+/// Bytes that a block counts in addition to its content, since an empty block takes memory, too.
 const BLOCK: u64 = 64;
 
 fn size(output: &DriverOutput) -> u64 {

@@ -1,4 +1,4 @@
-//! What the stand-in for an escaped guest tries, and says whether it could.
+//! The attempts of the stand-in for an escaped guest, which reports whether each succeeded.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +18,7 @@ use wasmtime::PoolingAllocationConfig;
 
 use super::raw::{self, Sending};
 
-/// Says what it could do.
+/// Reports which attempts succeeded.
 pub(super) struct Attempts(pub(super) PathBuf);
 
 impl Attempts {
@@ -44,7 +44,7 @@ impl Attempts {
         self.tell(what, fs::write(path, "changed").is_ok());
     }
 
-    /// Starts a program that would leave a file behind.
+    /// Starts a program that would create a file.
     fn start(&self, what: &str, program: impl AsRef<Path>, arguments: &[&str]) {
         let mut command = Command::new(program.as_ref());
         command.args(arguments).stdin(Stdio::null());
@@ -54,7 +54,7 @@ impl Attempts {
     }
 
     pub(super) fn files(&self) {
-        // What an engine asks that is made later.
+        // A request that an engine makes if it is created later.
         self.tell(
             "see which of its own pages were written",
             PoolingAllocationConfig::is_pagemap_scan_available(),
@@ -102,7 +102,7 @@ impl Attempts {
         );
     }
 
-    /// What Landlock has no rules for. All of it is tried on files that may be written.
+    /// Operations that Landlock has no rules for. They are tried on files that may be written.
     pub(super) fn attributes(&self) {
         let (kept, file) = (self.at("write/file"), self.at("write/file"));
         let changed = rustix::fs::chmod(&file, Mode::from_raw_mode(0o777));
@@ -213,7 +213,7 @@ impl Attempts {
         );
     }
 
-    /// `listening` has been since before the confinement.
+    /// `listening` was opened before the confinement.
     pub(super) fn network(&self, listening: &TcpListener) {
         let port = |variable: &str| -> u16 { std::env::var(variable).unwrap().parse().unwrap() };
         let connect = |variable: &str| TcpStream::connect(("127.0.0.1", port(variable))).is_ok();
@@ -248,7 +248,7 @@ impl Attempts {
         self.tell("connect to an abstract socket", {
             use std::os::linux::net::SocketAddrExt;
             let name = std::os::unix::net::SocketAddr::from_abstract_name(b"toolward").unwrap();
-            // Refused before anybody is looked for.
+            // Refused before the kernel looks for a listener.
             match UnixStream::connect_addr(&name) {
                 Ok(_) => true,
                 Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -256,7 +256,7 @@ impl Attempts {
         });
     }
 
-    /// What others of the same user would feel.
+    /// Operations that affect other processes of the same user.
     pub(super) fn neighbours(&self) {
         if let Ok(neighbour) = std::env::var("NEIGHBOUR") {
             let neighbour = Pid::from_raw(neighbour.parse().unwrap());
@@ -285,7 +285,7 @@ impl Attempts {
         self.tell("make a call of x32", raw::call_of_x32() != refused());
     }
 
-    /// The terminal that standard input may be.
+    /// Operations on the terminal, if standard input is one.
     pub(super) fn terminal(&self) {
         for (what, request) in [
             ("type into the terminal", 0x5412),
@@ -303,7 +303,7 @@ impl Attempts {
     }
 }
 
-/// What a filter answers.
+/// The answer of a system call filter.
 fn refused() -> Result<(), i32> {
     Err(libc::EPERM)
 }

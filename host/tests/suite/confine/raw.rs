@@ -1,4 +1,4 @@
-//! Calls that no safe function makes: what somebody does who has escaped.
+//! System calls that no safe function makes, but that an escaped guest could make.
 
 #![expect(unsafe_code, reason = "no safe function makes these calls")]
 
@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// How something is sent.
+/// The system call that sends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sending {
     To,
@@ -16,7 +16,7 @@ pub(super) enum Sending {
     Messages,
 }
 
-/// What a call answered: nothing, or the number of an error.
+/// The result of a system call: success, or the number of an error.
 fn answer(result: libc::c_long) -> Result<(), i32> {
     match result {
         -1 => Err(std::io::Error::last_os_error().raw_os_error().unwrap()),
@@ -25,9 +25,9 @@ fn answer(result: libc::c_long) -> Result<(), i32> {
 }
 
 fn tcp_socket() -> Option<OwnedFd> {
-    // SAFETY: numbers only.
+    // SAFETY: passes only numbers.
     let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
-    // SAFETY: it was just made, and nobody else has it.
+    // SAFETY: the descriptor was just created, and has no other owner.
     (socket >= 0).then(|| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
@@ -51,14 +51,14 @@ pub(super) fn fast_open(port: u16, how: Sending) -> bool {
         iov_base: byte.as_mut_ptr().cast(),
         iov_len: byte.len(),
     };
-    // SAFETY: all of it may be nought.
+    // SAFETY: all fields may be zero.
     let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
     message.msg_hdr.msg_name = (&raw mut address).cast();
     message.msg_hdr.msg_namelen = length;
     message.msg_hdr.msg_iov = &raw mut part;
     message.msg_hdr.msg_iovlen = 1;
     let flags = libc::MSG_FASTOPEN | libc::MSG_NOSIGNAL;
-    // SAFETY: what is pointed to lives until the end of this function.
+    // SAFETY: all pointers are valid until the end of this function.
     let sent = unsafe {
         match how {
             Sending::To => libc::sendto(
@@ -78,24 +78,24 @@ pub(super) fn fast_open(port: u16, how: Sending) -> bool {
     sent > 0
 }
 
-/// Listens on whatever port is free.
+/// Listens on any free port.
 pub(super) fn listen_anywhere() -> bool {
-    // SAFETY: numbers only.
+    // SAFETY: passes only numbers.
     tcp_socket().is_some_and(|socket| unsafe { libc::listen(socket.as_raw_fd(), 1) } == 0)
 }
 
 pub(super) fn accept(listener: &TcpListener) -> Result<(), i32> {
     let nobody = std::ptr::null_mut::<libc::c_void>();
     let listener = listener.as_raw_fd();
-    // SAFETY: no address is asked for.
+    // SAFETY: null pointers mean that no address is requested.
     answer(unsafe { libc::syscall(libc::SYS_accept, listener, nobody, nobody) })
 }
 
-/// What all processes of the user see, once it is made. Taken away again.
+/// Creates objects that all processes of the user can see, and removes them.
 pub(super) fn make_shared() -> [(&'static str, bool); 4] {
     let private = libc::IPC_PRIVATE;
     let name = c"/toolward-escaped";
-    // SAFETY: numbers, and a name that lives for ever.
+    // SAFETY: passes numbers, and a static name.
     unsafe {
         let memory = libc::shmget(private, 1, 0o600);
         let semaphore = libc::semget(private, 1, 0o600);
@@ -120,26 +120,26 @@ pub(super) fn make_shared() -> [(&'static str, bool); 4] {
     }
 }
 
-/// Asks for the process's number by a number that only x32 has, where there is x32.
+/// Requests the process's id with a system call number of x32, if the machine has x32.
 pub(super) fn call_of_x32() -> Result<(), i32> {
     if !cfg!(target_arch = "x86_64") {
         return Err(libc::EPERM);
     }
-    // SAFETY: it takes nothing.
+    // SAFETY: the call has no arguments.
     answer(unsafe { libc::syscall(libc::SYS_getpid | 0x4000_0000) })
 }
 
-/// Makes processes that end at once: one in a user's and a network's namespace of its
-/// own, by both calls, and one in none.
+/// Creates processes that end at once: with each of the two calls, one in a new user and network
+/// namespace and one without new namespaces.
 pub(super) fn make_processes() -> [(&'static str, bool); 3] {
     let namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
     let signal = u64::from(libc::SIGCHLD.cast_unsigned());
-    // The kernel's `struct clone_args`, as it was at first.
+    // The first version of the kernel's `struct clone_args`.
     let mut arguments = [0_u64; 8];
     arguments[0] = u64::from(namespaces.cast_unsigned());
     arguments[4] = signal;
-    // SAFETY: as `fork` does, without a stack of its own; the child ends at once, and
-    // nothing is pointed to but what lives here.
+    // SAFETY: works like `fork`, without a separate stack. The child ends at once, and all pointers
+    // are to local variables.
     unsafe {
         let zero = 0_usize;
         let clone = |flags: i32| {
@@ -177,36 +177,37 @@ pub(super) fn make_processes() -> [(&'static str, bool); 3] {
     }
 }
 
-/// Lets another process run on the first processor only.
+/// Restricts another process to the first processor.
 pub(super) fn pin(process: i32) -> bool {
     let first = 1_u64;
-    // SAFETY: the mask lives until the end, and is as long as is said.
+    // SAFETY: the mask is valid until the end, and has the given length.
     unsafe {
         let size = size_of_val(&first);
         libc::syscall(libc::SYS_sched_setaffinity, process, size, &raw const first) == 0
     }
 }
 
-/// Asks how the clock is adjusted, which changes nothing.
+/// Reads the adjustment of the clock, which changes nothing.
 pub(super) fn clock() -> Result<(), i32> {
-    // SAFETY: all of it may be nought, and lives until the end.
+    // SAFETY: all fields may be zero, and the value is valid until the end.
     unsafe {
         let mut state: libc::timex = std::mem::zeroed();
         answer(libc::adjtimex(&raw mut state).min(0).into())
     }
 }
 
-/// A request to standard input that points to a byte.
+/// Makes an `ioctl` request to standard input, with a pointer to a byte.
 pub(super) fn request(request: u64, byte: u8) -> Result<(), i32> {
-    // SAFETY: the requests that are made here read one byte.
+    // SAFETY: the requests used here read one byte.
     answer(unsafe { libc::syscall(libc::SYS_ioctl, 0, request, &raw const byte) })
 }
 
-/// A terminal: where it is looked at, without waiting, and where a process has it.
+/// Opens a terminal. Returns the side that the test reads without blocking, and the side for a
+/// process.
 pub(super) fn terminal() -> (File, File) {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let mut name = [0; 64];
-    // SAFETY: the buffer is as long as is said, and what was opened is nobody else's.
+    // SAFETY: the buffer has the given length, and the opened descriptor has no other owner.
     let master = unsafe {
         let master = libc::posix_openpt(flags);
         assert!(master >= 0);

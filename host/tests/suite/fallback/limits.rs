@@ -1,5 +1,5 @@
-//! A first driver that can't be run at all, or that reaches limits of its own, and drivers that policy or the call's
-//! input rule out.
+//! Tests a first driver that can't run at all or reaches its own limits, and drivers that policy or
+//! the call's input rule out.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::{FALLBACK, NEXT, failing, first, fixture, limits, outcome, request, u
 use crate::bombs;
 use crate::fixture::{Extra, Fixture, hostile_wasm};
 
-/// What may be changed without a question.
+/// Lines of a contract whose changes need no approval.
 const CHANGES: &str =
     "[[grant]]\npublisher = \"PUBLISHER\"\nmutates = [\"database:things\"]\npreapproved = true\n";
 
@@ -20,7 +20,7 @@ const BROKEN: &str = "drivers/hostile/driver.wasm";
 fn broken(tool: &str) -> Fixture {
     let fixture = fixture(&format!("default_implementation: hostile\n{tool}"));
     let driver = std::fs::read(hostile_wasm()).unwrap();
-    // Code of a function that there is not.
+    // The code of a function that does not exist.
     let code = bombs::with_module(&driver, &[vec![10, 2, 1, 0]]);
     fixture.write(BROKEN, code);
     fixture
@@ -32,7 +32,7 @@ async fn a_call_whose_first_driver_does_not_compile_is_served_by_the_next_one() 
         let fixture = broken(tool);
         let host = under(&fixture, &format!("{FALLBACK}{grant}"));
         let host = host.build().unwrap();
-        // The second time the verdict is known.
+        // The second time, the verdict is known already.
         for _ in 0..2 {
             let reply = host.call(request(first("echo"))).await;
             let (ended, tried) = outcome(&reply);
@@ -66,7 +66,7 @@ async fn a_call_whose_drivers_all_do_not_compile_ends_with_the_last_ones_error()
     assert!(error.message.contains("`next`"), "{error}");
 }
 
-/// `hostile.run` with a first driver that has these limits of its own.
+/// `hostile.run` with a first driver that has these limits.
 fn limited(driver: &str, tool: &str) -> Fixture {
     let fixture = Fixture::new(Extra {
         driver,
@@ -114,7 +114,7 @@ async fn a_driver_that_reaches_a_limit_of_its_own_leaves_the_call_to_the_next_on
 async fn a_driver_with_little_fuel_or_time_leaves_the_next_one_what_it_may_have() {
     let fixture = limited("limits: { fuel: 20000000 }\ntimeout_override_ms: 500\n", "");
     let host = under(&fixture, FALLBACK).limits(limits()).build().unwrap();
-    // More fuel, then more time, than the first one has.
+    // More fuel, then more time, than the first driver has.
     let spends = json!({"do": "wrong-output", "then": "loop"});
     let reply = host.call(request(spends)).await;
     assert_eq!(outcome(&reply).0, "toolward:fuel_exhausted");
@@ -123,7 +123,7 @@ async fn a_driver_with_little_fuel_or_time_leaves_the_next_one_what_it_may_have(
     let reply = host.call(request(sleeps)).await;
     assert_eq!(outcome(&reply).0, "next", "{:?}", reply.result);
 
-    // A driver's own limit is what its error says.
+    // The error names the driver's own limit.
     let host = under(&fixture, "").limits(limits()).build().unwrap();
     let error = host.call(request(failing("block-forever"))).await.result;
     let hit = error.unwrap_err().limit.unwrap();
@@ -211,7 +211,7 @@ async fn no_call_falls_to_a_driver_that_policy_or_its_input_rules_out() {
         assert_eq!(ended, expected, "{what}: {tried:?}");
         assert_eq!(tried.len(), 1 + usize::from(falls), "{what}");
     }
-    // Without the input that it drops, it takes over.
+    // The next driver takes over if the call lacks the input that the driver drops.
     let host = under(&next("", drops), &format!("{FALLBACK}{grant}"));
     let call = json!({"do": "trap", "then": "echo"});
     let reply = host.build().unwrap().call(request(call)).await;

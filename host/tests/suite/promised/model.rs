@@ -1,11 +1,12 @@
-//! A small model of DESIGN section 7, written from its text and from the book's page about policies, without a look at
-//! how the library decides. It knows the few capabilities that the sets are made of.
+//! A small model of DESIGN section 7, written from its text and from the book's page about
+//! policies, independently of the library's code. It knows only the few capabilities that the sets
+//! contain.
 
 use std::collections::BTreeSet;
 
 use super::sets::{Set, SetDriver, SetRule, SetTool};
 
-/// What becomes of one tool with one driver.
+/// The policy's outcome for one tool with one driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Blocked,
@@ -13,7 +14,7 @@ pub(super) enum Outcome {
     Runs,
 }
 
-/// What calling something can bring about.
+/// The effects that a call can have.
 #[derive(Debug, Clone, Copy, Default)]
 struct Effects {
     writes: bool,
@@ -39,7 +40,7 @@ impl Effects {
     }
 }
 
-/// One part of what is asked for.
+/// One required capability.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     capability: String,
@@ -47,7 +48,7 @@ struct Asked {
     by_driver: bool,
 }
 
-/// Whether everything in `narrow` lies in `wide`.
+/// Whether `wide` contains everything in `narrow`.
 pub(super) fn covers(wide: &str, narrow: &str) -> bool {
     let host = |text: &str| text.starts_with("network:");
     wide == narrow
@@ -55,7 +56,7 @@ pub(super) fn covers(wide: &str, narrow: &str) -> bool {
         || (wide == "workspace:/notes" && narrow == "workspace:/notes/sub")
 }
 
-/// What two hosts have in common.
+/// The intersection of two host patterns.
 fn common(a: &str, b: &str) -> Option<String> {
     if covers(a, b) {
         Some(b.to_owned())
@@ -101,7 +102,7 @@ impl Set {
         drivers
     }
 
-    /// The rules that are about a tool and a driver.
+    /// The rules that match a tool and a driver.
     pub(super) fn about(&self, tool: &SetTool, driver: &SetDriver) -> Vec<&SetRule> {
         let rules = self.rules.iter().filter(|rule| {
             rule.publisher == tool.publisher
@@ -147,7 +148,7 @@ impl Set {
         asked
     }
 
-    /// The rules that give a part.
+    /// The rules that grant a part.
     fn giving<'r>(&self, rules: &[&'r SetRule], asked: &Asked) -> Vec<&'r SetRule> {
         let capability = asked.capability.as_str();
         let gives = |rule: &&&SetRule| {
@@ -168,7 +169,7 @@ impl Set {
         rules.iter().filter(gives).copied().collect()
     }
 
-    /// Whether the tables beside rules give a part, too, and no deny is about it.
+    /// Whether the other tables provide a part, too, and no deny matches it.
     fn is_possible(&self, tool: &SetTool, driver: &SetDriver, asked: &Asked) -> bool {
         let capability = asked.capability.as_str();
         let denied = self.denies.iter().any(|deny| {
@@ -195,7 +196,7 @@ impl Set {
         };
         let there = match capability {
             "workspace:/notes" | "workspace:/notes/sub" => self.notes,
-            // Its directory is not there.
+            // Its directory does not exist.
             "workspace:/gone" => false,
             "secret:token" => self.secret == Some(whose),
             "external:mail" => self.service,
@@ -204,7 +205,7 @@ impl Set {
         there && !denied
     }
 
-    /// What a call of `tool` through `driver` can reach over `requires.tools`.
+    /// The effects that a call of `tool` through `driver` can reach through `requires.tools`.
     fn reached(&self, tool: &SetTool, driver: &SetDriver) -> Effects {
         let called = |tool: &SetTool, driver: &SetDriver| -> Vec<String> {
             let all = tool.reads.iter().chain(&driver.adds);
@@ -251,7 +252,7 @@ impl Set {
         if !both.writes && both.risk < 2 {
             return Outcome::Runs;
         }
-        // The operator's yes in writing.
+        // The operator's written approval.
         let through_tools = reached.writes || reached.risk >= 2;
         let matters = |one: &&Asked| {
             own.risk >= 2 || one.writes || (through_tools && one.capability.starts_with("tool:"))
@@ -276,8 +277,8 @@ impl Set {
         }
     }
 
-    /// Whether a capability is declared for a tool with a driver, and given by some rule about both: what a grant may
-    /// hold at most. `writes` is about changing it.
+    /// Whether a capability is declared for a tool with a driver, and granted by some matching
+    /// rule: the upper bound of a grant. `writes` means that it may be changed.
     pub(super) fn may_have(
         &self,
         tool: &SetTool,
@@ -292,7 +293,7 @@ impl Set {
             .into_iter()
             .any(|rule| any(&rule.mutates) || (!writes && any(&rule.requires)));
         let within = !capability.starts_with("network:") || any(&driver.egress);
-        // A service's hosts are given by its name.
+        // A service's name grants its hosts.
         let by_service = capability == "network:a.example"
             && self.service
             && any(&driver.egress)

@@ -32,7 +32,7 @@ const CHANGEABLE: [&str; 9] = [
     "audit:x",
 ];
 
-/// What a contract says.
+/// A contract of a set.
 #[derive(Debug, Clone)]
 pub(super) struct SetTool {
     pub(super) id: String,
@@ -46,7 +46,7 @@ pub(super) struct SetTool {
     pub(super) default: Option<String>,
 }
 
-/// What a driver says.
+/// A driver of a set.
 #[derive(Debug, Clone)]
 pub(super) struct SetDriver {
     pub(super) id: String,
@@ -88,11 +88,12 @@ pub(super) struct Set {
     pub(super) drivers: Vec<SetDriver>,
     pub(super) rules: Vec<SetRule>,
     pub(super) denies: Vec<SetDeny>,
-    /// Whether there is a `[[workspace]]` for `/notes`; `/gone` has one without a directory.
+    /// Whether the policy has a `[[workspace]]` for `/notes`. The `[[workspace]]` of `/gone` has no
+    /// directory.
     pub(super) notes: bool,
-    /// Whose `secret:token` has a `[[secret]]`.
+    /// The publisher whose `secret:token` has a `[[secret]]`.
     pub(super) secret: Option<&'static str>,
-    /// Whether there is a `[[service]]` for `external:mail`.
+    /// Whether the policy has a `[[service]]` for `external:mail`.
     pub(super) service: bool,
 }
 
@@ -168,7 +169,7 @@ impl Set {
             let rule = rule(random, &set);
             set.rules.push(rule);
         }
-        // Policies that mean these tools: else most of them would be blocked.
+        // Rules that match these tools; otherwise most tools would be blocked.
         for at in 0..set.tools.len() {
             if random.chance(80) {
                 let rule = meant(random, &set, at);
@@ -223,7 +224,7 @@ fn driver(random: &mut Random, at: usize, tools: &[SetTool]) -> SetDriver {
             implements.push((other.id.clone(), major));
         }
     }
-    // Half are their contract's own publisher's.
+    // About half have the same publisher as their contract.
     let publisher = match random.chance(55) {
         true => tools[first].publisher,
         false => random.pick(&PUBLISHERS),
@@ -273,7 +274,8 @@ fn rule(random: &mut Random, set: &Set) -> SetRule {
     }
 }
 
-/// A rule that gives most of what one tool asks for, to drivers of its own publisher or to one other driver.
+/// A rule that grants most of one tool's requirements, to drivers of its own publisher or to one
+/// other driver.
 fn meant(random: &mut Random, set: &Set, at: usize) -> SetRule {
     let tool = &set.tools[at];
     let driver = &set.drivers[random.below(set.drivers.len())];
@@ -315,7 +317,7 @@ fn deny(random: &mut Random) -> SetDeny {
     }
 }
 
-/// The names without their class, for lists of one class.
+/// The names of one class, without the class.
 fn scopes(all: &[String], class: &str) -> String {
     let names = all
         .iter()
@@ -389,7 +391,7 @@ impl SetDriver {
 }
 
 impl Set {
-    /// The policy as an operator writes it. `directory` is there, and has no `gone` in it.
+    /// The policy in the form that an operator writes. `directory` exists, and contains no `gone`.
     pub(super) fn policy(&self, directory: &Path) -> String {
         let mut text = format!(
             "[[workspace]]\npath = \"/gone\"\ndirectory = {:?}\n",

@@ -1,4 +1,4 @@
-//! Rows about a person's approval: that they were asked, what they answered, how long that holds.
+//! Rows about a person's approval: the question, the answer, and how long the answer holds.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::fixture::Extra;
 
 const MARK: &str = "m4rk\n{\"kind\":\"approval\"}\u{1b}[2K";
 
-/// Gives these verdicts in turn, without saying that it asks.
+/// Gives these verdicts in turn, without reporting that a person is asked.
 struct Says(Mutex<Vec<Verdict>>);
 
 impl Approver for Says {
@@ -33,7 +33,7 @@ impl Approver for Says {
     }
 }
 
-/// Says that an approval has run out and that it asks, and waits.
+/// Reports that an approval has expired and that a person is asked, and then waits.
 struct Waits(Remembered, Arc<Notify>);
 
 impl Approver for Waits {
@@ -50,7 +50,8 @@ impl Approver for Waits {
     }
 }
 
-/// A world whose tools need approval: one that changes something, and one that reads and is asked about by a rule.
+/// A world whose tools need approval: one changes something, and one only reads, but a rule
+/// requires its approval.
 fn world() -> World {
     let world = World::new(Keep::Asked);
     world.fixture.tool("hostile.asked", "");
@@ -154,7 +155,7 @@ async fn a_question_and_a_yes_stand_before_the_start_of_the_call() {
     assert!(world.reader().verify(&[]).unwrap().holds());
 }
 
-/// What listeners hear of answers.
+/// Listens for the answers in the facts of calls.
 #[derive(Default)]
 struct Answers(Mutex<Vec<Option<bool>>>);
 
@@ -248,7 +249,7 @@ async fn each_way_not_to_be_approved_has_its_rows() {
     }
 }
 
-/// Brings an answer that no request uses: each gets another verdict.
+/// Brings an answer that no request uses, since each request gets another verdict.
 struct Brings(bool, Verdict);
 
 impl Approver for Brings {
@@ -362,7 +363,7 @@ async fn inputs_are_kept_of_calls_that_a_person_was_asked_about_and_of_no_others
         (Verdict::Denied(None), true),
         (Verdict::Later, true),
         (answered, true),
-        // It resumes, and they were asked about it before.
+        // The call resumes, and a person was asked about it before.
         (remembered(ApprovalScope::Call), true),
         (remembered(ApprovalScope::Session), false),
         (Verdict::Unavailable, false),

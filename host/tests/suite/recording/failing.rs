@@ -11,7 +11,7 @@ use toolward_ledger::{Durability, Entry, Error, Given, Pending, Recorder, Writer
 
 use super::{World, call, kinds};
 
-/// Refuses rows of the kinds that it is told to.
+/// A recorder that refuses rows of the chosen kinds.
 pub(super) struct Fails {
     pub(super) writer: Arc<Writer>,
     pub(super) started: AtomicBool,
@@ -59,7 +59,7 @@ async fn what_can_not_be_recorded_is_not_done_and_what_changes_nothing_goes_on()
     assert!(reply.result.is_ok());
     assert_eq!(kinds(&world.events()), ["refused", "ended"]);
 
-    // Once it can be again, the call is made.
+    // Once rows can be written again, the call is made.
     fails.started.store(false, Ordering::Relaxed);
     let reply = call(&host, "hostile.changes", json!({"do": "echo"})).await;
     assert!(reply.result.is_ok());

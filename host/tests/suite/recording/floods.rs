@@ -1,5 +1,5 @@
-//! Floods of calls that are refused, and of what a guest does within a call: the ledger grows by few rows, and loses
-//! no count.
+//! Floods of refused calls, and floods of actions of a guest within a call. The ledger grows by few
+//! rows, and loses no count.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use toolward_ledger::record::Event;
 
 use super::{World, call, kinds};
 
-/// What a flood may add to the ledger's files.
+/// The most bytes that a flood may add to the ledger's files.
 const MAX_GROWTH_BYTES: usize = 1 << 20;
-/// Calls of the neighbour that are measured.
+/// The number of measured calls of the neighbour.
 const MEASURED: usize = 400;
-/// How many times longer one call in a hundred of the neighbour's may take beside a flood. The flood keeps one of the
-/// cores busy, and the neighbour's calls wait for the disk.
+/// The highest ratio of the neighbour's 99th percentile during a flood to the one without. The
+/// flood keeps one core busy, and the neighbour's calls wait for the disk.
 const MAX_RATIO: f64 = 10.0;
-/// Below this, a call counts as fast whatever it took without a flood.
+/// Below this, a call counts as fast regardless of its time without a flood.
 const FAST: Duration = Duration::from_millis(20);
 
 /// Whether tests run at their full size, as `cargo xtask long` has them.
@@ -29,7 +29,7 @@ fn flood_size() -> u64 {
     if long() { 100_000 } else { 5_000 }
 }
 
-/// Calls of one principal for a tool that the policy gives nothing: in ten seconds, or slower.
+/// Makes calls of one principal to a tool without grants, at most 10,000 per second.
 async fn flood(host: &Host, count: u64) -> Duration {
     let start = Instant::now();
     for number in 0..count {
@@ -45,7 +45,7 @@ async fn flood(host: &Host, count: u64) -> Duration {
     start.elapsed()
 }
 
-/// Refusals with a row of their own, and all of them.
+/// The number of refusals with a separate row, and of all refusals.
 fn refusals(events: &[Event]) -> (u64, u64) {
     let (mut rows, mut counted) = (0, 0);
     for event in events {
@@ -66,7 +66,7 @@ async fn a_flood_of_refusals_is_counted_in_few_rows() {
     let host = world.host();
     let before = world.bytes().len();
     let took = flood(&host, flood_size()).await;
-    // The last second's are counted when it is over.
+    // The refusals of the last second are counted when it is over.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let grown = world.bytes().len() - before;
     let events = world.events();
@@ -84,7 +84,7 @@ async fn a_flood_of_refusals_is_counted_in_few_rows() {
     assert!(world.reader().verify(&[]).unwrap().holds());
 }
 
-/// The time that 99 of 100 calls of another principal stay below.
+/// The 99th percentile of the times of another principal's calls.
 async fn neighbour(host: &Host) -> Duration {
     let mut times = Vec::new();
     for _ in 0..MEASURED {
@@ -125,7 +125,7 @@ async fn another_principals_calls_are_recorded_beside_a_flood() {
         (3 * MEASURED, 3 * MEASURED)
     );
     assert!(refusals(&events).1 > 0, "there was a flood");
-    // How long it takes says nothing where other tests run beside this one.
+    // Times mean nothing while other tests run at the same time.
     if long() {
         assert!(
             beside < FAST || ratio < MAX_RATIO,
@@ -140,7 +140,7 @@ async fn what_a_guest_does_within_a_call_adds_no_rows_but_those_of_nested_calls(
     let host = world.host();
     let nested = |tool: &str, times: u64| json!({"do": "call-tool", "tool": tool, "input": {"do": "echo"}, "times": times});
     let mut seen = 0;
-    // Log records, tools that were not granted, tools that were.
+    // Log records, calls of tools that were not granted, and calls of granted tools.
     for (input, rows) in [
         (json!({"do": "log", "n": 1000}), 1),
         (nested("hostile.closed", 32), 1),

@@ -1,4 +1,4 @@
-//! Payloads: what is kept, and what never is.
+//! Payloads: which are kept, and which never are.
 
 use serde_json::json;
 use toolward_host::{Native, NativeId, Request, TraceParent};
@@ -32,11 +32,11 @@ async fn sensitive_values_get_into_no_file_of_the_ledger() {
     let marked = "hunter2-of-the-test";
     for tool in ["hostile.run", "hostile.changes"] {
         for input in [
-            // Also as an output, an error and a violation that repeat it.
+            // The value is also repeated in an output, an error and a violation.
             json!({"do": "echo", "token": marked, "pin": marked, "value": marked}),
             json!({"do": "error", "name": "broken", "value": {"message": marked, "cause": marked}, "token": marked}),
             json!({"do": "std-fs", "op": "read", "path": format!("/{marked}"), "pin": marked}),
-            // It does not match the schema, whose words for that may quote it.
+            // The input does not match the schema, and the schema's error may quote the value.
             json!({"do": "echo", "token": [marked]}),
         ] {
             drop(call(&host, tool, input).await);

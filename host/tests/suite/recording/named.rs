@@ -22,7 +22,7 @@ fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// Tells one run from another.
+/// An input whose output differs between runs.
 fn clock() -> Value {
     json!({"do": "clock"})
 }
@@ -120,7 +120,7 @@ async fn another_input_context_or_answer_of_an_id_is_refused() {
         let other = named(host, "hostile.changes", json!({"do": "echo", "n": 2}), &id).await;
         assert_eq!(code(&other), "input_invalid");
         assert_eq!(other.metadata.attempts, 0);
-        // The order of members is not part of an input.
+        // The order of members does not matter.
         let same = named(host, "hostile.changes", json!({"n": 1, "do": "echo"}), &id).await;
         assert!(same.metadata.repeats.is_some());
     }
@@ -161,7 +161,7 @@ async fn after_a_restart_what_changes_something_is_not_run_again() {
     drop(host);
     let before = world.events().len();
 
-    // Another process: it has the ledger alone.
+    // A new host, like another process, has only the ledger.
     let host = world.host();
     let again = named(&host, "hostile.changes", clock(), &id).await;
     let error = again.result.clone().unwrap_err();
@@ -172,7 +172,7 @@ async fn after_a_restart_what_changes_something_is_not_run_again() {
     let other = named(&host, "hostile.changes", json!({"do": "echo"}), &id).await;
     assert_eq!(code(&other), "input_invalid");
     assert_eq!(kinds(&world.events()[before..]), ["refused", "refused"]);
-    // What changes nothing is run again.
+    // A call that changes nothing runs again.
     let again = named(&host, "hostile.reads", clock(), &reads).await;
     assert_ne!(value(&read), value(&again));
     assert!(again.metadata.repeats.is_none());
@@ -274,7 +274,7 @@ async fn a_first_call_that_was_dropped_leaves_its_id_used_if_it_changes_somethin
             ("hostile.changes", Some("toolward:already_run")),
             ("hostile.reads", None),
         ] {
-            // So that nothing below waits for a compiler.
+            // Compiles the driver, so that no call below waits for the compiler.
             named(host, tool, clock(), &new_id()).await;
             let id = new_id();
             let slow = json!({"do": "steps", "steps": [{"do": "sleep", "n": 1_000}, clock()]});
@@ -296,7 +296,7 @@ async fn a_first_call_that_was_dropped_leaves_its_id_used_if_it_changes_somethin
     }
 }
 
-/// Says what it is told, and counts how often it is asked.
+/// Always gives this verdict, and counts how often it is asked.
 struct Says(Verdict, AtomicUsize);
 
 impl Approver for Says {
@@ -325,7 +325,7 @@ async fn each_call_of_an_id_is_approved_and_a_denial_leaves_it_unused() {
     assert_eq!(code(&call(&no).await), "toolward:approval_denied");
     let first = call(&yes).await;
     assert!(first.metadata.repeats.is_none());
-    // A reply that is there is not given to whom a person denies it.
+    // A stored reply is not returned if a person denies the call.
     assert_eq!(code(&call(&no).await), "toolward:approval_denied");
     assert_eq!(value(&call(&yes).await), value(&first));
     assert_eq!(yes.1.load(Ordering::Relaxed), 2);
@@ -395,7 +395,7 @@ async fn drivers_get_a_key_that_says_nothing_of_the_id_and_stays_with_the_instal
         let state = SharedState::keyed(secret);
         world.builder().shared_state(&state).build().unwrap()
     };
-    // No ledger: the call runs again, and its service can tell.
+    // Without a ledger the call runs again, but its service can detect the repetition.
     let key = async |host: Host, principal: &str| {
         let request = Request::with_value("hostile.changes", json!({"do": "flaky"}));
         let reply = host.call(request.principal(principal).named(&id)).await;

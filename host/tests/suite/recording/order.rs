@@ -1,4 +1,4 @@
-//! What is on the disk when.
+//! The order in which rows get to the disk.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use toolward_ledger::payload::Keep;
 
 use super::{World, call, kinds, written};
 
-/// Looks at the ledger's files while the guest runs.
+/// Reads the ledger's files while the guest runs.
 struct Looks {
     directory: PathBuf,
     seen: Mutex<Vec<&'static str>>,

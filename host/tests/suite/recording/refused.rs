@@ -66,7 +66,7 @@ async fn a_call_that_does_not_reach_the_host_has_a_row_events_and_a_listener() {
             unknown("there is no tool \"run\""),
             CallStage::Resolve,
         ),
-        // One that is gone is not known either.
+        // A tool that is gone is not known either.
         (Some("hostile.gone"), not_loaded.clone(), CallStage::Resolve),
         (tool, not_loaded, CallStage::Validate),
         (tool, unfit, CallStage::Validate),
@@ -165,7 +165,7 @@ async fn a_flood_of_calls_that_do_not_reach_the_host_adds_less_than_a_megabyte()
     let begun = Instant::now();
     for number in 0..count {
         refused(&host, &format!("tool_{number}"), None, &error).await;
-        // As evenly as a client that has so many seconds for it.
+        // Spreads the calls evenly over `seconds`, like a client would.
         let due = Duration::from_secs(seconds).mul_f64(f64::from(number) / f64::from(count));
         if let Some(early) = due.checked_sub(begun.elapsed())
             && early > Duration::from_millis(5)

@@ -1,4 +1,4 @@
-//! Calls are answered from a tape of recorded ones, and no driver runs.
+//! Calls are answered from a tape of recorded calls, and no driver runs.
 
 use serde_json::json;
 use toolward_host::{CallStage, ErrorCode, Host, HostBuilder, Origin, Reply, Request, Tape};
@@ -78,7 +78,7 @@ async fn the_same_calls_get_the_recorded_results_in_their_order_each_once() {
     assert_eq!(none.code, ErrorCode::NO_ROUTE);
     assert_eq!(none.cause, Some(json!({ "left": 0 })));
     assert_eq!(tape.left(), 0);
-    // Each is a row of its own kind, also of the tool that changes something.
+    // Each replayed call has a row of the kind `replayed`, even if its tool changes something.
     let events = today.events();
     assert_eq!(
         kinds(&events),
@@ -122,7 +122,7 @@ async fn another_input_is_told_what_was_nearest_and_a_loose_tape_takes_the_next(
     assert_eq!(cause["nearest"]["invocation"], id);
     assert_eq!(cause["nearest"]["differs"], json!(["value"]));
     assert_eq!(tape.left(), 2, "what was not given is not used up");
-    // Another principal learns nothing of it.
+    // Another principal learns nothing about the recorded call.
     let request = Request::with_value("hostile.run", json!({"do": "echo", "value": 1, "n": 1}));
     let error = strict
         .call(request.principal("eve"))
@@ -138,7 +138,7 @@ async fn another_input_is_told_what_was_nearest_and_a_loose_tape_takes_the_next(
     let reply = call(&loose, "hostile.run", other.clone()).await;
     assert_eq!(value(&reply)["value"], 1, "the next, not the nearest");
     assert_eq!(reply.metadata.replayed.unwrap().differs, ["value", "n"]);
-    // The exact one goes first where there is one.
+    // A recorded call with the exact input is used first.
     let exact = call(
         &loose,
         "hostile.run",

@@ -1,4 +1,4 @@
-//! One row for each end of a call, with what it was and took.
+//! One row for each end of a call, with its facts and its costs.
 
 use serde_json::json;
 use toolward_host::{ErrorCode, Request};
@@ -37,7 +37,7 @@ async fn a_call_that_changes_nothing_has_one_row_with_all_that_it_was() {
     assert_eq!(call.rules[0].as_str(), "grant:1");
     assert!(call.surface.is_some() && call.person.is_some());
     assert!(call.mutates.is_empty() && call.parent.is_none() && call.root.is_none());
-    // Sizes alone: nothing was asked.
+    // Only the sizes are recorded, since no person was asked.
     let input = call.input.as_ref().unwrap();
     assert_eq!((input.commitment, input.size.get()), (None, 13));
     assert!(outcome.output.as_ref().unwrap().commitment.is_none());
@@ -140,7 +140,7 @@ async fn limits_and_violations_are_counted_by_their_names() {
 async fn whoever_drops_a_call_leaves_a_row_that_says_whether_it_had_started() {
     let world = World::new(Keep::Asked);
     let host = world.host();
-    // So that nothing below waits for a compiler.
+    // Compiles the driver, so that no call below waits for the compiler.
     assert!(
         call(&host, "hostile.run", json!({"do": "echo"}))
             .await

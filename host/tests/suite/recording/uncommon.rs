@@ -1,4 +1,4 @@
-//! Calls that resume, calls that fall to another driver, and a queue that is full.
+//! Calls that resume, calls that fall to another driver, and a full queue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ async fn a_call_that_falls_to_another_driver_is_recorded_once_with_the_one_that_
         tool: "default_implementation: large\nmutates: [\"database:things\"]\n",
         ..Extra::default()
     });
-    // The first driver can't be used: it is larger than a component may be.
+    // The first driver can't be used, because it is larger than a component may be.
     fixture.driver("large", "hostile.run", Extra::default());
     let large = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/guests/hostile-kv/drivers/hostile-kv/driver.wasm");
@@ -97,7 +97,7 @@ async fn a_call_that_falls_to_another_driver_is_recorded_once_with_the_one_that_
     let reply = call(&host, "hostile.run", json!({"do": "echo"})).await;
     assert!(reply.result.is_ok(), "{:?}", reply.result);
     assert_eq!(reply.metadata.tried.len(), 2);
-    // One that ran and failed is the last: both may change something.
+    // No driver takes over from one that ran and failed, since both may change something.
     let failed = call(&host, "hostile.run", json!({"do": "trap"})).await;
     assert!(failed.result.is_err());
     let events = world.written();
@@ -118,7 +118,7 @@ async fn a_call_that_falls_to_another_driver_is_recorded_once_with_the_one_that_
     }
 }
 
-/// A recorder whose queue has room for as many rows as there are permits.
+/// A recorder whose queue has room for one row per permit.
 struct Full {
     writer: Arc<Writer>,
     room: Arc<Semaphore>,
@@ -163,7 +163,7 @@ async fn while_the_queue_is_full_calls_wait_and_no_row_is_lost() {
         assert!(call.await.result.is_ok(), "{tool}");
         assert_eq!(world.events().len(), before + rows, "{tool}");
     }
-    // Whoever gives up while its start has no room has started nothing.
+    // A call that is cancelled while its start waits for room has started nothing.
     let before = world.events().len();
     super::give_up(&host, "hostile.changes", json!({"do": "echo"})).await;
     room.add_permits(1);
