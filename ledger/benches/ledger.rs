@@ -1,5 +1,6 @@
-//! What recording costs: a mutating call's two rows in units of one `fdatasync` of 600 bytes, measured in the same
-//! run; a queued row on the caller's thread and in the writer; verifying; bytes on disk for each row.
+//! Measures the costs of recording: a mutating call's two rows, in units of one `fdatasync` of 600
+//! bytes from the same run; a queued row on the caller's thread and in the writer; verifying; and
+//! the bytes on disk for each row.
 
 #![expect(
     clippy::expect_used,
@@ -44,7 +45,7 @@ fn invocation(number: u64) -> Invocation {
     Invocation::from_bytes(bytes)
 }
 
-/// A call's parts, as a host keeps them with a route.
+/// The parts of a call that a host keeps with a route.
 struct Parts {
     call: Call,
     outcome: Outcome,
@@ -168,7 +169,7 @@ fn beside_fdatasync(
     (median(&mut bare), median(&mut own))
 }
 
-/// Numbers that are no times of one function.
+/// Measures numbers that are not the time of one function.
 fn measured() {
     let folder = tempfile::tempdir().expect("a directory");
     let parts = Parts::new();
@@ -292,7 +293,7 @@ fn processor() -> Duration {
 }
 
 fn benchmarks(criterion: &mut Criterion) {
-    // What is listed or tested is not measured.
+    // Measures only if `cargo bench` runs this, not a list or a test.
     if std::env::args().any(|argument| argument == "--bench") {
         measured();
     }
@@ -302,7 +303,7 @@ fn benchmarks(criterion: &mut Criterion) {
     let mut id = 0;
     criterion.bench_function("append queued, on the caller's thread", |b| {
         b.iter_custom(|rounds| {
-            // In bursts that fit the queue: the writer is not what is measured.
+            // Adds rows in bursts that fit into the queue, so that the writer is not measured.
             let mut took = Duration::ZERO;
             let mut left = rounds;
             while left > 0 {

@@ -1,8 +1,9 @@
-//! Appending rows: the tree's head is read, and rows and head are written, within one transaction, in which no other
-//! process writes. Nothing of it is kept across transactions.
+//! Appends rows. One transaction reads the tree's head and writes rows and head, and no other
+//! process writes in the meantime. No state is kept across transactions.
 //!
-//! A ledger that is opened is held against its newest checkpoint, and the newest in the operator's file of checkpoints.
-//! What is below the newest checkpoint is for [`verify`](crate::Reader::verify).
+//! Opening a ledger compares it with its newest checkpoint, and with the newest one in the
+//! operator's file of checkpoints. Rows below the newest checkpoint are checked by
+//! [`verify`](crate::Reader::verify).
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,7 +20,7 @@ use crate::record::{Code, Event, Gap, Hash, Hex, Number, Record, Session};
 use crate::recorder::now;
 use crate::tree::{Edge, leaf_hash};
 
-/// A transaction that writes.
+/// Starts a transaction that writes.
 pub(crate) fn write(sql: &mut Connection) -> Result<Transaction<'_>, Error> {
     Ok(sql.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
@@ -38,7 +39,7 @@ impl<'c> Appending<'c> {
         Ok(Self { tx, edge })
     }
 
-    /// How many rows there are now.
+    /// The number of rows now.
     pub(crate) fn size(&self) -> u64 {
         self.edge.size()
     }
@@ -61,12 +62,12 @@ impl<'c> Appending<'c> {
         Ok(seq)
     }
 
-    /// Appends what happens now.
+    /// Appends an event that happens now.
     pub(crate) fn add(&mut self, session: Session, event: Event) -> Result<u64, Error> {
         self.push(now(), session, &event)
     }
 
-    /// Appends that kept payloads are lost, and no rows are.
+    /// Appends a row which states that payloads, but no rows, are lost.
     pub(crate) fn add_lost_payloads(&mut self, session: Session) -> Result<u64, Error> {
         let gap = Gap {
             missing: Number::default(),
@@ -81,7 +82,7 @@ impl<'c> Appending<'c> {
         newest_size(&self.tx)
     }
 
-    /// Signs the present tree. The note may be shown to others once the transaction is on the disk.
+    /// Signs the current tree. The note may be published once the transaction is on the disk.
     pub(crate) fn checkpoint(&mut self, key: &SigningKey) -> Result<String, Error> {
         let (size, root) = (self.edge.size(), self.edge.root());
         let note = sign(key, &Checkpoint { size, root });
@@ -91,8 +92,8 @@ impl<'c> Appending<'c> {
         Ok(note)
     }
 
-    /// Writes the head, so that the commit waits for the disk with all that was written before, if the connection
-    /// does.
+    /// Writes the head and commits. If the connection waits for the disk, all earlier writes are on
+    /// the disk, too.
     pub(crate) fn commit(self) -> Result<(), Error> {
         self.tx
             .prepare_cached("UPDATE head SET size = ?1, edge = ?2")?
@@ -101,7 +102,7 @@ impl<'c> Appending<'c> {
     }
 }
 
-/// The tree's edge as the file has it.
+/// The tree's edge, as stored in the file.
 pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
     let (size, edge) = sql
         .prepare_cached("SELECT size, edge FROM head")?
@@ -110,7 +111,7 @@ pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
         .ok_or_else(|| Error::corrupt("the head is not that of a tree"))
 }
 
-/// The newest checkpoint of at most so many rows: size, note and edge.
+/// The newest checkpoint of at most `most` rows: size, note and edge.
 pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
     let statement =
         "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1";
@@ -133,25 +134,27 @@ pub(crate) fn newest_size(sql: &Connection) -> Result<u64, Error> {
     unsigned(size.unwrap_or(0))
 }
 
-/// A number as SQLite has it.
+/// A number in SQLite's type.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number of the file.
+/// A number that was read from the file.
 pub(crate) fn unsigned(number: i64) -> Result<u64, Error> {
     u64::try_from(number).map_err(|_| Error::corrupt("a negative number"))
 }
 
-/// How much of the end of a file of checkpoints is read: some hundred of them.
+/// The bytes that are read from the end of a file of checkpoints, enough for some hundred
+/// checkpoints.
 const TAIL_BYTES: u64 = 64 * 1024;
-/// Lines of a checkpoint as the ledger writes it: three of the body, an empty one, a signature.
+/// Lines of a checkpoint as the ledger writes it: three lines of the body, an empty line and a
+/// signature.
 const NOTE_LINES: usize = 5;
 
 /// Refuses a ledger that is shorter than a checkpoint, or differs from it.
 ///
-/// The rows behind the newest checkpoint are hashed, and what they give is compared with the head. What is read is
-/// bounded by what lies between checkpoints.
+/// Hashes the rows after the newest checkpoint, and compares the result with the head. The number
+/// of rows to read is bounded by the distance between checkpoints.
 pub(crate) fn check_head(
     sql: &mut Connection,
     verifier: &Verifier,
@@ -179,7 +182,7 @@ pub(crate) fn check_head(
     }
 }
 
-/// Holds the ledger against a checkpoint that was kept elsewhere.
+/// Compares the ledger with a checkpoint that was kept elsewhere.
 fn compare(
     sql: &Connection,
     verifier: &Verifier,
@@ -187,7 +190,7 @@ fn compare(
     size: u64,
 ) -> Result<(), Error> {
     shorter(size, outside.size)?;
-    // From the last checkpoint before it, whose edge its own signature confirms.
+    // Starts at the last earlier checkpoint, whose signature confirms its edge.
     let below = newest(sql, outside.size)?;
     let another = "a checkpoint signs another tree";
     let mut edge = signed_edge(below, verifier, u64::MAX, another)?;
@@ -200,7 +203,8 @@ fn compare(
     }
 }
 
-/// The edge of a checkpoint of a ledger with so many rows, which its signature confirms; the empty one without any.
+/// The edge of a checkpoint, which its signature confirms; an empty edge without a checkpoint.
+/// Fails if the checkpoint has more than `rows` rows.
 fn signed_edge(
     checkpoint: Option<(u64, String, Vec<u8>)>,
     verifier: &Verifier,
@@ -224,8 +228,8 @@ fn shorter(found: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Appends the leaves of the rows up to `size`, each of which must fit its record. Where no checkpoint covers
-/// them, they must not be pruned: pruning is signed with its row.
+/// Appends the leaves of the rows up to `size`, each of which must match its record. Rows that no
+/// checkpoint covers must not be pruned, since a checkpoint signs each row about pruning.
 fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) -> Result<(), Error> {
     let mut rows = sql.prepare_cached(
         "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
@@ -256,7 +260,8 @@ fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) ->
     }
 }
 
-/// The newest checkpoint of this ledger in a file of checkpoints; `None` without a file, or without one in it.
+/// The newest checkpoint of this ledger in a file of checkpoints; `None` without a file, or if the
+/// file has no checkpoint.
 pub(crate) fn newest_outside(
     path: &Path,
     verifier: &Verifier,
@@ -283,7 +288,7 @@ pub(crate) fn newest_outside(
     Ok(checkpoints.max_by_key(|checkpoint| checkpoint.size))
 }
 
-/// Appends a note to a file of checkpoints, with an empty line behind it.
+/// Appends a note to a file of checkpoints, followed by an empty line.
 fn append_outside(path: &Path, note: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new()
         .append(true)
@@ -295,7 +300,8 @@ fn append_outside(path: &Path, note: &str) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Logs a checkpoint, whole, so that a journal of another user has it, and appends it to the operator's file.
+/// Logs a whole checkpoint, so that a journal under another user keeps it, and appends it to the
+/// operator's file.
 pub(crate) fn publish(checkpoints: Option<&Path>, note: &str) {
     let rows = note.lines().nth(1).unwrap_or_default();
     tracing::info!(
@@ -309,9 +315,9 @@ pub(crate) fn publish(checkpoints: Option<&Path>, note: &str) {
     }
 }
 
-/// Up to where rows were pruned, by a record.
+/// The row up to which a record states that rows were pruned; 0 for other records.
 pub(crate) fn prunes(record: &[u8]) -> u64 {
-    // Nearly all are of another kind, which their text shows.
+    // Nearly all records are of another kind, which is visible in their text.
     const KIND: &[u8] = br#""kind":"pruned""#;
     if record.len() > 256 || !record.windows(KIND.len()).any(|part| part == KIND) {
         return 0;

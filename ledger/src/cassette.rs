@@ -1,8 +1,8 @@
-//! Cassettes: calls of a ledger in one file, with their payloads, the salts of these, and the proofs that their rows
-//! are below a checkpoint of the ledger. Pure.
+//! Cassettes: calls of a ledger in one file, with their payloads, the payloads' salts, and proofs
+//! that their rows are below a checkpoint of the ledger. This module does no I/O.
 //!
-//! A cassette is read only as a whole: what in it does not fit the checkpoint, the commitments or the other rows
-//! makes all of it invalid.
+//! A cassette is read only as a whole. If any part does not match the checkpoint, the commitments
+//! or the other rows, the whole cassette is invalid.
 
 use std::collections::HashMap;
 
@@ -27,25 +27,26 @@ pub(crate) const MAX_LINE_BYTES: usize = 512 * 1024;
 /// The version of the form.
 pub(crate) const FORMAT: u8 = 1;
 
-/// Calls of a ledger, checked.
+/// The checked calls of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cassette {
     /// The name of the ledger: `toolward.ledger/…`.
     pub origin: String,
-    /// Whether its checkpoint is one of the ledger that was named. If not, anybody may have made it.
+    /// Whether its checkpoint is signed by the ledger that the reader named. If not, anyone may
+    /// have made the cassette.
     pub is_verified: bool,
     /// The calls, in the order in which they ended.
     pub calls: Vec<CassetteCall>,
 }
 
-/// A call of a cassette. Its principal is known by the ledger alone.
+/// A call of a cassette. Only the ledger knows its principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CassetteCall {
     /// Its id.
     pub invocation: Invocation,
     /// The random id of the principal.
     pub person: Option<Person>,
-    /// The tool, and whose it is.
+    /// The tool with its publisher and bundle.
     pub tool: Part<Tool>,
     /// When its end was recorded, in microseconds since 1970.
     pub at: Number,
@@ -53,9 +54,9 @@ pub struct CassetteCall {
     pub input: Vec<u8>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Its output, as it was recorded; none where it failed.
+    /// Its output, as it was recorded; `None` if it failed.
     pub output: Option<Vec<u8>>,
-    /// What its failure reported, if that was kept.
+    /// The details of its failure, if they were kept.
     pub detail: Option<Vec<u8>>,
 }
 
@@ -125,15 +126,16 @@ pub(crate) struct LinePayload {
 const MAX_PROOF_HASHES: usize = 64;
 
 impl Cassette {
-    /// The digits of the ledger's name, as records have them.
+    /// The digits of the ledger's name, in the form of records.
     pub fn ledger(&self) -> Option<Hex<16>> {
         Hex::parse(self.origin.rsplit('/').next()?)
     }
 
-    /// Reads a cassette of the ledger with this key; of any, unverified, where there is none.
+    /// Reads a cassette of the ledger with this key. Without a key, reads a cassette of any ledger,
+    /// unverified.
     ///
     /// # Errors
-    /// Why it is not one.
+    /// Why the bytes are not a cassette.
     pub fn read(bytes: &[u8], ledger: Option<&Verifier>) -> Result<Self, CassetteError> {
         if bytes.len() > MAX_CASSETTE_BYTES {
             return Err(CassetteError::Large);
@@ -217,7 +219,7 @@ fn proved(
     Record::parse(row.record.as_bytes()).map_err(|_| CassetteError::Form(number))
 }
 
-/// Payloads of a row by their kinds; each belongs to one commitment.
+/// The payloads of a row by kind, each with its commitment.
 type Payloads = HashMap<PayloadKind, (Hash, Vec<u8>)>;
 
 fn payloads(row: &CassetteLine, number: usize) -> Result<Payloads, CassetteError> {
@@ -258,7 +260,7 @@ fn take(
     }
 }
 
-/// Calls so far.
+/// The calls read so far.
 #[derive(Default)]
 struct Calls {
     started: HashMap<Invocation, (Call, Vec<u8>)>,
@@ -314,7 +316,7 @@ impl Calls {
             }
             _ => return Err(rows()),
         }
-        // What no commitment of this row stands for.
+        // Payloads that match no commitment of this row.
         match payloads.is_empty() {
             true => Ok(()),
             false => Err(missing()),

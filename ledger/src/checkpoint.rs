@@ -1,5 +1,5 @@
-//! Checkpoints: size and root of the tree, signed. The forms are C2SP's signed-note and tlog-checkpoint,
-//! so that other people's programs and witnesses read them.
+//! Checkpoints: the signed size and root of the tree. The formats are C2SP's signed-note and
+//! tlog-checkpoint, which other programs and witnesses can read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,11 +8,11 @@ use toolward_signing::key::{PublicKey, SigningKey};
 
 use crate::record::{Hash, Hex};
 
-/// What an origin starts with; behind it stand 32 digits of the key's id.
+/// The start of an origin, before 32 digits of the key's id.
 const ORIGIN: &str = "toolward.ledger/";
 /// Ed25519, in signatures and verifier keys of signed-note.
 const ED25519: u8 = 1;
-/// What a line with a signature starts with.
+/// The start of a line with a signature.
 const SIGNATURE: &str = "\u{2014} ";
 /// The most bytes of a note that is read: a witness adds a line of some hundred bytes.
 pub const MAX_NOTE_BYTES: usize = 16 * 1024;
@@ -20,7 +20,7 @@ pub const MAX_NOTE_BYTES: usize = 16 * 1024;
 /// Size and root of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// How many rows.
+    /// The number of rows.
     pub size: u64,
     /// The root of the tree over them.
     pub root: Hash,
@@ -29,7 +29,7 @@ pub struct Checkpoint {
 /// Why a text is not a checkpoint of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// It has not the form of a checkpoint.
+    /// It does not have the form of a checkpoint.
     #[error("not a checkpoint")]
     Form,
     /// It names another ledger.
@@ -40,7 +40,7 @@ pub enum NoteError {
     Signature,
 }
 
-/// Whose checkpoints are taken: a public key, and the origin that follows from it.
+/// Verifies checkpoints: holds the public key of a ledger, and the origin derived from the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verifier {
     origin: String,
@@ -57,7 +57,7 @@ impl Verifier {
 
     /// Reads a verifier key of signed-note (`vkey`): origin, key hash and key.
     pub fn from_vkey(text: &str) -> Option<Self> {
-        // The base64 behind the second plus may have some itself.
+        // The base64 after the second plus may contain plus signs itself.
         let mut parts = text.splitn(3, '+');
         let (_, _, key) = (parts.next()?, parts.next()?, parts.next()?);
         let key = STANDARD.decode(key).ok()?;
@@ -67,7 +67,7 @@ impl Verifier {
         (*algorithm == ED25519 && found.to_vkey() == text).then_some(found)
     }
 
-    /// The verifier key as signed-note writes it.
+    /// The verifier key in the form of signed-note.
     pub fn to_vkey(&self) -> String {
         let hash = Hex(self.key_hash());
         let key = STANDARD.encode([&[ED25519], self.key.as_bytes().as_slice()].concat());
@@ -93,10 +93,10 @@ impl Verifier {
         [a, b, c, d]
     }
 
-    /// Reads a checkpoint of this ledger. Signatures of other keys are passed over.
+    /// Reads a checkpoint of this ledger. Signatures of other keys are ignored.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the note is not a checkpoint of this ledger.
     pub fn open(&self, note: &str) -> Result<Checkpoint, NoteError> {
         if note.len() > MAX_NOTE_BYTES {
             return Err(NoteError::Form);
@@ -132,7 +132,7 @@ impl Verifier {
             size: size.parse().map_err(|_| NoteError::Form)?,
             root: Hex::from_slice(&root).ok_or(NoteError::Form)?,
         };
-        // One spelling: no sign or zero before the size, nothing behind the root.
+        // Only one spelling is valid: no sign or zero before the size, nothing after the root.
         match end.is_empty() && self.body(&checkpoint) == body {
             true => Ok(checkpoint),
             false => Err(NoteError::Form),
@@ -145,7 +145,7 @@ impl Verifier {
     }
 }
 
-/// Signs a checkpoint: the note, which ends in a line feed.
+/// Signs a checkpoint. Returns the note, which ends in a line feed.
 pub fn sign(key: &SigningKey, checkpoint: &Checkpoint) -> String {
     let verifier = Verifier::new(key.public());
     let body = verifier.body(checkpoint);

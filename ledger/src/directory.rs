@@ -18,7 +18,7 @@ use crate::error::Error;
 pub(crate) struct LedgerDirectory(PathBuf);
 
 impl LedgerDirectory {
-    /// Makes the directory where it is missing.
+    /// Creates the directory if it is missing.
     pub(crate) fn make(directory: &Path) -> Result<Self, Error> {
         Folder::make(directory, Protection::Private)?;
         Self::open(directory)
@@ -56,8 +56,8 @@ impl LedgerDirectory {
         self.0.join("ledger.vkey")
     }
 
-    /// The key that signs. It is made for a ledger that has no rows: for another one, a new key would hide that
-    /// the old one is gone.
+    /// The key that signs. It is created only for a ledger without rows: for any other ledger, a
+    /// new key would hide that the old one is gone.
     pub(crate) fn signing_key(&self, is_new: bool) -> Result<SigningKey, Error> {
         let path = self.key();
         match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
@@ -72,7 +72,7 @@ impl LedgerDirectory {
                 let pem = key.to_pem().map_err(Error::key)?;
                 match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600)
                 {
-                    // Another process was faster.
+                    // Another process has just created the key.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         self.signing_key(false)
                     }
@@ -88,7 +88,7 @@ impl LedgerDirectory {
         }
     }
 
-    /// Writes the public half next to it, unless it exists.
+    /// Writes the public key next to the signing key, unless the file exists.
     fn publish(&self, key: &SigningKey) -> Result<(), Error> {
         let verifier = Verifier::new(key.public());
         let line = format!("{}\n", verifier.to_vkey());
@@ -102,7 +102,7 @@ impl LedgerDirectory {
         }
     }
 
-    /// Whose checkpoints are the ledger's.
+    /// The verifier of the ledger's checkpoints.
     pub(crate) fn verifier(&self) -> Result<Verifier, Error> {
         let path = self.vkey();
         let file = toolward_support::files::open(&path, Protection::Own, Links::Refuse)?;
@@ -114,15 +114,15 @@ impl LedgerDirectory {
     }
 }
 
-/// Rows that are pruned together: one bundle of entries of tlog-tiles.
+/// Rows that are pruned together: one entry bundle of tlog-tiles.
 pub(crate) const GROUP: u64 = 256;
 
 /// How long one process waits for others.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes that the write-ahead log may have when a file is opened.
+/// The most bytes of the write-ahead log when a file is opened.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Rows, and nothing that people wrote.
+/// The file of rows, without texts of people.
 pub(crate) const RECORDS: FileSchema = FileSchema {
     // `TLLR`.
     application_id: 0x544c_4c52,
@@ -143,7 +143,7 @@ CREATE TABLE given (principal BLOB NOT NULL, tool TEXT NOT NULL, id BLOB NOT NUL
     owner: "a ledger's records",
 };
 
-/// What people and tools wrote. It may be lost as a whole.
+/// The file of texts of people and tools. It may be lost as a whole.
 pub(crate) const PAYLOADS: FileSchema = FileSchema {
     // `TLLP`.
     application_id: 0x544c_4c50,
@@ -159,7 +159,7 @@ CREATE TABLE person (id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT, WIT
     owner: "a ledger's payloads",
 };
 
-/// A database, and the files of its log.
+/// The paths of a database and of the files of its log.
 pub(crate) fn with_log(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
@@ -168,7 +168,7 @@ pub(crate) fn with_log(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Opens a file for writing, and makes it where it is missing.
+/// Opens a file for writing, and creates it if it is missing.
 pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connection, Error> {
     let path = toolward_support::files::private_file(path)?;
     let mut sql = toolward_support::sqlite::open(&path, OpenMode::Write)?;
@@ -182,8 +182,8 @@ pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connecti
     Ok(sql)
 }
 
-/// Opens an existing file for reading, also where the disk takes nothing any more. Says whether there is a log that
-/// could not be read then: the newest rows may be in it.
+/// Opens an existing file for reading, also on a full disk. Returns whether a log exists that could
+/// not be read; it may contain the newest rows.
 pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
     let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
@@ -206,8 +206,8 @@ pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connecti
     }
 }
 
-/// The path of an existing private file, absolute and without links. It is not opened: closing it would drop
-/// the locks that other connections of this process have on it.
+/// The path of an existing private file, absolute and without links. The file is not opened, since
+/// closing it would drop the locks that other connections of this process hold on it.
 fn existing(path: &Path) -> Result<PathBuf, Error> {
     let fail = |error| Error::io("the ledger", error);
     let name = path.file_name().unwrap_or_default();

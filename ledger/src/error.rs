@@ -66,7 +66,7 @@ codes! {
 }
 
 impl Error {
-    /// The recorder has not answered for as long as it is waited for.
+    /// The error if the recorder has not answered within the waiting time.
     #[cfg(feature = "sqlite")]
     pub(crate) fn silent() -> Self {
         Self::Recorder("it does not answer".into())

@@ -1,5 +1,5 @@
-//! Ids that callers gave their calls: each runs once for a principal and a tool. An id is a row only where one was
-//! given, written in the transaction of the call's `started`.
+//! Ids that callers gave their calls: each runs once for a principal and a tool. The transaction of
+//! a call's `started` row also stores the id, if the caller gave one.
 
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use crate::error::Error;
 use crate::record::{Invocation, Record};
 use crate::recorder::{Given, now};
 
-/// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
-/// is refused for its age before it is forgotten.
+/// How long an id is known. A host accepts ids that are at most a day old and at most 5 minutes
+/// ahead, so an id is refused for its age before it is forgotten.
 const KNOWN: Duration = Duration::from_hours(25);
-/// What the key's signature of makes the secret below. It is not a note: notes start with an origin.
+/// The text whose signature by the key becomes the secret below. It can't be confused with a note,
+/// since notes start with an origin.
 const DERIVATION: &[u8] = b"toolward ledger v1: the secret of given ids";
 
 /// Hashes principals and inputs, so that the file does not reveal them without the ledger's key.
@@ -23,7 +24,7 @@ pub(crate) struct GivenSecret([u8; 32]);
 
 impl GivenSecret {
     pub(crate) fn of(key: &SigningKey) -> Self {
-        // Ed25519 signatures are deterministic, and this one takes the key.
+        // Ed25519 signatures are deterministic, and this one requires the key.
         Self(Sha256::digest(key.sign(DERIVATION)).into())
     }
 
@@ -37,7 +38,7 @@ impl GivenSecret {
         hasher.finalize().into()
     }
 
-    /// What an id is found by.
+    /// The key under which an id is stored.
     fn key<'g>(&self, given: &'g Given) -> ([u8; 32], &'g str, &'g [u8; 16]) {
         let principal = self.hash(1, given.principal.as_bytes());
         (principal, given.tool.as_str(), given.id.0.as_bytes())
@@ -62,7 +63,7 @@ pub(crate) fn check(sql: &Connection, secret: &GivenSecret, given: &Given) -> Re
     }
 }
 
-/// Remembers the id for the row `seq`. It must not have been given before.
+/// Remembers the id for the row `seq`. The id must not have been given before.
 pub(crate) fn insert(
     sql: &Connection,
     secret: &GivenSecret,
@@ -98,7 +99,7 @@ pub(crate) fn free(
     Ok(())
 }
 
-/// Forgets what is old.
+/// Forgets old ids.
 pub(crate) fn sweep(sql: &Connection) -> Result<(), Error> {
     let age = u64::try_from(KNOWN.as_micros()).unwrap_or(u64::MAX);
     let before = now().get().saturating_sub(age);

@@ -1,11 +1,13 @@
-//! The record of calls: a row for each, under a Merkle tree (RFC 6962) that is signed now and then (C2SP
-//! checkpoints), so that anyone with a signed checkpoint sees whether a row was changed, deleted or moved. What
-//! callers and tools wrote is in a second file, from which it can be erased. The book's page about the format shows
-//! what that proves against whom.
+//! The record of calls: a row for each call, under a Merkle tree (RFC 6962) that is signed
+//! regularly (C2SP checkpoints). Anyone with a signed checkpoint can detect whether a row was
+//! changed, deleted or moved. Texts of callers and tools are in a second file, from which they can
+//! be erased. The book's page about the format describes what the ledger proves against which
+//! attacker.
 //!
 //! A host records through [`Recorder`]; [`Writer`] writes the files, from a separate thread.
-//! [`remote`] puts a socket between the two, so that the process that runs guests has neither files nor key.
-//! [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs, prunes and erases.
+//! [`remote`] puts a socket between recorder and writer, so that the process that runs guests has
+//! neither files nor key. [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs,
+//! prunes and erases.
 //!
 //! ```
 //! use toolward_ledger::record::{Closed, Event, Number, Opened, Version, Word};
@@ -37,9 +39,9 @@
 //!
 //! # What it costs
 //!
-//! Measured by `cargo bench -p toolward-ledger` on two cores that other builds kept busy, without link-time
-//! optimisation and with 16 codegen units; the benchmark ran with priority over other processes. F is one `fdatasync`
-//! of 600 bytes, the median of the same run.
+//! Measured by `cargo bench -p toolward-ledger` on two cores that other builds kept busy, without
+//! link-time optimisation and with 16 codegen units. The benchmark ran with priority over other
+//! processes. F is the median time of one `fdatasync` of 600 bytes in the same run.
 //!
 //! | what | goal | result |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! What an operator does to a ledger: checkpoints on demand, pruning, erasing. Each leaves a row.
+//! An operator's operations on a ledger: checkpoints on demand, pruning, erasing. Pruning and
+//! erasing leave a row.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use crate::recorder::content;
 
 /// Groups that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
-/// How long others get between two transactions, at most: as long as the last one took.
+/// The longest pause for other writers between two transactions. The pause is as long as the last
+/// transaction took.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// A ledger with its key, for an operator's changes. Writers may append in the meantime.
@@ -37,10 +39,10 @@ impl std::fmt::Debug for Maintenance {
 }
 
 impl Maintenance {
-    /// Opens an existing ledger. `checkpoints` is the file that each checkpoint is appended to.
+    /// Opens an existing ledger. `checkpoints` is the file to which each checkpoint is appended.
     ///
     /// # Errors
-    /// Those of [`Writer::open`](crate::Writer::open).
+    /// The errors of [`Writer::open`](crate::Writer::open).
     pub fn open(directory: &Path, checkpoints: Option<PathBuf>) -> Result<Self, Error> {
         let place = LedgerDirectory::open(directory)?;
         let mut records = directory::open_to_write(&place.records(), &RECORDS)?;
@@ -70,10 +72,10 @@ impl Maintenance {
         })
     }
 
-    /// Signs the present tree, and returns the note; without new rows, the newest note.
+    /// Signs the current tree, and returns the note. Returns the newest note if no rows are new.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn checkpoint(&mut self) -> Result<String, Error> {
         let mut rows = Appending::begin(&mut self.records)?;
         if rows.size() == rows.checkpointed()?
@@ -87,15 +89,17 @@ impl Maintenance {
         Ok(note)
     }
 
-    /// Deletes the records of the rows before `before` with their payloads: whole groups of 256 below the newest
-    /// checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns up to where it went.
+    /// Deletes the records of the rows before `before` with their payloads, in whole groups of 256
+    /// below the newest checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns
+    /// the first row that was not pruned.
     ///
-    /// A checkpoint signs the row about it before anything is deleted: what is empty without one was emptied by
-    /// another program. Then some groups go at a time, so that writers wait for milliseconds. One that was interrupted
-    /// is finished by the next.
+    /// Before anything is deleted, a checkpoint signs the row about the pruning. So a row that is
+    /// empty without such a checkpoint was emptied by another program. Then a few groups are
+    /// deleted at a time, so that writers wait only for milliseconds. If pruning is interrupted,
+    /// the next pruning finishes it.
     ///
     /// # Errors
-    /// Those of the files.
+    /// Errors of the files.
     pub fn prune(&mut self, before: u64) -> Result<u64, Error> {
         let to = before.min(newest_size(&self.records)?) / GROUP * GROUP;
         if let Some(first) = first_full(&self.records, to)? {
@@ -113,17 +117,19 @@ impl Maintenance {
                 let started = Instant::now();
                 self.empty(group..next)?;
                 group = next;
-                // Others get their turn.
+                // Lets other processes write.
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
             }
             self.payloads.truncate_log()?;
         }
-        // It has what the records had. The next list makes it again, of what is left.
+        // The index contains data of the deleted records. The next list makes it again, from the
+        // remaining records.
         crate::reader::remove_index(&self.index)?;
         Ok(to)
     }
 
-    /// Deletes the payloads of these groups, then their records: a record without its payload is nothing unusual.
+    /// Deletes the payloads of these groups, then their records. In this order, an interruption
+    /// only leaves records without payloads, which are normal.
     fn empty(&mut self, groups: Range<u64>) -> Result<(), Error> {
         let rows = groups.start * GROUP..groups.end * GROUP;
         self.payloads.delete(&commitments(&self.records, rows)?)?;
@@ -134,10 +140,10 @@ impl Maintenance {
         Ok(tx.commit()?)
     }
 
-    /// Deletes payloads, and a principal's name. Returns how many payloads that were.
+    /// Deletes payloads, and a principal's name. Returns the number of deleted payloads.
     ///
     /// # Errors
-    /// [`Error::Busy`] also if what was deleted is still in the log, because others read it: try again.
+    /// [`Error::Busy`] also if deleted data is still in the log because others read it: try again.
     pub fn erase(&mut self, what: &Erase) -> Result<u64, Error> {
         let (payloads, person) = self.payloads.erase(what)?;
         let (before, invocation) = match what {
@@ -154,14 +160,15 @@ impl Maintenance {
         let mut rows = Appending::begin(&mut self.records)?;
         rows.add(self.session, Event::Erased(erased))?;
         rows.commit()?;
-        // Last: a try after `Busy` would find nothing to erase, and would say so in its row.
+        // This comes last. Otherwise a retry after `Busy` would find nothing to erase, and would
+        // state that in its row.
         self.payloads.truncate_log()?;
         Ok(payloads)
     }
 }
 
-/// Deletes the records of a group. The rows are made again, since SQLite merges pages when rows are deleted, and not
-/// when they get shorter.
+/// Deletes the records of a group. The rows are inserted again, since SQLite merges pages when rows
+/// are deleted, but not when they get shorter.
 fn empty(tx: &Transaction<'_>, group: u64) -> Result<(), Error> {
     let first = group * GROUP;
     let range = [integer(first), integer(first + GROUP)];
@@ -198,7 +205,7 @@ fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
     let mut found = statement.query([integer(rows.start), integer(rows.end)])?;
     let mut commitments = Vec::new();
     while let Some(row) = found.next()? {
-        // What can't be read has no payloads that could be named.
+        // An unreadable record does not name its payloads.
         let Ok(record) = Record::parse(row.get_ref(0)?.as_blob().unwrap_or_default()) else {
             continue;
         };

@@ -1,8 +1,8 @@
-//! Payloads: bytes that callers, guests and servers made, and the names of principals. They are in a separate
-//! file, from which they can be deleted; records have commitments to them at most.
+//! Payloads: bytes that callers, guests and servers made, and the names of principals. They are in
+//! a separate file, from which they can be deleted. Records contain at most commitments to them.
 //!
-//! A commitment is salted with 32 random bytes that are deleted with the payload: from then on nothing can be
-//! guessed from it.
+//! A commitment is salted with 32 random bytes that are deleted with the payload. Afterwards
+//! nothing can be guessed from the commitment.
 
 #[cfg(feature = "sqlite")]
 mod room;
@@ -21,7 +21,7 @@ pub use store::Erase;
 #[cfg(feature = "sqlite")]
 pub(crate) use store::{Payloads, person, random};
 
-/// What a payload is of a call.
+/// The kind of a payload of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PayloadKind {
     /// Its input.
@@ -64,19 +64,20 @@ pub fn commitment(salt: &[u8; 32], kind: &str, bytes: &[u8]) -> Hash {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// None: records have sizes.
+    /// None. Records have only sizes.
     None,
     /// Inputs of calls that change something, or that a person was asked about.
     #[default]
     Asked,
     /// Input and context of every call.
     Inputs,
-    /// All.
+    /// All payloads.
     All,
 }
 
 impl Keep {
-    /// Whether a payload is kept. `matters`: the call changes something, or a person was asked.
+    /// Whether a payload is kept. `matters` means that the call changes something, or that a person
+    /// was asked.
     pub fn keeps(self, kind: PayloadKind, matters: bool) -> bool {
         match self {
             Self::None => false,
@@ -86,7 +87,7 @@ impl Keep {
         }
     }
 
-    /// The setting that keeps the least, and such a payload with it.
+    /// The setting that keeps such a payload and otherwise the least.
     pub fn least(kind: PayloadKind, matters: bool) -> Self {
         let all = [Self::Asked, Self::Inputs];
         let keeps = all.into_iter().find(|keep| keep.keeps(kind, matters));
@@ -94,15 +95,15 @@ impl Keep {
     }
 }
 
-/// Bounds of what is kept.
+/// The limits on kept payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PayloadLimits {
-    /// How long, from when it was made.
+    /// The longest time that a payload is kept, from its creation.
     pub age: Duration,
     /// The most bytes of one payload. Larger ones are neither kept nor hashed.
     pub each: usize,
-    /// The most bytes of all together. The oldest go first.
+    /// The most bytes of all payloads together. Beyond it, the oldest are deleted.
     pub total: u64,
 }
 

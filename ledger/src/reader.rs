@@ -1,4 +1,5 @@
-//! Reading a ledger: its rows, whether they hold, proofs, and copies for others. Nothing here needs the signing key.
+//! Reads a ledger: lists its rows, verifies them, makes proofs and exports copies. Nothing here
+//! needs the signing key.
 
 mod calls;
 mod cassette;
@@ -33,15 +34,15 @@ pub struct Row {
     pub seq: u64,
     /// Its leaf in the tree.
     pub leaf: Hash,
-    /// Its record, as it was written; none where it was pruned.
+    /// Its record, as it was written; `None` if it was pruned.
     pub record: Option<Vec<u8>>,
 }
 
 impl Row {
-    /// The record, read.
+    /// Parses the record.
     ///
     /// # Errors
-    /// [`Error::Record`] for something else, [`Error::NoRow`] where it was pruned.
+    /// [`Error::Record`] if it is not a record, [`Error::NoRow`] if it was pruned.
     pub fn read(&self) -> Result<Record, Error> {
         match &self.record {
             Some(record) => Ok(Record::parse(record)?),
@@ -55,13 +56,13 @@ impl Row {
 pub struct Payload {
     /// `input`, `context`, `output` or `detail`.
     pub kind: String,
-    /// Its bytes, for which the commitment holds.
+    /// Its bytes, which match the commitment.
     pub bytes: Vec<u8>,
-    /// What is committed to together with them.
+    /// The salt of the commitment.
     pub salt: Hash,
 }
 
-/// A ledger, for reading. A writer may append in the meantime.
+/// A ledger that is open for reading. A writer may append in the meantime.
 #[derive(Debug)]
 pub struct Reader {
     records: Connection,
@@ -71,7 +72,7 @@ pub struct Reader {
     log_unread: bool,
 }
 
-/// The payloads, if they are not damaged: a ledger holds without them.
+/// The file of payloads, unless it is damaged. A ledger is valid without it.
 fn readable(opened: Result<(Connection, bool), Error>) -> Result<Option<Connection>, Error> {
     match opened {
         Err(Error::Corrupt(error)) => {
@@ -83,11 +84,11 @@ fn readable(opened: Result<(Connection, bool), Error>) -> Result<Option<Connecti
 }
 
 impl Reader {
-    /// Opens an existing ledger. `verifier` is the key whose checkpoints count: by default, the key in
-    /// the directory, which proves nothing against anyone who may write there.
+    /// Opens an existing ledger. `verifier` is the key whose checkpoints count: by default the key
+    /// in the directory, which proves nothing against anyone who may write there.
     ///
     /// # Errors
-    /// Those of files and disks; [`Error::Key`].
+    /// Errors of files and disks; [`Error::Key`].
     pub fn open(directory: &Path, verifier: Option<Verifier>) -> Result<Self, Error> {
         let place = LedgerDirectory::open(directory)?;
         let verifier = verifier.map_or_else(|| place.verifier(), Ok)?;
@@ -105,20 +106,20 @@ impl Reader {
         })
     }
 
-    /// Whose checkpoints count.
+    /// The verifier of the checkpoints that count.
     pub fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
-    /// Whether the newest rows could not be read: on a disk that takes nothing.
+    /// Whether the newest rows could not be read, because the disk is full.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn size(&self) -> Result<u64, Error> {
         Ok(head(&self.records)?.size())
     }
@@ -132,10 +133,10 @@ impl Reader {
         found.ok_or_else(|| Error::NoRow(seq.to_string().into()))
     }
 
-    /// The rows from `from` on, up to `to`, in order: as many as exist, all in memory.
+    /// The existing rows from `from` up to `to`, in order. All of them are read into memory.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn rows(&self, from: u64, to: u64) -> Result<Vec<Row>, Error> {
         let mut statement = self.records.prepare_cached(
             "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
@@ -155,15 +156,15 @@ impl Reader {
     /// The newest checkpoint, as it was signed.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn newest_checkpoint(&self) -> Result<Option<String>, Error> {
         Ok(crate::append::newest(&self.records, u64::MAX)?.map(|(_, note, _)| note))
     }
 
-    /// A payload by its commitment; `None` where it is not kept, or was erased.
+    /// A payload by its commitment; `None` if it is not kept or was erased.
     ///
     /// # Errors
-    /// [`Error::Differs`] if the commitment does not hold for it.
+    /// [`Error::Differs`] if the payload does not match the commitment.
     pub fn payload(&self, commitment: &Hash) -> Result<Option<Payload>, Error> {
         let Some(payloads) = &self.payloads else {
             return Ok(None);
@@ -187,10 +188,10 @@ impl Reader {
         }
     }
 
-    /// The name behind a person's id; `None` where it was erased.
+    /// The name behind a person's id; `None` if it was erased.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn name(&self, person: &crate::record::Person) -> Result<Option<String>, Error> {
         let Some(payloads) = &self.payloads else {
             return Ok(None);
@@ -201,7 +202,7 @@ impl Reader {
         Ok(name.optional()?)
     }
 
-    /// Calls `each` with the leaves from `from` on, up to `to`, in order. None of them may be missing.
+    /// Calls `each` with the leaves from `from` up to `to`, in order. No leaf may be missing.
     fn leaves(&self, from: u64, to: u64, mut each: impl FnMut(Hash)) -> Result<(), Error> {
         let mut rows = self
             .records

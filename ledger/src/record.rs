@@ -1,7 +1,8 @@
-//! Records: one line of JSON each, in the one form that RFC 8785 gives it. Pure.
+//! Records: one line of JSON each, in the canonical form of RFC 8785. This module does no I/O.
 //!
-//! Keys and values are ASCII, numbers are integers, and a line has at most 4 KiB: where lists make it longer, their
-//! ends are left out and counted (`cut`). A line is read only if it is exactly what this module would write.
+//! Keys and values are ASCII, numbers are integers, and a line has at most 4 KiB: if lists make it
+//! longer, their ends are left out and counted (`cut`). A line is accepted only if it is exactly
+//! the line that this module would write.
 
 mod kinds;
 mod names;
@@ -22,9 +23,10 @@ pub use names::{
     TraceParent, Version, Word,
 };
 
-/// The most bytes that a record has.
+/// The most bytes of a record.
 pub const MAX_RECORD_BYTES: usize = 4096;
-/// Room for a line: most fit without growing it. From 1 KiB on, glibc's `malloc` consolidates its free chunks first.
+/// The initial capacity of a line, which suffices for most lines. For 1 KiB or more, glibc's
+/// `malloc` consolidates its free chunks first.
 const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;
@@ -54,7 +56,7 @@ pub enum RecordError {
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, in microseconds since 1970, by the clock of the process that records it.
+    /// The time in microseconds since 1970, by the clock of the process that records it.
     pub at: Number,
     /// The session that recorded it.
     pub session: Session,
@@ -62,7 +64,7 @@ pub struct Record {
     pub event: Event,
 }
 
-/// A line, in the order of its keys.
+/// The fields of a line, in the order of its keys.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a, B> {
@@ -73,7 +75,7 @@ struct Line<'a, B> {
     v: u8,
 }
 
-/// The keys by which the kind of a line is known.
+/// The keys that determine the kind of a line.
 #[derive(Deserialize)]
 struct Head<'a> {
     kind: &'a str,
@@ -149,8 +151,9 @@ events! {
     Closed(Closed) = "closed";
 }
 
-/// The kind of a line that ends as [`Record::encode`] writes it. It is found from the end, without reading the line
-/// twice; [`Record::read`] checks that the line has the same.
+/// The kind that the end of a line states, if the line ends in the form of [`Record::encode`].
+/// Reading from the end avoids parsing the line twice. [`Record::read`] checks that the line has
+/// this kind.
 fn stated_kind(line: &[u8]) -> Option<&str> {
     const SESSION: &[u8] = b"\",\"session\":\"";
     const END: &[u8] = b"\",\"v\":1}";
@@ -160,23 +163,23 @@ fn stated_kind(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(kind.get(start + 1..)?).ok()
 }
 
-/// Serialising fails for maps with other keys than text alone, and there are none.
+/// Serialising fails only for maps with keys that are not text, and records have no such maps.
 fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
     json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), line).unwrap_or_default()
 }
 
 impl Record {
-    /// The line, without a line feed. What makes it longer than [`MAX_RECORD_BYTES`] are lists: their ends are left
-    /// out then, and counted.
+    /// The line, without a line feed. If its lists make it longer than [`MAX_RECORD_BYTES`], their
+    /// ends are left out and counted.
     pub fn encode(&self) -> Vec<u8> {
         self.event.encode(self.at, self.session)
     }
 
-    /// Reads a line that [`Record::encode`] wrote; anything else is refused, another spelling of the same values
-    /// included.
+    /// Reads a line that [`Record::encode`] wrote; any other line is refused, even another spelling
+    /// of the same values.
     ///
     /// # Errors
-    /// Why it is not a record.
+    /// Why the line is not a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let record = Self::of_row(bytes)?;
         if record.event.line(record.at, record.session) != bytes {
@@ -186,7 +189,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads a line in any spelling: one of a row, whose bytes its leaf stands for.
+    /// Reads a line of a row in any spelling, since the row's leaf covers its bytes.
     pub(crate) fn of_row(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.len() > MAX_RECORD_BYTES {
             return Err(RecordError::Long);
@@ -201,7 +204,7 @@ impl Record {
         }
     }
 
-    /// The call that the record is about, if it is about one.
+    /// The call that the record is about, if any.
     pub fn invocation(&self) -> Option<Invocation> {
         match &self.event {
             Event::Approval(body) => body.invocation,
@@ -212,7 +215,7 @@ impl Record {
 }
 
 impl Event {
-    /// The call that the record starts or ends, what it has of the call, and how the call ended.
+    /// The invocation that the record starts or ends, the call's facts, and how the call ended.
     fn parts(&self) -> (Option<Invocation>, Option<&Call>, Option<&Outcome>) {
         match self {
             Self::Started(body) => (Some(body.invocation), Some(&body.call), None),
@@ -242,7 +245,7 @@ impl Event {
         self.parts().0
     }
 
-    /// What the record has of the call.
+    /// The facts of the call in the record.
     pub fn call(&self) -> Option<&Call> {
         self.parts().1
     }
@@ -252,7 +255,7 @@ impl Event {
         self.parts().2
     }
 
-    /// Whom the record is about, by the id that stands for a principal.
+    /// The id of the principal that the record is about.
     pub fn person(&self) -> Option<Person> {
         match self {
             Self::RefusedMore(body) => body.person,
@@ -282,7 +285,7 @@ impl Event {
         bytes
     }
 
-    /// Halves the list with most entries; false if all are empty.
+    /// Halves the list with the most entries. Returns false if all lists are empty.
     fn shorten(&mut self) -> bool {
         let mut lists: Vec<(&Cell<Number>, &mut dyn Shorten)> = Vec::new();
         match self {
@@ -314,7 +317,8 @@ impl Event {
     }
 }
 
-/// A list of a record that would be too long: the longest list loses its second half, and a field counts that.
+/// Shortens a record that would be too long: the longest list loses its second half, and a field
+/// counts the removed entries.
 trait Shorten {
     fn entries(&self) -> usize;
     fn halve(&mut self) -> usize;

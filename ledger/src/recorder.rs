@@ -1,5 +1,6 @@
-//! Entries, which a process asks the ledger to record; what records them, [`Writer`](crate::Writer) in this process or
-//! something that reaches one elsewhere; and its answers, which may come later.
+//! The interface for recording: the entries that a process asks the ledger to record; the recorder,
+//! which is a [`Writer`](crate::Writer) in this process or a connection to one elsewhere; and the
+//! recorder's answers, which may come later.
 
 use std::fmt;
 use std::future::Future;
@@ -22,32 +23,32 @@ use crate::record::{Code, Content, Event, Hash, Hex, Invocation, Number, Session
 pub enum Durability {
     /// Once the row is on the disk.
     Disk,
-    /// Once it is in the queue. It is written within 20 ms.
+    /// Once the row is in the queue. It is written within 20 ms.
     Queued,
 }
 
-/// What records calls.
+/// Records calls.
 pub trait Recorder: Send + Sync {
-    /// Records an entry. It is in the queue when this returns, unless the queue is full: then it gets there once
-    /// the answer is awaited.
+    /// Records an entry. The entry is in the queue when this returns. If the queue is full, it
+    /// enters the queue only once the answer is awaited.
     fn append(&self, entry: Entry, durability: Durability) -> Pending;
 
-    /// Waits until all that was appended before is on the disk.
+    /// Waits until all entries that were appended before are on the disk.
     fn flush(&self) -> Pending;
 
     /// Answers with [`Error::Given`] if the id was given before, by this principal for this tool.
     fn given(&self, given: Given) -> Pending;
 
-    /// The most bytes of a payload that is kept; 0 where none is. `matters` is [`Entry::matters`]. Of a longer one
-    /// the size is enough ([`Entry::size`]).
+    /// The most bytes of a payload that is kept; 0 if no payload is kept. `matters` is
+    /// [`Entry::matters`]. For a longer payload, give only the size ([`Entry::size`]).
     fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {
         let _ = (kind, matters);
         usize::MAX
     }
 }
 
-/// An answer of a [`Recorder`](crate::Recorder), which may come later. What was asked for is done whether or not
-/// the answer is awaited, once there is room for it in the queue.
+/// An answer of a [`Recorder`](crate::Recorder), which may come later. The request is carried out
+/// even if the answer is not awaited, provided that the queue had room for it.
 pub struct Pending(Inner);
 
 enum Inner {
@@ -56,17 +57,18 @@ enum Inner {
 }
 
 impl Pending {
-    /// A present answer.
+    /// An answer that is available now.
     pub fn ready(answer: Result<(), Error>) -> Self {
         Self(Inner::Ready(Some(answer)))
     }
 
-    /// An answer that a future gives.
+    /// An answer that a future returns.
     pub fn later(future: impl Future<Output = Result<(), Error>> + Send + 'static) -> Self {
         Self(Inner::Later(Box::pin(future)))
     }
 
-    /// The same answer, but with `why` in place of [`Error::Closed`], where that is known when the answer comes.
+    /// The same answer, but with `why` in place of [`Error::Closed`], if the reason is known when
+    /// the answer comes.
     pub(crate) fn closed_because(
         self,
         why: impl FnOnce() -> Option<Error> + Send + 'static,
@@ -85,12 +87,12 @@ impl Pending {
     /// Blocks the thread until the answer comes.
     ///
     /// # Errors
-    /// The answer's.
+    /// The error of the answer.
     pub fn wait(self) -> Result<(), Error> {
         self.wait_until(None).unwrap_or(Err(Error::Closed))
     }
 
-    /// `None` if it takes longer than until then.
+    /// `None` if the answer does not come before `until`.
     pub(crate) fn wait_until(self, until: Option<Instant>) -> Option<Result<(), Error>> {
         if let Self(Inner::Ready(answer)) = self {
             return Some(answer.unwrap_or(Err(Error::Closed)));
@@ -136,30 +138,30 @@ impl Wake for Unpark {
     }
 }
 
-/// Where an answer is put.
+/// The sending half of a [`Pending`] answer.
 pub(crate) struct AnswerSender(oneshot::Sender<Result<(), Error>>);
 
 impl AnswerSender {
     pub(crate) fn send(self, answer: Result<(), Error>) {
-        // The caller may wait no more.
+        // The caller may have stopped waiting.
         let _ = self.0.send(answer);
     }
 }
 
-/// An answer that comes later. It is [`Error::Closed`] once its other end is dropped.
+/// An answer that comes later. It becomes [`Error::Closed`] if the sender is dropped.
 pub(crate) fn channel() -> (AnswerSender, Pending) {
     let (reply, answer) = oneshot::channel();
     let answer = async move { answer.await.unwrap_or(Err(Error::Closed)) };
     (AnswerSender(reply), Pending::later(answer))
 }
 
-/// Stands where a record has its session, which is the writer's to say.
+/// A placeholder for the session of a record, which the writer fills in.
 pub(crate) const NO_SESSION: Session = Hex([0; 16]);
 
-/// An event to record, with what the record only commits to.
+/// An event to record, with its payloads, to which the record only commits.
 ///
-/// The writer fills in who it was about, by a random id, and the commitments. What the event has there is
-/// overwritten.
+/// The writer fills in the person, as a random id, and the commitments. It overwrites the event's
+/// own values of these fields.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) at: Number,
@@ -198,14 +200,15 @@ impl Entry {
         self
     }
 
-    /// On whose behalf.
+    /// Sets the principal on whose behalf it happened.
     #[must_use]
     pub fn principal(mut self, name: impl Into<Arc<str>>) -> Self {
         self.principal = Some(name.into());
         self
     }
 
-    /// Adds a payload. It is kept if the ledger keeps such ones; the record has its size in any case.
+    /// Adds a payload. It is kept if the ledger keeps such payloads. The record has its size in any
+    /// case.
     #[must_use]
     pub fn payload(mut self, kind: PayloadKind, bytes: Vec<u8>) -> Self {
         self = self.size(kind, bytes.len() as u64);
@@ -215,7 +218,7 @@ impl Entry {
         self
     }
 
-    /// Says how large a payload is that is not given.
+    /// Sets the size of a payload that is not given.
     #[must_use]
     pub fn size(mut self, kind: PayloadKind, bytes: u64) -> Self {
         if let Some(content) = content_mut(&mut self.event, kind) {
@@ -227,22 +230,22 @@ impl Entry {
         self
     }
 
-    /// The call changes something, or a person was asked about it.
+    /// Notes that the call changes something, or that a person was asked about it.
     #[must_use]
     pub fn matters(mut self) -> Self {
         self.matters = true;
         self
     }
 
-    /// The id that the caller gave the call. A start is refused if it was given before. The end of a call that did
-    /// not run, and has the same id, frees it.
+    /// Sets the id that the caller gave the call. A start is refused if the id was given before.
+    /// The end of a call that did not run frees its id.
     #[must_use]
     pub fn given(mut self, given: Given) -> Self {
         self.given = Some(given);
         self
     }
 
-    /// What takes back a start that is written after its caller gave up.
+    /// The entry that revokes a start, if the start is written after its caller gave up.
     #[cfg(feature = "sqlite")]
     pub(crate) fn not_dispatched(&self) -> Option<Self> {
         let Event::Started(body) = &self.event else {
@@ -257,7 +260,7 @@ impl Entry {
         Some(entry)
     }
 
-    /// About how many bytes of memory it takes.
+    /// About how many bytes of memory the entry takes.
     pub(crate) fn weight(&self) -> usize {
         let payloads: usize = self
             .payloads
@@ -282,7 +285,7 @@ impl Entry {
     }
 }
 
-/// What the event has of this payload.
+/// The event's field for this payload.
 pub(crate) fn content_mut(event: &mut Event, kind: PayloadKind) -> Option<&mut Option<Content>> {
     let (call, outcome) = event.parts_mut();
     match kind {
@@ -293,7 +296,7 @@ pub(crate) fn content_mut(event: &mut Event, kind: PayloadKind) -> Option<&mut O
     }
 }
 
-/// What the records of a call have of this payload.
+/// The field for this payload in the records of a call.
 #[cfg(feature = "sqlite")]
 pub(crate) fn content<'r>(
     call: Option<&'r Call>,
@@ -308,10 +311,10 @@ pub(crate) fn content<'r>(
     }
 }
 
-/// An id that a caller gave a call. It is known to this principal and tool only.
+/// An id that a caller gave a call. It is valid only for this principal and tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Who gave it.
+    /// The principal that gave it.
     pub principal: Arc<str>,
     /// The tool, by its major version.
     pub tool: Tool,
@@ -321,7 +324,7 @@ pub struct Given {
     pub input: Hash,
 }
 
-/// Microseconds since 1970.
+/// The current time in microseconds since 1970.
 pub(crate) fn now() -> Number {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Number::from(u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX))

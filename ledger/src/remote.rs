@@ -1,13 +1,16 @@
-//! A recorder in a separate process: it alone has the ledger's files and key, and the process whose calls it
-//! records has a socket. That process runs guests and may be taken over by one, so nothing from it is trusted:
-//! it can add rows, and false ones, and neither read nor change any.
+//! A recorder in a separate process. Only the recorder has the ledger's files and key; the process
+//! whose calls it records has only a socket. The recording process runs guests, and a guest may
+//! take it over, so it is not trusted: it can add rows, even false ones, but can neither read nor
+//! change any.
 //!
-//! * [`Remote`] is the recording process's half: a [`Recorder`](crate::Recorder).
-//! * [`RecorderConnection`] is the recorder's half: it takes frames, checks each, and has a [`Writer`](crate::Writer) write.
+//! * [`Remote`] is the half in the recording process: a [`Recorder`](crate::Recorder).
+//! * [`RecorderConnection`] is the half in the recorder: it reads frames, checks each, and passes
+//!   them to a [`Writer`](crate::Writer).
 //! * [`RequestFrame`] and [`AnswerFrame`] are the frames.
 //!
-//! The recorder takes entries, the wish that all be on the disk, and one question: whether an id was given before.
-//! No byte of a payload comes back. What it can't take ends the connection, with a `closed` row.
+//! The recorder accepts entries, requests to flush, and one question: whether an id was given
+//! before. It never returns a byte of a payload. An invalid frame ends the connection, with a
+//! `closed` row.
 
 mod client;
 mod connection;
@@ -32,10 +35,10 @@ pub use frame::{AnswerFrame, RequestFrame};
 /// Size of the buffers for writing to the socket, and for reading from it.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The version of the frames; both sides are usually of one build.
+/// The version of the frames; both sides usually have the same build.
 const PROTOCOL: u32 = 2;
 
-/// Where the ledger is, what it keeps, and that the session starts.
+/// The start of a session: the ledger's options and the session's first row.
 #[derive(Clone, Debug)]
 pub struct Start {
     /// Where and how the ledger is written.
@@ -50,7 +53,7 @@ pub struct Start {
 struct Frame {
     protocol: u32,
     options: LedgerOptions,
-    /// The paths of the options: they need not be text.
+    /// The paths of the options: they may be invalid UTF-8.
     directory: OsString,
     checkpoints: Option<OsString>,
     /// The record.
@@ -58,7 +61,8 @@ struct Frame {
 }
 
 impl Start {
-    /// The frame's body. Relative paths are made absolute: the recorder has another working directory.
+    /// The frame's body. Relative paths are made absolute, since the recorder has another working
+    /// directory.
     fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let options = &self.options;
         let fail = |error| Error::io("the ledger's path", error);

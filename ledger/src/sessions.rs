@@ -1,5 +1,6 @@
-//! Sessions: each writer holds a lock on its own file as long as it lives. The system gives back the lock of a
-//! process that died; the next process that finds such a file ends what the session left.
+//! Sessions: each writer holds a lock on its own file as long as it lives. The system releases the
+//! lock of a process that died. The next process that finds the file of such a session ends its
+//! unfinished calls.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -22,7 +23,7 @@ pub(crate) struct Own {
     _lock: File,
 }
 
-/// The session of a process that is gone. It is ours to end while the lock is held.
+/// The session of a process that is gone. Only this process may end it, while the lock is held.
 pub(crate) struct Dead {
     id: Session,
     path: PathBuf,
@@ -43,7 +44,7 @@ impl Own {
                 .map_err(fail)?;
             toolward_support::files::lock(&file, Lock::Exclusive, Duration::from_secs(5))
                 .map_err(fail)?;
-            // Another process may have found it before it was locked, and ended it.
+            // Another process may have found the file before it was locked, and ended the session.
             if file.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self {
                     id,
@@ -54,13 +55,14 @@ impl Own {
         }
     }
 
-    /// Ends it in good order. What is open in the file by then belongs to no session.
+    /// Ends the session in good order. Calls that are still unfinished belong to no session.
     pub(crate) fn end(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The sessions of processes that are gone. `known` are the sessions with unfinished calls in the file.
+/// The sessions of processes that are gone. `known` are the sessions with unfinished calls in the
+/// ledger.
 pub(crate) fn dead(folder: &Path, own: &Own, known: Vec<Session>) -> Result<Vec<Dead>, Error> {
     let mut found = known;
     for entry in std::fs::read_dir(folder).map_err(fail)? {
@@ -89,7 +91,7 @@ fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(fail(error)),
         },
-        // A living session has its file.
+        // A living session has a file.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(fail(error)),
     };
@@ -101,8 +103,8 @@ fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
 }
 
 impl Dead {
-    /// Ends its unfinished calls. Two processes that do so at once find them once: the second sees what the first
-    /// has written.
+    /// Ends its unfinished calls. If two processes do this at once, only one finds them: the second
+    /// sees the rows of the first.
     pub(crate) fn abandon(&self, own: Session, rows: &mut Appending<'_>) -> Result<(), Error> {
         let unfinished: Vec<[u8; 16]> = {
             let mut found = rows
@@ -124,13 +126,13 @@ impl Dead {
         Ok(())
     }
 
-    /// Forgets it, once what it left is on the disk.
+    /// Forgets the session, once the ends of its calls are on the disk.
     pub(crate) fn forget(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Keeps which calls of a session are unfinished.
+/// Tracks the unfinished calls of a session.
 pub(crate) fn note(rows: &Appending<'_>, session: Session, event: &Event) -> Result<(), Error> {
     match event {
         Event::Started(body) => {
@@ -139,14 +141,14 @@ pub(crate) fn note(rows: &Appending<'_>, session: Session, event: &Event) -> Res
                 .execute((body.invocation.0.as_bytes(), session.0))?;
             Ok(())
         }
-        // One with its call was never started.
+        // An end that contains its call had no start.
         Event::Ended(body) if body.call.is_none() => finished(rows, session, body.invocation),
         Event::Abandoned(body) => finished(rows, session, body.invocation),
         _ => Ok(()),
     }
 }
 
-/// A call has ended, by the session that started it.
+/// Notes that a call has ended, in the session that started it.
 fn finished(rows: &Appending<'_>, of: Session, id: Invocation) -> Result<(), Error> {
     rows.tx
         .prepare_cached("DELETE FROM unfinished WHERE invocation = ?1 AND session = ?2")?

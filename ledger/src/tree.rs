@@ -1,8 +1,8 @@
-//! The Merkle tree of RFC 6962, section 2.1, over the leaves of the rows. Pure.
+//! The Merkle tree of RFC 6962, section 2.1, over the leaves of the rows. This module does no I/O.
 //!
-//! What is kept while rows are appended is the tree's right [`Edge`]: the roots of the complete subtrees that it
-//! consists of. A proof is a list of roots of ranges of leaves ([`inclusion_ranges`], [`consistency_ranges`]), so
-//! that each leaf is read once.
+//! While rows are appended, only the tree's right [`Edge`] is kept: the roots of the complete
+//! subtrees that make up the tree. A proof is a list of roots of ranges of leaves
+//! ([`inclusion_ranges`], [`consistency_ranges`]), so that each leaf is read once.
 
 use std::ops::Range;
 
@@ -41,8 +41,8 @@ impl Edge {
         Self::default()
     }
 
-    /// The edge of a tree of `size` leaves from the bytes that [`Edge::to_bytes`] gave; `None` for another number
-    /// of bytes.
+    /// The edge of a tree of `size` leaves from the bytes of [`Edge::to_bytes`]; `None` if the
+    /// number of bytes does not match.
     pub fn from_bytes(size: u64, bytes: &[u8]) -> Option<Self> {
         let (roots, rest) = bytes.as_chunks::<32>();
         let good = rest.is_empty() && roots.len() == size.count_ones() as usize;
@@ -52,7 +52,7 @@ impl Edge {
         })
     }
 
-    /// The roots, one behind the other.
+    /// The roots, one after the other.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.roots.iter().flat_map(|root| root.0).collect()
     }
@@ -65,7 +65,7 @@ impl Edge {
     /// Appends a leaf.
     pub fn push(&mut self, leaf: Hash) {
         let mut node = leaf;
-        // A subtree is complete for each bit that carries over.
+        // Each carried bit completes a subtree.
         for _ in 0..self.size.trailing_ones() {
             if let Some(left) = self.roots.pop() {
                 node = node_hash(&left, &node);
@@ -93,8 +93,8 @@ impl FromIterator<Hash> for Edge {
     }
 }
 
-/// The ranges of leaves whose roots prove that leaf `index` is in the tree of `size` leaves, in the order of the
-/// proof. Empty if it is not, or is the only one.
+/// The ranges of leaves whose roots prove that leaf `index` is in the tree of `size` leaves, in the
+/// order of the proof. Empty if the leaf is not in the tree, or is its only leaf.
 pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     if index >= size {
@@ -123,7 +123,7 @@ pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
         return ranges;
     }
     let (mut low, mut high) = (0, size);
-    // Whether what is left is a complete subtree that the old tree consists of alone: its root is known.
+    // Whether the rest is the old tree itself, as a complete subtree whose root the verifier knows.
     let mut known = true;
     while old != high {
         let middle = low + split(high - low);
@@ -190,8 +190,9 @@ fn climb<'p>(
     last == 0
 }
 
-/// Whether `proof` shows that the tree of `size` leaves with root `new_root` starts with the tree of `old` leaves
-/// with root `old_root`. That a tree starts with an empty one is never shown: it would prove nothing.
+/// Whether `proof` shows that the tree of `size` leaves with root `new_root` starts with the tree
+/// of `old` leaves with root `old_root`. Returns false for an empty old tree, since it would prove
+/// nothing.
 pub fn verify_consistency(
     old: u64,
     size: u64,

@@ -22,23 +22,23 @@ use crate::recorder::{Durability, Entry, Given, Pending, Recorder};
 use crate::writer::core::WriterThread;
 use crate::writer::queue::{Gather, Queue};
 
-/// Bytes that wait to be written: beyond it, callers wait.
+/// The most bytes that wait to be written. Beyond this, callers wait.
 pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 /// How long rows that are not awaited are gathered.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Where a ledger is, and what it keeps.
+/// The settings of a ledger: its directory, and the data that it keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerOptions {
-    /// Its directory, which is made where it is missing.
+    /// Its directory, which is created if it is missing.
     #[serde(skip)]
     pub directory: PathBuf,
     /// Which payloads are kept.
     pub keep: Keep,
-    /// How long, and how much.
+    /// How long payloads are kept, and how many bytes.
     pub payloads: PayloadLimits,
-    /// A file that each checkpoint is appended to.
+    /// A file to which each checkpoint is appended.
     #[serde(skip)]
     pub checkpoints: Option<PathBuf>,
     /// The most bytes of the file of records. From 90 % on, rows that are not awaited are counted instead; from
@@ -46,13 +46,13 @@ pub struct LedgerOptions {
     pub max_bytes: u64,
     /// Rows after which a checkpoint is made.
     pub checkpoint_rows: u64,
-    /// Time after which one is made, if there are new rows.
+    /// Time after which a checkpoint is made, if rows are new.
     pub checkpoint_interval: Duration,
 }
 
 impl LedgerOptions {
-    /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, payloads as [`Keep`] and
-    /// [`PayloadLimits`] have them by default.
+    /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, and the defaults of
+    /// [`Keep`] and [`PayloadLimits`] for payloads.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -68,7 +68,7 @@ impl LedgerOptions {
 
 /// A session of a ledger: a [`Recorder`] that writes the files itself, on a separate thread.
 ///
-/// Any number of processes may have one for the same directory.
+/// Any number of processes may have a session of the same directory.
 pub struct Writer {
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<Ended>>>,
@@ -77,15 +77,16 @@ pub struct Writer {
     limits: PayloadLimits,
 }
 
-/// How a session ended, and what it wrote of its latest calls.
+/// How a session ended, and its rows of the latest calls.
 type Ended = (Result<(), Error>, WrittenRows);
 
 impl Writer {
-    /// Opens or makes a ledger, ends what dead sessions left, and records that this one starts.
+    /// Opens or creates a ledger, ends the unfinished calls of dead sessions, and records the start
+    /// of this session.
     ///
     /// # Errors
-    /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
-    /// errors of files, disks and keys.
+    /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not match its newest
+    /// checkpoint; errors of files, disks and keys.
     pub fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }
@@ -104,7 +105,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || {
-                // However the thread ends, nothing waits for it any more.
+                // Closes the queue however the thread ends, so that nothing waits any longer.
                 let closing = CloseOnDrop(own);
                 core.run(&closing.0)
             })
@@ -118,32 +119,32 @@ impl Writer {
         })
     }
 
-    /// Whose checkpoints the ledger has.
+    /// The verifier of the ledger's checkpoints.
     pub fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
-    /// Writes what was appended, records that the session ends, and makes a checkpoint. Dropping the writer does
-    /// the same.
+    /// Writes all appended entries, records the end of the session, and makes a checkpoint.
+    /// Dropping the writer does the same.
     ///
     /// # Errors
-    /// Why not all of it could be written.
+    /// Why not all entries could be written.
     pub fn close(&self) -> Result<(), Error> {
         self.end(None).0
     }
 
-    /// Answered once the next row gets into the queue without waiting.
+    /// An answer that comes once the queue has room for the next row.
     pub(crate) fn room(&self) -> Pending {
         self.queue.room()
     }
 
-    /// Has rows written that were gathered until now.
+    /// Writes the rows that were gathered until now.
     pub(crate) fn take_gathered(&self) {
         self.queue.take_gathered();
     }
 
-    /// [`Writer::close`], with a record of why the session ends, if that is not in good order. Also returns the rows of the
-    /// latest calls.
+    /// Like [`Writer::close`], with a recorded reason if the session does not end in good order.
+    /// Also returns the rows of the latest calls.
     pub(crate) fn end(&self, why: Option<Code>) -> Ended {
         self.queue.close(why);
         let thread = lock(&self.thread).take();
@@ -193,15 +194,15 @@ struct CloseOnDrop(Arc<Queue>);
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close(None);
-        // Drops what is not written any more, which answers its waiters.
+        // Drops the unwritten rows, which answers their callers.
         drop(self.0.take(std::time::Instant::now()));
     }
 }
 
-/// Rows that are remembered. Two of a call, so that they cover the last 32 calls.
+/// The most rows that are remembered. A call has at most two, so they cover the last 32 calls.
 pub(crate) const MAX_ROWS: usize = 64;
 
-/// The rows that a session wrote of its latest calls, without calls that tools made.
+/// The rows that a session wrote of its latest calls, without nested calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenRows {

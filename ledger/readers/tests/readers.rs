@@ -1,4 +1,5 @@
-//! Other people's programs on our ledgers: `signed_note` and `tlog_tiles` on checkpoints, tiles and proofs.
+//! Reads our ledgers with other libraries: `signed_note` and `tlog_tiles` read checkpoints, tiles
+//! and proofs.
 
 #[expect(dead_code, reason = "the ledger's own tests use all of it")]
 #[path = "../../tests/suite/support.rs"]
@@ -14,7 +15,7 @@ use toolward_ledger::tree::leaf_hash;
 
 use crate::support::{Place, filled};
 
-/// A checkpoint, as `signed_note` and `tlog_tiles` read it.
+/// A checkpoint, read by `signed_note` and `tlog_tiles`.
 fn read(place: &Place, note: &str) -> tlog_tiles::Checkpoint {
     let vkey = std::fs::read_to_string(place.ledger().join("ledger.vkey")).unwrap();
     let verifier = StandardVerifier::new(vkey.trim_end()).unwrap();
@@ -29,7 +30,7 @@ fn read(place: &Place, note: &str) -> tlog_tiles::Checkpoint {
     tlog_tiles::Checkpoint::from_reader(&mut note.as_bytes(), false).unwrap()
 }
 
-/// An exported ledger, as a web server would show it.
+/// An exported ledger, in the form that a web server would serve.
 struct Exported(PathBuf);
 
 impl Exported {
@@ -71,7 +72,7 @@ fn tiles_and_checkpoint_are_read_by_tlog_tiles() {
     let note = String::from_utf8(exported.read("checkpoint")).unwrap();
     let checkpoint = read(&place, &note);
     assert_eq!(checkpoint.size(), 300);
-    // The reader holds each tile against the root before it hands out a hash.
+    // The reader checks each tile against the root before it returns a hash.
     let reader = TileHashReader::new(checkpoint.size(), *checkpoint.hash(), &exported);
     assert_eq!(
         tlog_tiles::tree_hash(300, &reader).unwrap(),
@@ -83,7 +84,7 @@ fn tiles_and_checkpoint_are_read_by_tlog_tiles() {
         assert_eq!(leaf.0, place.reader().row(seq).unwrap().leaf.0);
         let proof = tlog_tiles::prove_record(300, seq, &reader).unwrap();
         tlog_tiles::check_record(&proof, 300, *checkpoint.hash(), seq, leaf).unwrap();
-        // Ours are the same hashes.
+        // Our proof has the same hashes.
         let ours = place.reader().prove(seq).unwrap();
         let lines: Vec<_> = ours
             .lines()
@@ -118,7 +119,7 @@ fn consistency_is_what_tlog_tiles_shows() {
     }
 }
 
-/// The records of a bundle of entries.
+/// The records of an entry bundle.
 fn entries(mut bundle: &[u8]) -> Vec<Vec<u8>> {
     let mut entries = Vec::new();
     while let Some((length, rest)) = bundle.split_first_chunk() {
@@ -148,7 +149,7 @@ fn bundles_of_entries_are_the_leaves_of_their_tiles_and_pruned_ones_are_left_out
     let folder = place.directory.path().join("pruned");
     place.reader().export_tiles(&folder).unwrap();
     assert!(!folder.join("tile/entries/000").exists());
-    // The row about it comes last, below a separate checkpoint.
+    // The row about the pruning comes last, below a separate checkpoint.
     let pruned = Exported(folder.clone());
     assert_eq!(pruned.read("tile/0/000"), exported.read("tile/0/000"));
     let rest = entries(&pruned.read("tile/entries/001.p/45"));

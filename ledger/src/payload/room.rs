@@ -1,4 +1,4 @@
-//! How many bytes of payloads are stored, and which go when that is too much.
+//! Counts the stored bytes of payloads, and picks the payloads to delete if they are too many.
 
 use rusqlite::Transaction;
 
@@ -6,10 +6,12 @@ use crate::append::{integer, unsigned};
 use crate::error::Error;
 use crate::record::Number;
 
-/// Finds who holds how much, and the oldest of it. Made when a file is opened that has it not.
+/// An index that finds each principal's bytes, and its oldest payloads. It is created when a file
+/// without it is opened.
 pub(super) const BY_PERSON: &str =
     "CREATE INDEX IF NOT EXISTS payload_person ON payload (person, until, length(bytes))";
-/// Room is made for so much at once, or for a 64th of all: to look who holds how much takes a while.
+/// The unit of the extra room: a 64th of the limit, rounded down to this unit, is freed in
+/// addition, since counting each principal's bytes takes time.
 const SLACK_BYTES: u64 = 1024 * 1024;
 
 /// Adds to the count of stored bytes, and returns it.
@@ -20,8 +22,9 @@ pub(super) fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
     unsigned(total)
 }
 
-/// Deletes what has had its time. Where more than `limit` bytes are left, the oldest payloads go of those principals that
-/// hold most, so that one principal's calls cost another one nothing while that holds less.
+/// Deletes expired payloads. If more than `limit` bytes are left, deletes the oldest payloads of
+/// the principals that hold most. So one principal's calls do not displace the payloads of a
+/// principal that holds less.
 pub(super) fn shrink(
     tx: &Transaction<'_>,
     total: u64,
@@ -61,7 +64,7 @@ pub(super) fn shrink(
     Ok(())
 }
 
-/// The most that each may hold so that all of them hold at most `limit`, if the larger ones are cut to it.
+/// The most bytes that each principal may keep, so that all together keep at most `limit`.
 fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     held.sort_unstable();
     let mut left = limit;
@@ -77,7 +80,7 @@ fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     u64::MAX
 }
 
-/// The first rows of a statement that have so many bytes together, each with its bytes.
+/// The first rows of a statement that together have the given number of bytes, each with its bytes.
 fn rows<P: rusqlite::Params>(
     tx: &Transaction<'_>,
     statement: &str,
@@ -98,7 +101,7 @@ fn rows<P: rusqlite::Params>(
     Ok(rows)
 }
 
-/// Deletes these rows. Returns how many bytes are left of all, if any were deleted.
+/// Deletes these rows. Returns the total of the remaining bytes, if any row was deleted.
 fn remove(tx: &Transaction<'_>, rows: &[(i64, i64)]) -> Result<Option<u64>, Error> {
     let mut statement = tx.prepare_cached("DELETE FROM payload WHERE rowid = ?1")?;
     let mut bytes = 0_i64;
@@ -112,7 +115,7 @@ fn remove(tx: &Transaction<'_>, rows: &[(i64, i64)]) -> Result<Option<u64>, Erro
     }
 }
 
-/// Deletes all payloads of which `condition` holds.
+/// Deletes all payloads for which `condition` holds.
 pub(super) fn delete(
     tx: &Transaction<'_>,
     condition: &'static str,

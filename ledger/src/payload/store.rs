@@ -18,17 +18,17 @@ use crate::payload::{Keep, PayloadKind, PayloadLimits, commitment};
 use crate::record::{Event, Hex, Invocation, Number, Person};
 use crate::recorder::{Entry, content_mut, now};
 
-/// The names that a batch is about, each with its id.
+/// The names of principals in a batch, each with its id.
 type Persons = HashMap<Arc<str>, Person>;
 
-/// What is erased.
+/// The payloads to erase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Erase {
-    /// What belongs to a principal, and the name.
+    /// All payloads of a principal, and its name.
     Principal(String),
-    /// What belongs to a call.
+    /// All payloads of a call.
     Invocation(Invocation),
-    /// What was kept before this moment, in microseconds since 1970.
+    /// All payloads that were kept before this time, in microseconds since 1970.
     Before(Number),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Payloads {
 impl Payloads {
     fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
         let sql = directory::open_to_write(path, &PAYLOADS)?;
-        // It may be lost: the records are what waits for the disk.
+        // This file may be lost, so only the records wait for the disk.
         toolward_support::sqlite::wait_for_disk(&sql, false)?;
         sql.execute_batch(BY_PERSON)?;
         Ok(Self {
@@ -56,7 +56,7 @@ impl Payloads {
         })
     }
 
-    /// Opens the file. One that is damaged is set aside before. Says whether it was.
+    /// Opens the file. Sets a damaged file aside first; returns whether it did.
     pub(crate) fn open_whole(
         path: &Path,
         keep: Keep,
@@ -71,19 +71,19 @@ impl Payloads {
         }
     }
 
-    /// Sets the file aside, which is damaged, and starts another one.
+    /// Sets the damaged file aside, and creates a new one.
     pub(crate) fn replace(&mut self) -> Result<(), Error> {
         set_aside(&self.path, self.file)?;
         *self = Self::open(&self.path, self.keep, self.limits)?;
         Ok(())
     }
 
-    /// Others are waited for at most this long.
+    /// Sets how long to wait for other processes.
     pub(crate) fn busy_timeout(&self, timeout: Duration) -> Result<(), Error> {
         Ok(self.sql.busy_timeout(timeout)?)
     }
 
-    /// Gives each entry its person and its commitments, and keeps what is to be kept.
+    /// Adds person and commitments to each entry, and stores its payloads if they are kept.
     pub(crate) fn prepare(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
         let new = || entries.iter().filter(|entry| !entry.prepared);
         let kept = |entry: &Entry| {
@@ -93,7 +93,7 @@ impl Payloads {
         let writes = new().any(|entry| kept(entry));
         let persons = match writes {
             true => None,
-            // Most batches are about people who are known, and keep nothing.
+            // Most batches have only known principals, and keep nothing.
             false => look_up(
                 &self.sql,
                 new().filter_map(|entry| entry.principal.as_ref()),
@@ -160,7 +160,7 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes what is older than it may get.
+    /// Deletes expired payloads.
     pub(crate) fn sweep(&mut self) -> Result<(), Error> {
         let tx = write(&mut self.sql)?;
         let total = add(&tx, 0)?;
@@ -178,8 +178,9 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes what is asked for, and all files that were set aside; returns how many payloads that were, and whose
-    /// name is gone. Once the log is empty, nothing of it is left.
+    /// Deletes the chosen payloads, and all files that were set aside. Returns the number of
+    /// deleted payloads, and the person whose name was deleted. Copies in the log are gone once it
+    /// is emptied.
     pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
         let tx = write(&mut self.sql)?;
         let (deleted, person) = match what {
@@ -198,7 +199,7 @@ impl Payloads {
         Ok((deleted, person))
     }
 
-    /// Empties the log, in which pages lie as they were before. Readers delay it.
+    /// Empties the log, which contains older versions of pages. Waits for readers.
     pub(crate) fn truncate_log(&self) -> Result<(), Error> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
@@ -225,7 +226,7 @@ fn is_kept(
     keep.keeps(*kind, matters) && bytes.len() <= limits.each
 }
 
-/// What the event has of the person and of commitments is replaced.
+/// Replaces the person and removes the commitments that the event states.
 fn name(entry: &mut Entry, persons: &Persons) {
     let found = entry
         .principal
@@ -248,7 +249,7 @@ fn name(entry: &mut Entry, persons: &Persons) {
     }
 }
 
-/// The ids of all these names; `None` if one has none yet.
+/// The ids of all these names; `None` if a name has no id yet.
 fn look_up<'n>(
     sql: &Connection,
     names: impl Iterator<Item = &'n Arc<str>>,
@@ -296,7 +297,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-/// Which file it is, under any name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId(u64, u64);
 
@@ -307,9 +308,9 @@ impl FileId {
     }
 }
 
-/// Sets a damaged file of payloads aside, unless it is another one by now: another process may have been faster. Records
-/// go on. People may look at it, until what is in it has had its time or something is erased: nothing can be erased from
-/// it alone.
+/// Sets a damaged file of payloads aside, unless another process has replaced it in the meantime.
+/// Recording continues. People may inspect the file until its payloads expire or anything is
+/// erased, since single payloads can't be erased from it.
 fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Err(error) if error.is_missing() => return Ok(()),
@@ -335,7 +336,7 @@ fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files that were set aside so long ago: their names end in when.
+/// Removes files that were set aside at least `age` ago. Their names end in the time.
 fn remove_aside(path: &Path, age: Duration) -> Result<(), Error> {
     let before = now().get().saturating_sub(micros(age));
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {

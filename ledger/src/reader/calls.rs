@@ -1,4 +1,4 @@
-//! Calls, each put together from its rows.
+//! Calls, each assembled from its rows.
 
 use std::collections::HashMap;
 
@@ -11,47 +11,47 @@ use crate::reader::{Filter, Reader, Row};
 use crate::record::{Call, Content, Event, Invocation, Number, Outcome, Record};
 use crate::tree::leaf_hash;
 
-/// The code of a call whose driver asked something.
+/// The code of a call whose driver asked questions.
 const INPUT_REQUIRED: &str = "toolward:input_required";
 /// Rows that are read at once.
 const PAGE_ROWS: u64 = 256;
 
-/// A call, by its rows. Each of them fits its leaf.
+/// A call, assembled from its rows. Each row matches its leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
     /// Its id.
     pub invocation: Invocation,
     /// The row of its start, if it has one.
     pub started: Option<u64>,
-    /// What is known of the call; none if its row was pruned.
+    /// The facts of the call; `None` if its row was pruned.
     pub call: Option<Call>,
     /// How it ended.
     pub end: EndRow,
-    /// When its last row was made, in microseconds since 1970.
+    /// The time of its last row, in microseconds since 1970.
     pub at: Number,
 }
 
-/// A row that differs from what was recorded: its record does not fit its leaf, or is not a record.
+/// A damaged row: its record does not match its leaf, or is not a record.
 #[derive(Clone, Debug)]
 pub struct DamagedRow {
     /// The row.
     pub seq: u64,
-    /// What is wrong with it.
+    /// The damage of the row.
     pub error: Error,
 }
 
 /// How a call ended, and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndRow {
-    /// After it was dispatched.
+    /// The call ended after it was dispatched.
     Ended(u64, Outcome),
-    /// Before it was dispatched.
+    /// The call ended before it was dispatched.
     Refused(u64, Outcome),
-    /// From a cassette: nothing was dispatched.
+    /// The call was answered from a cassette, and nothing was dispatched.
     Replayed(u64, Outcome),
-    /// With its process.
+    /// The call ended with its process.
     Abandoned(u64),
-    /// Not yet, or its row is missing.
+    /// The call has not ended, or the row of its end is missing.
     Unknown,
 }
 
@@ -71,7 +71,7 @@ impl EndRow {
         code.is_some_and(|code| code.as_str() == INPUT_REQUIRED)
     }
 
-    /// How the call ended, by the row.
+    /// How the call ended, according to the row.
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Ended(_, outcome) | Self::Refused(_, outcome) | Self::Replayed(_, outcome) => {
@@ -88,13 +88,13 @@ impl RecordedCall {
         self.started.into_iter().chain(self.end.row())
     }
 
-    /// Whether payloads of it are kept that are not kept of other calls: it was recorded that it starts. What a
-    /// person was asked about is not in these rows.
+    /// Whether the call counts as one that matters, for which more payloads are kept: whether its
+    /// start was recorded. These rows do not show whether a person was asked.
     pub fn matters(&self) -> bool {
         self.started.is_some()
     }
 
-    /// What the rows say of a payload.
+    /// The rows' entry for a payload.
     pub fn content(&self, kind: PayloadKind) -> Option<&Content> {
         crate::recorder::content(self.call.as_ref(), self.end.outcome(), kind)
     }
@@ -104,8 +104,8 @@ impl Reader {
     /// A call, by its id.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row differs from what was recorded; the errors
-    /// of [`Reader::list`].
+    /// [`Error::NoRow`] if no row is about the call, [`Error::Differs`] if a row is damaged; and
+    /// the errors of [`Reader::list`].
     pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
         let listed = self.list(&Filter {
             invocation: Some(invocation),
@@ -122,12 +122,12 @@ impl Reader {
         found.ok_or_else(missing)
     }
 
-    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; calls without
-    /// an end that started there come last. Pruned rows are passed over, and so are rows that were added about a
-    /// call after its end. The ids of all calls of these rows are kept in memory.
+    /// Calls `each` with the calls that ended in the rows from `from` up to `to`, in this order.
+    /// Calls that started there and have no end come last. Skips pruned rows, and rows that were
+    /// added about a call after its end. Keeps the ids of all calls of these rows in memory.
     ///
     /// # Errors
-    /// Those of [`Reader::call`] and of `each`.
+    /// The errors of [`Reader::call`] and of `each`.
     pub fn calls<E: From<Error>>(
         &self,
         from: u64,
@@ -140,11 +140,11 @@ impl Reader {
         })
     }
 
-    /// [`Reader::calls`], with the rows between them that are damaged. Of a call that such a row is about, the other
-    /// rows count alone.
+    /// Like [`Reader::calls`], but also passes the damaged rows to `each`. A call with a damaged
+    /// row is assembled from its other rows.
     ///
     /// # Errors
-    /// Those of the files and of `each`.
+    /// Errors of the files and of `each`.
     pub fn calls_and_damage<E: From<Error>>(
         &self,
         from: u64,
@@ -188,7 +188,7 @@ impl Reader {
                     continue;
                 }
                 if call.call.is_none() {
-                    // It started before these rows, or its start is damaged.
+                    // The call started before these rows, or its start is damaged.
                     call = undamaged(self.call(invocation))?.unwrap_or(call);
                     if call.end.row() != Some(row.seq) {
                         continue;
@@ -205,7 +205,7 @@ impl Reader {
         open.sort_by_key(|call| call.started);
         for call in open {
             let call = undamaged(self.call(call.invocation))?.unwrap_or(call);
-            // Those that ended later belong to the rows in which they did.
+            // Calls that ended later belong to the rows in which they ended.
             if call.end == EndRow::Unknown {
                 each(Ok(call))?;
             }
@@ -214,7 +214,7 @@ impl Reader {
     }
 }
 
-/// Tells damage of a row from all other errors.
+/// Separates damage of a row from all other errors.
 fn undamaged<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
         Err(error @ (Error::Differs(_) | Error::Record(_))) => Ok(Err(error)),
@@ -223,7 +223,7 @@ fn undamaged<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     }
 }
 
-/// Which calls have ended, so that rows about them that come later say nothing.
+/// The calls that have ended. Later rows about them are ignored.
 struct Over<'a> {
     reader: &'a Reader,
     /// Rows before this one are looked up.
@@ -265,7 +265,7 @@ impl Over<'_> {
     }
 }
 
-/// The record of a row, if it was not pruned; it must fit the leaf.
+/// The record of a row, if it was not pruned; it must match the leaf.
 fn read(row: &Row) -> Result<Option<Record>, Error> {
     let Some(record) = &row.record else {
         return Ok(None);
@@ -276,8 +276,8 @@ fn read(row: &Row) -> Result<Option<Record>, Error> {
     }
 }
 
-/// Adds what a row has of a call. The first end counts, unless the call asked a question and was resumed: a process
-/// that was taken over can add rows about calls that have ended.
+/// Adds a row to its call. The first end counts, unless the call asked a question and was resumed,
+/// since a compromised process can add rows about calls that have ended.
 fn add(
     before: Option<RecordedCall>,
     invocation: Invocation,

@@ -1,4 +1,4 @@
-//! Copies calls into a cassette, within the sizes that are read.
+//! Copies calls into a cassette, within the limits of the cassette's reader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use crate::payload::PayloadKind;
 use crate::reader::{EndRow, Payload, Reader, RecordedCall};
 use crate::record::{Content, Person};
 
-/// Which calls are copied.
+/// Selects the calls to copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Those that ended in this row or later.
+    /// Calls that ended in this row or later.
     pub from: u64,
-    /// Those that ended before this row; all without one.
+    /// Calls that ended before this row; `None` for no bound.
     pub to: Option<u64>,
-    /// Those of this principal.
+    /// Calls of this principal.
     pub person: Option<Person>,
-    /// Those of several principals may be in one file.
+    /// Whether calls of several principals may be in one file.
     pub all: bool,
 }
 
-/// A cassette, and what is in it.
+/// A cassette, with the numbers of its calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CassetteExport {
     /// The file.
     pub bytes: Vec<u8>,
-    /// How many calls it has.
+    /// The number of calls in it.
     pub calls: usize,
     /// How many calls were left out, and why: `input` or `output` is missing, `unfinished`, `unsigned` (no
     /// checkpoint covers it).
@@ -40,13 +40,13 @@ pub struct CassetteExport {
 }
 
 impl Reader {
-    /// Writes calls with their payloads, and proofs that their rows are below the newest checkpoint. Calls that tools
-    /// made, that were refused and that ended with a question are not copied: a replayed call makes none, is refused
-    /// by today's rules, and asks nothing.
+    /// Writes calls with their payloads, and proofs that their rows are below the newest
+    /// checkpoint. Does not copy nested calls, refused calls, and calls that ended with a question:
+    /// a replayed call makes no nested calls, is refused by the current rules, and asks nothing.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if there are more than one cassette holds,
-    /// [`Error::Persons`] if they are several principals' and `all` is not set.
+    /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if the calls exceed one
+    /// cassette, [`Error::Persons`] if they have several principals and `all` is not set.
     pub fn cassette(&self, selection: &Selection) -> Result<CassetteExport, Error> {
         let signed = self.proofs([])?.checkpoint.size;
         let mut copied: Vec<RecordedCall> = Vec::new();
@@ -84,7 +84,7 @@ impl Reader {
         })
     }
 
-    /// What a call lacks for being replayed.
+    /// The name of what a call lacks for a replay.
     fn lacks(&self, call: &RecordedCall, signed: u64) -> Result<Option<&'static str>, Error> {
         let Some(outcome) = call.end.outcome() else {
             return Ok(Some("unfinished"));
@@ -139,7 +139,7 @@ impl Reader {
                 seq,
             };
             let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
-            // The head comes before them.
+            // The head comes before the lines.
             let bytes = lines.len() + line.len() + 1 + MAX_LINE_BYTES;
             if count > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
                 return Err(Error::TooMuch);

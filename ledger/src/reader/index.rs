@@ -1,5 +1,5 @@
-//! Lists of rows by what they are about, from an index that is derived: it is made of the rows when a list is asked
-//! for, brought up to date then, and made again if it is another ledger's, or damaged.
+//! Lists rows by principal, tool, code or call, from a derived index. Each list brings the index up
+//! to date from the rows. An index that is missing, damaged or of another ledger is made again.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ CREATE TABLE made (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL
     owner: "a ledger's index",
 };
 
-/// Made after the rows that the first list finds: that takes a fraction of the time.
+/// Created after the first list has inserted the rows, which takes a fraction of the time.
 const INDEXES: &str = "
 CREATE INDEX row_person ON row (person, seq) WHERE person IS NOT NULL;
 CREATE INDEX row_tool ON row (tool, seq) WHERE tool IS NOT NULL;
@@ -40,24 +40,24 @@ CREATE INDEX row_mutating ON row (seq) WHERE mutating = 1;
 CREATE INDEX row_at ON row (at);
 ";
 
-/// Which rows are listed. Nothing set means all.
+/// Selects the rows to list. An empty filter means all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// About this principal, by name.
+    /// Rows about this principal, by name.
     pub principal: Option<String>,
-    /// About this principal, by the id in records.
+    /// Rows about this principal, by the id in records.
     pub person: Option<Person>,
-    /// About this tool: a version, `id@version`, or all of an id.
+    /// Rows about this tool: `id@version`, or an id for all its versions.
     pub tool: Option<String>,
-    /// Ended with this code.
+    /// Rows of calls that ended with this code.
     pub code: Option<Code>,
-    /// About this call.
+    /// Rows about this call.
     pub invocation: Option<Invocation>,
-    /// Starts of calls that may change something.
+    /// Only starts of calls that may change something.
     pub mutating: bool,
-    /// Not before this moment, in microseconds since 1970.
+    /// Rows from this time on, in microseconds since 1970.
     pub since: Option<Number>,
-    /// Only rows before this one: for the next page.
+    /// Only rows before this row, for the next page.
     pub before: Option<u64>,
     /// The most rows, at most 10,000; 0 means 100.
     pub limit: u32,
@@ -68,16 +68,16 @@ pub struct Filter {
 pub struct ListedRow {
     /// The row.
     pub row: Row,
-    /// Its record; none if it was pruned, or is not a record.
+    /// Its record; `None` if it was pruned, or is not a record.
     pub record: Option<Record>,
 }
 
 impl Reader {
-    /// The newest rows that fit the filter, newest first. The first list after many rows takes some microseconds
-    /// for each of them.
+    /// The newest rows that match the filter, newest first. The first list after many new rows
+    /// takes some microseconds for each new row.
     ///
     /// # Errors
-    /// Those of the files; [`Error::Full`] and [`Error::ReadOnly`] if no index can be made.
+    /// Errors of the files; [`Error::Full`] and [`Error::ReadOnly`] if no index can be made.
     pub fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, Error> {
         let index = self.bring_up_to_date()?;
         let mut person = filter.person;
@@ -93,7 +93,7 @@ impl Reader {
         let (mut version, mut first, mut last) = (None, None, None);
         match filter.tool.as_deref() {
             Some(tool) if tool.contains('@') => version = Some(text(tool)),
-            // All that start with the id and `@`, in the index's order.
+            // All tools that start with the id and `@`, in the index's order.
             Some(id) => {
                 (first, last) = (Some(text(&format!("{id}@"))), Some(text(&format!("{id}A"))))
             }
@@ -142,10 +142,11 @@ impl Reader {
         Ok(listed)
     }
 
-    /// The id that stands for a principal in records; `None` where there is none, or the name was erased.
+    /// The id that stands for a principal in records; `None` if the principal has no id, or if the
+    /// name was erased.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn person_of(&self, name: &str) -> Result<Option<Person>, Error> {
         let Some(payloads) = &self.payloads else {
             return Ok(None);
@@ -153,10 +154,10 @@ impl Reader {
         crate::payload::person(payloads, name)
     }
 
-    /// The index, with all present rows.
+    /// The index, with all current rows.
     pub(super) fn bring_up_to_date(&self) -> Result<Connection, Error> {
         match self.fill() {
-            // It is derived: it is made again.
+            // The index is derived, so it can be made again.
             Err(Error::Corrupt(_) | Error::Version { .. }) => {
                 remove(&self.index)?;
                 self.fill()
@@ -220,7 +221,7 @@ impl Reader {
         while let Some(row) = rows.next()? {
             leaf = Some(Hex(row.get(1)?));
             let bytes = row.get_ref(2)?.as_blob_or_null().unwrap_or_default();
-            // Pruned, or not a record: `verify` shows which.
+            // The row was pruned, or is not a record; `verify` shows which.
             let Some(Ok(record)) = bytes.map(Record::of_row) else {
                 continue;
             };
@@ -232,7 +233,7 @@ impl Reader {
             let (person, tool) = (record.event.person(), record.event.tool());
             let invocation = record.invocation().map(|id| *id.0.as_bytes());
             let (person, tool) = (person.map(|person| person.0), tool.map(Tool::as_str));
-            // An end does not repeat what its start has of the call.
+            // An end does not repeat the call of its start.
             let is_end = matches!(record.event, Event::Ended(_) | Event::Abandoned(_));
             let start = match invocation.filter(|_| is_end && call.is_none()) {
                 Some(invocation) => started
@@ -257,7 +258,7 @@ impl Reader {
     }
 }
 
-/// Removes an index. It is only for those who list.
+/// Removes an index, which only lists use.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     for file in directory::with_log(path) {
         match std::fs::remove_file(file) {

@@ -1,4 +1,4 @@
-//! Which of a call's payloads are kept, and why the rest is not.
+//! Finds which payloads of a call are kept, and why others are missing.
 
 use rusqlite::OptionalExtension as _;
 
@@ -12,32 +12,32 @@ use crate::recorder::now;
 /// Whether a payload is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayloadState {
-    /// Its bytes, for which the commitment holds.
+    /// It is kept; these are its bytes, which match the commitment.
     Kept(Vec<u8>),
-    /// It was not kept: the record has its size alone.
+    /// It was not kept: the record has only its size.
     NotKept,
-    /// It was kept, and is gone.
+    /// It was kept, but is gone.
     Gone,
-    /// It differs from what was recorded.
+    /// It differs from the recorded payload.
     Changed,
 }
 
 /// Why a payload is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingPayload {
-    /// The rows say nothing of such a payload.
+    /// The rows have no such payload.
     NotRecorded,
-    /// It was not kept. This setting keeps such payloads, as does any that keeps more.
+    /// It was not kept. This setting, or any setting that keeps more, keeps such payloads.
     NotKept(Keep),
-    /// It has more bytes than the most that are kept.
+    /// It has more bytes than the limit for a payload.
     TooLarge(u64),
     /// It was erased, by this row.
     Erased(u64),
-    /// It is older than payloads are kept.
+    /// It is older than the longest time that payloads are kept.
     Expired,
     /// It was deleted to make room for newer ones, or with the whole file of payloads.
     Displaced,
-    /// It differs from what was recorded.
+    /// It differs from the recorded payload.
     Changed,
 }
 
@@ -60,7 +60,7 @@ impl Reader {
     /// Whether a payload of this kind is kept.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn payload_state(
         &self,
         content: &Content,
@@ -77,10 +77,10 @@ impl Reader {
         })
     }
 
-    /// A call's payload, or why it is missing. `limits` are the ledger's present limits.
+    /// A call's payload, or why it is missing. `limits` are the ledger's current limits.
     ///
     /// # Errors
-    /// Those of the files.
+    /// Errors of the files.
     pub fn payload_of(
         &self,
         call: &RecordedCall,
@@ -119,11 +119,12 @@ impl Reader {
         })
     }
 
-    /// The first row by which payloads of this call were erased. Looks at all rows behind the call's.
+    /// The first row by which payloads of this call were erased. Reads all rows after the call's
+    /// rows.
     fn erased(&self, call: &RecordedCall) -> Result<Option<u64>, Error> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let mut from = call.rows().last().unwrap_or_default();
-        // No name in a record has a quotation mark: a record with this text is of this kind.
+        // Names in a record contain no quotation marks, so a record with this text is of this kind.
         let mut next = self.records.prepare_cached(
             "SELECT seq, record FROM entry WHERE seq > ?1 AND instr(record, CAST('\"kind\":\"erased\"' AS BLOB)) > 0
              ORDER BY seq LIMIT 1",

@@ -1,4 +1,5 @@
-//! Proofs that a row is in the ledger, or that a ledger only grew, for those who have checkpoints and nothing else.
+//! Proofs that a row is in the ledger, or that a ledger only grew, for anyone who has only
+//! checkpoints.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,7 +13,7 @@ use crate::reader::Reader;
 use crate::record::Hash;
 use crate::tree::{Edge, consistency_ranges, inclusion_ranges, node_hash, split, verify_inclusion};
 
-/// What a proof of C2SP tlog-proof starts with.
+/// The first line of a proof of C2SP tlog-proof.
 const HEADER: &str = "c2sp.org/tlog-proof@v1";
 
 /// Proofs of rows under one checkpoint.
@@ -22,16 +23,17 @@ pub struct Proofs {
     pub note: String,
     /// Size and root that it signs.
     pub checkpoint: Checkpoint,
-    /// Of each row below it: the hashes that prove it.
+    /// The hashes that prove each row below the checkpoint.
     pub rows: BTreeMap<u64, Vec<Hash>>,
 }
 
 impl Reader {
-    /// Proofs that these rows are in the tree of the newest checkpoint; rows behind it are left out. Reads all
-    /// leaves once, however many rows there are.
+    /// Proofs that these rows are in the tree of the newest checkpoint; later rows are left out.
+    /// Reads all leaves once, for any number of rows.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if it signs other rows.
+    /// [`Error::NoCheckpoint`] without a checkpoint, [`Error::Differs`] if the checkpoint signs
+    /// other rows.
     pub fn proofs(&self, seqs: impl IntoIterator<Item = u64>) -> Result<Proofs, Error> {
         let note = self.newest_checkpoint()?.ok_or(Error::NoCheckpoint)?;
         let checkpoint = self.verifier.open(&note).map_err(Error::key)?;
@@ -73,8 +75,8 @@ impl Reader {
     /// A proof (C2SP tlog-proof) that the row is in the tree of the newest checkpoint.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] while none covers the row, [`Error::Differs`] if it signs other
-    /// rows.
+    /// [`Error::NoCheckpoint`] while no checkpoint covers the row, [`Error::Differs`] if the
+    /// checkpoint signs other rows.
     pub fn prove(&self, seq: u64) -> Result<String, Error> {
         let Proofs { note, mut rows, .. } = self.proofs([seq])?;
         let proof = rows.remove(&seq).ok_or(Error::NoCheckpoint)?;
@@ -88,10 +90,11 @@ impl Reader {
         Ok(text)
     }
 
-    /// The hashes which prove (RFC 6962, section 2.1.2) that the tree of `size` rows starts with that of `old` rows.
+    /// The hashes which prove (RFC 6962, section 2.1.2) that the tree of `size` rows starts with
+    /// the tree of `old` rows.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if there are fewer rows.
+    /// [`Error::NoRow`] if the ledger has fewer rows.
     pub fn prove_consistency(&self, old: u64, size: u64) -> Result<Vec<Hash>, Error> {
         if size > self.size()? {
             return Err(Error::NoRow(size.to_string().into()));
@@ -106,7 +109,8 @@ impl Reader {
     }
 }
 
-/// The roots of ranges that were asked for, found while leaves go by. Held are those and one path of the tree.
+/// Computes the roots of requested ranges while leaves are pushed. Holds only these roots and one
+/// path of the tree.
 #[derive(Default)]
 struct Subtrees {
     asked: HashMap<(u64, u64), Option<Hash>>,
@@ -116,7 +120,8 @@ struct Subtrees {
 }
 
 impl Subtrees {
-    /// A range of [`inclusion_ranges`]: a complete subtree, or the right end of a tree, which consists of such.
+    /// Requests a range of [`inclusion_ranges`]: a complete subtree, or the right end of a tree,
+    /// which consists of complete subtrees.
     fn ask(&mut self, range: Range<u64>) {
         let (start, length) = (range.start, range.end - range.start);
         if length.is_power_of_two() {

@@ -1,5 +1,5 @@
-//! A copy of the ledger in the layout of C2SP tlog-tiles, which other people's programs read from a folder or a web
-//! server.
+//! A copy of the ledger in the layout of C2SP tlog-tiles, which other programs can read from a
+//! folder or a web server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::tree::Edge;
 const WIDTH: usize = 256;
 
 impl Reader {
-    /// Writes the rows below the newest checkpoint to a directory that is made for them: `checkpoint`, hashes under
-    /// `tile/LEVEL/`, records under `tile/entries/`. Bundles of entries that were pruned are left out. Returns the
-    /// size of the tree.
+    /// Writes the rows below the newest checkpoint to a new directory: `checkpoint`, hashes under
+    /// `tile/LEVEL/`, records under `tile/entries/`. Bundles of entries that were pruned are left
+    /// out. Returns the size of the tree.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if it signs other rows,
-    /// [`Error::Io`] if something is at the path.
+    /// [`Error::NoCheckpoint`] without a checkpoint, [`Error::Differs`] if it signs other rows,
+    /// [`Error::Io`] if the path exists.
     pub fn export_tiles(&self, directory: &Path) -> Result<u64, Error> {
         let note = self.newest_checkpoint()?.ok_or(Error::NoCheckpoint)?;
         let checkpoint = self.verifier.open(&note).map_err(Error::key)?;
@@ -65,14 +65,15 @@ impl Reader {
     }
 }
 
-/// The number of the tile in which the last of `size` hashes lies, and how many of them do.
+/// The number of the tile that contains the last of `size` hashes, and the number of hashes in this
+/// tile.
 fn place(size: u64) -> (u64, usize) {
     let last = size.saturating_sub(1);
     let count = usize::try_from(last % WIDTH as u64).unwrap_or_default() + 1;
     (last / WIDTH as u64, count)
 }
 
-/// Hashes of each level that are in no tile yet, and how many there were before them.
+/// The hashes of each level that are in no tile yet, and the number of hashes before them.
 struct Tiles<'d> {
     directory: &'d Path,
     levels: Vec<(u64, Vec<Hash>)>,

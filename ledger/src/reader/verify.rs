@@ -1,5 +1,5 @@
-//! Whether a ledger holds: each row against its leaf, the tree of the rows against each checkpoint and the head,
-//! each payload against its commitment.
+//! Verifies a ledger: compares each row with its leaf, the tree of the rows with each checkpoint
+//! and the head, and each payload with its commitment.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -81,23 +81,23 @@ pub enum Finding {
     },
 }
 
-/// What verifying found.
+/// The result of verifying a ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifiedLedger {
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: u64,
     /// Rows below this one are signed.
     pub signed: u64,
     /// How many records were pruned.
     pub pruned: u64,
-    /// How many payloads were held against their commitments.
+    /// How many payloads were compared with their commitments.
     pub payloads: u64,
-    /// What does not hold: the first 100.
+    /// The first 100 findings.
     pub findings: Vec<Finding>,
 }
 
 impl VerifiedLedger {
-    /// Whether all of it holds.
+    /// Whether nothing was found.
     pub fn holds(&self) -> bool {
         self.findings.is_empty()
     }
@@ -109,10 +109,10 @@ impl VerifiedLedger {
     }
 }
 
-/// What a checkpoint of some size signs.
+/// The tree that a checkpoint of some size signs.
 struct Signed {
     root: Hash,
-    /// The edge that the file has for it, if it is that of the root.
+    /// The edge that the file has for it, if it matches the root.
     edge: Option<Edge>,
 }
 
@@ -120,17 +120,17 @@ impl Reader {
     /// Verifies the whole ledger, also against checkpoints that were kept elsewhere.
     ///
     /// # Errors
-    /// Those of the file; what does not hold is in the answer.
+    /// Errors of the file. Findings are part of the result.
     pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<VerifiedLedger, Error> {
         let mut found = VerifiedLedger::default();
-        // All of it from one state, while others append.
+        // Reads everything from one state, while others append.
         self.records.execute_batch("BEGIN")?;
         let walked = self.walk(elsewhere, &mut found);
         self.records.execute_batch("COMMIT")?;
         walked?;
         if let Some(payloads) = &self.payloads {
             match verify_payloads(payloads, &mut found) {
-                // They may be lost: unreadable ones count as lost.
+                // Payloads may be lost, and unreadable ones count as lost.
                 Err(Error::Corrupt(error)) => {
                     tracing::warn!(%error, "the ledger's payloads are damaged");
                 }
@@ -144,10 +144,11 @@ impl Reader {
         let head = head(&self.records)?;
         let signed = self.signed(elsewhere, found)?;
         let mut next = signed.iter().peekable();
-        // None behind a gap, until a checkpoint has the tree.
+        // `None` after a gap, until a checkpoint has the tree.
         let mut edge = Some(Edge::new());
         let (mut size, mut good) = (0_u64, 0);
-        // Up to where rows say that others were pruned: those below a checkpoint, and all.
+        // The row up to which rows state pruning: first by rows below a checkpoint, then by all
+        // rows.
         let (mut pruned, mut said) = (0, 0);
         let mut emptied: Vec<Range<u64>> = Vec::new();
         let mut statement = self
@@ -204,7 +205,8 @@ impl Reader {
                 expected: *size,
             });
         }
-        // Pruned are whole groups, from the first row on, up to where a signed row pruned.
+        // Only whole groups are pruned, from the first row up to the limit that a signed row
+        // states.
         let pruned = pruned / GROUP * GROUP;
         for range in &emptied {
             found.pruned += range.end - range.start;
@@ -247,7 +249,7 @@ impl Reader {
                 found.add(Finding::Checkpoint { size: *size });
             }
         }
-        // Of no rows nothing can be wrong.
+        // A checkpoint of zero rows can't be wrong.
         all.remove(&0);
         Ok(all)
     }

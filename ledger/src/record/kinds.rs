@@ -11,7 +11,7 @@ use crate::record::names::{
     TraceParent, Version, Word,
 };
 
-/// A type of record fields: written without what is empty, read without what is unknown.
+/// A type of record fields: empty fields are not written, and unknown fields are not accepted.
 macro_rules! fields {
     ($($(#[$outer:meta])* $name:ident $(<$of:ident>)? {
         $($(#[$inner:meta])* $field:ident: $type:ty $(, if $empty:literal)?;)*
@@ -35,7 +35,7 @@ macro_rules! words {
     )+ };
 }
 
-/// Why a call was abandoned that did not run: its start was recorded too late.
+/// The reason of an abandoned call that did not run because its start was recorded too late.
 pub const NOT_DISPATCHED: &str = "not-dispatched";
 
 fields! {
@@ -45,9 +45,9 @@ fields! {
         build: Version;
         /// Digests of the manifests of its bundles, sorted.
         bundles: Vec<Hash>, if "Vec::is_empty";
-        /// SHA-256 over the digests of all of them, sorted: also of bundles that did not fit.
+        /// SHA-256 over the sorted digests of all bundles, including bundles that did not fit.
         bundles_set: Option<Hash>, if "Option::is_none";
-        /// What the process that runs guests is confined by.
+        /// The confinement of the process that runs guests.
         confinement: Word;
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
@@ -55,11 +55,11 @@ fields! {
         policy: Option<Hash>, if "Option::is_none";
     }
 
-    /// A tool or a driver, and whose it is.
+    /// A tool or a driver, with its publisher and bundle.
     Part<N> {
         /// Digest of the manifest of its bundle.
         bundle: Hash;
-        /// Its id; a tool's with the version.
+        /// Its id; the id of a tool includes the version.
         id: N;
         /// The bundle's publisher.
         publisher: Id;
@@ -67,7 +67,8 @@ fields! {
 
     /// Bytes that a caller, guest or server made.
     Content {
-        /// [`commitment`](crate::payload::commitment) to the bytes and their salt, where they are kept.
+        /// [`commitment`](crate::payload::commitment) to the bytes and their salt, if they are
+        /// kept.
         commitment: Option<Hash>, if "Option::is_none";
         /// How many bytes.
         size: Number;
@@ -77,14 +78,15 @@ fields! {
     Rejected {
         /// The driver.
         driver: Id;
-        /// Why not.
+        /// Why it did not serve the call.
         why: Code;
     }
 
-    /// What its caller's protocol calls a call: names of closed grammars. Text of any other form is left out.
+    /// The ids of a call in its caller's protocol, in closed grammars. Text of any other form is
+    /// left out.
     #[derive(Default)]
     Native {
-        /// The id of the request: of MCP that of JSON-RPC, as text.
+        /// The id of the request, as text; for MCP, the JSON-RPC id.
         call_id: Option<NativeId>, if "Option::is_none";
         /// The id that a model's API gave the tool call.
         tool_call_id: Option<NativeId>, if "Option::is_none";
@@ -92,7 +94,7 @@ fields! {
         traceparent: Option<TraceParent>, if "Option::is_none";
     }
 
-    /// What is known of a call when it is written.
+    /// The facts of a call that are known when the record is written.
     Call {
         /// Its context.
         context: Option<Content>, if "Option::is_none";
@@ -102,9 +104,9 @@ fields! {
         driver: Option<Part<Id>>, if "Option::is_none";
         /// Its input.
         input: Option<Content>, if "Option::is_none";
-        /// What it changes, by its contract.
+        /// The capabilities that it changes, by its contract.
         mutates: Vec<Action>, if "Vec::is_empty";
-        /// What its caller's protocol calls it.
+        /// The ids of the call in its caller's protocol.
         native: Native, if "Native::is_empty";
         /// The invocation that made this call.
         parent: Option<Invocation>, if "Option::is_none";
@@ -112,23 +114,23 @@ fields! {
         person: Option<Person>, if "Option::is_none";
         /// Digest of the policy that decided.
         policy: Option<Hash>, if "Option::is_none";
-        /// The other drivers, and why each fell out.
+        /// The other drivers, and why each was rejected.
         rejected: Vec<Rejected>, if "Vec::is_empty";
         /// The recorded call that this one repeats.
         rerun_of: Option<Invocation>, if "Option::is_none";
-        /// The first invocation of the chain, for calls that a tool made.
+        /// The first invocation of the chain, for nested calls.
         root: Option<Invocation>, if "Option::is_none";
-        /// The rules that gave something.
+        /// The rules that granted something.
         rules: Vec<Rule>, if "Vec::is_empty";
         /// Digest of the tool's surface.
         surface: Option<Hash>, if "Option::is_none";
-        /// The tool; none where the name is unknown.
+        /// The tool; `None` if the name is unknown.
         tool: Option<Part<Tool>>, if "Option::is_none";
     }
 
     /// One start of a driver.
     Attempt {
-        /// Why it failed; none where it did not.
+        /// Why it failed; `None` if it did not.
         code: Option<Code>, if "Option::is_none";
         /// The driver.
         driver: Id;
@@ -140,11 +142,12 @@ fields! {
     Outcome {
         /// The starts of drivers, in order.
         attempts: Vec<Attempt>, if "Vec::is_empty";
-        /// Why it was cancelled: `caller`, `disconnected`, `shutdown` or `parent`; none where it was not.
+        /// Why it was cancelled: `caller`, `disconnected`, `shutdown` or `parent`; `None` if it was
+        /// not.
         cancel_reason: Option<Word>, if "Option::is_none";
         /// The class of the error.
         class: Option<Word>, if "Option::is_none";
-        /// Why it has no output; none if it has one.
+        /// Why it has no output; `None` if it has one.
         code: Option<Code>, if "Option::is_none";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
@@ -152,7 +155,7 @@ fields! {
         detail: Option<Content>, if "Option::is_none";
         /// Units of fuel that all attempts consumed.
         fuel: Number, if "Number::is_zero";
-        /// Whether the row was written after the reply went out. The writer sets it.
+        /// Whether the row was written after the reply was sent. The writer sets it.
         late: bool, if "is_false";
         /// The limit that was reached.
         limit: Option<Word>, if "Option::is_none";
@@ -168,7 +171,7 @@ fields! {
         stage: Word;
         /// Microseconds from request to result.
         us: Number;
-        /// What the driver tried without a grant, counted by kind.
+        /// The number of the driver's attempts without a grant, by kind.
         violations: BTreeMap<Word, Number>, if "BTreeMap::is_empty";
     }
 
@@ -180,9 +183,9 @@ fields! {
         invocation: Invocation;
     }
 
-    /// A dispatched call has ended, or one got the reply of an earlier one.
+    /// A dispatched call has ended, or a call got the reply of an earlier call.
     Ended {
-        /// The call; none if its [`Started`] has it.
+        /// The call; `None` if its [`Started`] has it.
         call: Option<Call>, if "Option::is_none";
         /// Its id.
         invocation: Invocation;
@@ -192,7 +195,7 @@ fields! {
 
     /// A call ended before it was dispatched.
     Refused {
-        /// What is known of the call.
+        /// The known facts of the call.
         call: Call;
         /// Its id.
         invocation: Invocation;
@@ -206,27 +209,27 @@ fields! {
         call: Call;
         /// Its id.
         invocation: Invocation;
-        /// The ledger that the cassette is from: the digits of its origin.
+        /// The ledger that the cassette was exported from: the digits of its origin.
         ledger: Hex<16>;
-        /// The recorded call whose result it got.
+        /// The recorded call whose result this call got.
         of: Invocation;
         /// How it ended.
         outcome: Outcome;
     }
 
-    /// Refusals of one principal, beyond the first, which got separate rows.
+    /// The counted refusals of one principal. Its first refusals have separate rows.
     RefusedMore {
-        /// How many of each code.
+        /// The number of refusals by code.
         codes: BTreeMap<Code, Number>, if "BTreeMap::is_empty";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
-        /// Whose they were; none for many.
+        /// The principal of the refusals; `None` for many principals.
         person: Option<Person>, if "Option::is_none";
         /// When the first of them was.
         since: Number;
     }
 
-    /// Something was done about a bundle. The store's own row is what counts.
+    /// A bundle was installed, revoked or otherwise changed. The store's own row is authoritative.
     Trust {
         /// What was done.
         action: TrustAction;
@@ -234,7 +237,7 @@ fields! {
         bundle: Option<Hash>, if "Option::is_none";
         /// The bundle.
         id: Id;
-        /// Whose it is.
+        /// Its publisher.
         publisher: Option<Id>, if "Option::is_none";
         /// Its sequence.
         sequence: Option<Number>, if "Option::is_none";
@@ -242,55 +245,57 @@ fields! {
         version: Option<Version>, if "Option::is_none";
     }
 
-    /// A person was asked, or something became of the answer.
+    /// A step of an approval: a person was asked or answered, or the answer was remembered, revoked
+    /// or expired.
     Approval {
         /// The person's answer.
         answer: Option<Answer>, if "Option::is_none";
         /// What happened.
         event: ApprovalEvent;
-        /// The call that it was about.
+        /// The call that the approval was about.
         invocation: Option<Invocation>, if "Option::is_none";
         /// Who was asked. The writer fills it in.
         person: Option<Person>, if "Option::is_none";
         /// The rule that asks.
         rule: Option<Rule>, if "Option::is_none";
-        /// What the answer holds for: `call`, or `session`.
+        /// The scope of the answer: `call` or `session`.
         scope: Option<Word>, if "Option::is_none";
         /// The tool.
         tool: Option<Tool>, if "Option::is_none";
-        /// Until when it holds, in microseconds since 1970.
+        /// When the answer expires, in microseconds since 1970.
         until: Option<Number>, if "Option::is_none";
     }
 
-    /// A call whose process ended before it did, or whose start was recorded too late for it to run.
+    /// A call that was unfinished when its process ended, or that did not run because its start was
+    /// recorded too late.
     Abandoned {
         /// Its id.
         invocation: Invocation;
-        /// The session that it belonged to.
+        /// The session that the call belonged to.
         of: Session;
-        /// [`NOT_DISPATCHED`] where it did not run; none where its process ended.
+        /// [`NOT_DISPATCHED`] if the call did not run; `None` if its process ended.
         why: Option<Code>, if "Option::is_none";
     }
 
     /// Rows that could not be written.
     Gap {
-        /// How many.
+        /// The number of rows.
         missing: Number;
         /// When the first of them was.
         since: Number;
-        /// Why.
+        /// Why they could not be written.
         why: Code;
     }
 
     /// Payloads and names were deleted.
     Erased {
-        /// All that were made before this moment.
+        /// If set, all payloads before this time were deleted.
         before: Option<Number>, if "Option::is_none";
-        /// Those of this invocation.
+        /// If set, the payloads of this invocation were deleted.
         invocation: Option<Invocation>, if "Option::is_none";
-        /// How many payloads.
+        /// The number of deleted payloads.
         payloads: Number;
-        /// Those of this principal, and the name.
+        /// If set, the payloads and the name of this principal were deleted.
         person: Option<Person>, if "Option::is_none";
     }
 
@@ -300,9 +305,9 @@ fields! {
         to: Number;
     }
 
-    /// A session ended in good order, or for a reason.
+    /// A session ended, in good order or for the reason in `why`.
     Closed {
-        /// Why, where it was not in good order.
+        /// Why it ended, if it was not in good order.
         why: Option<Code>, if "Option::is_none";
     }
 }
@@ -346,7 +351,7 @@ words! {
 }
 
 impl Native {
-    /// Whether nothing is known.
+    /// Whether no id is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -357,7 +362,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Opened {
-    /// Of the digests of the bundles' manifests, in any order.
+    /// The first record of a session, from the digests of the bundles' manifests in any order.
     pub fn of(
         build: Version,
         mut bundles: Vec<Hash>,

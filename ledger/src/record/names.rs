@@ -1,5 +1,6 @@
-//! What may be in a record: names of a closed grammar, bytes in hexadecimal, and numbers. Each type checks its
-//! value where it is made, so that no text of a caller, guest or server gets into a record.
+//! The values that may be in a record: names of closed grammars, bytes in hexadecimal, and numbers.
+//! Each type checks its value when it is created, so that no text of a caller, guest or server gets
+//! into a record.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ macro_rules! names {
             /// Checks a name.
             ///
             /// # Errors
-            /// Text of another form.
+            /// If the text has another form.
             pub fn parse(text: &str) -> Result<Self, RecordError> {
                 let grammar: fn(&str) -> bool = $grammar;
                 if (1..=$max).contains(&text.len()) && grammar(text) {
@@ -83,11 +84,11 @@ names! {
 }
 
 impl TraceParent {
-    /// Reads a `traceparent` (W3C Trace Context, section 3.2). Of a later version than `00`, what all versions have is
-    /// kept.
+    /// Reads a `traceparent` (W3C Trace Context, section 3.2). From a version later than `00`, only
+    /// the fields that all versions share are kept.
     ///
     /// # Errors
-    /// Text of another form.
+    /// If the text has another form.
     pub fn read(text: &str) -> Result<Self, RecordError> {
         let (known, more) = text.split_at_checked(55).unwrap_or((text, ""));
         match more.is_empty() || more.starts_with('-') && !known.starts_with("00") {
@@ -119,7 +120,8 @@ fn is_trace_parent(text: &str) -> bool {
     part(2, b'f') && part(32, b'0') && part(16, b'0') && part(2, b' ')
 }
 
-/// Starts with a lower-case letter or a digit, and holds nothing but those and `others`.
+/// Starts with a lower-case letter or a digit, and contains only lower-case letters, digits and
+/// `others`.
 fn lower(text: &str, others: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut bytes = text.bytes();
@@ -143,11 +145,11 @@ pub struct Hex<const N: usize>(pub [u8; N]);
 pub type Hash = Hex<32>;
 /// The random id that stands for a principal.
 pub type Person = Hex<16>;
-/// The random id of a session: one writer, from its opening to its end.
+/// The random id of a session, which is one writer from its opening to its end.
 pub type Session = Hex<16>;
 
 impl<const N: usize> Hex<N> {
-    /// The bytes of a blob.
+    /// Reads the bytes of a database blob.
     pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -184,7 +186,8 @@ impl Digits {
     fn of(bytes: &[u8]) -> Self {
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-            // Without `map` of arrays: it is not inlined, and hexadecimal digits are most of a record.
+            // Does not use `map` of arrays, which is not inlined: hexadecimal digits are most of a
+            // record.
             *pair = [letter(byte >> 4), letter(byte & 15)];
         }
         let length = (2 * bytes.len()).min(64);
@@ -231,7 +234,7 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
 pub struct Invocation(pub(crate) uuid::Uuid);
 
 impl Invocation {
-    /// From the 16 bytes of a UUID.
+    /// Creates it from the 16 bytes of a UUID.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Uuid::from_bytes(bytes))
     }
@@ -239,7 +242,7 @@ impl Invocation {
     /// Reads a UUID.
     ///
     /// # Errors
-    /// Anything but 36 lower-case hexadecimal digits and dashes.
+    /// If the text is anything but 36 lower-case hexadecimal digits and dashes.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let lower = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
         match uuid::Uuid::try_parse(text) {
@@ -268,7 +271,7 @@ impl<'de> Deserialize<'de> for Invocation {
     }
 }
 
-/// An integer from 0 to 2^53 − 1. Larger ones become that.
+/// An integer from 0 to 2^53 − 1. Larger numbers become 2^53 − 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Number(u64);
 

@@ -1,4 +1,5 @@
-//! The recording process's half: a queue, a thread that sends what is in it, and another that reads the answers.
+//! The half in the recording process: a queue, a thread that sends its rows, and a thread that
+//! reads the answers.
 
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write as _};
 use std::net::Shutdown;
@@ -17,21 +18,23 @@ use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Recorder,
 use crate::writer::queue::{Gather, Queue, QueuedRow};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
-/// How long the rows of calls that go on are gathered before they are sent. The recorder writes what it has read.
+/// How long rows that are not awaited are gathered before they are sent. The recorder writes its
+/// rows after each read.
 const GATHER: Duration = Duration::from_millis(12);
-/// How often it is looked whether the recorder answers in time.
+/// How often to check whether the recorder answers in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Why nothing is recorded any more once the recorder ended unasked.
+/// The reason if the recorder ended without being asked.
 const ENDED: &str = "it has ended";
 
-/// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
+/// A [`Recorder`] whose ledger belongs to another process, at the other end of a socket.
 ///
-/// An answer is waited for at most 5 seconds. As long as the recorder owes one for longer, starts of calls fail at
-/// once, and ends are sent once it answers; a start that it writes after that is taken back, with an `abandoned` row. A
-/// recorder that has not answered for 30 seconds has failed.
+/// The longest wait for an answer is 5 seconds. While an answer is overdue, starts of calls fail at
+/// once, and ends of calls are sent later, once the recorder answers. If the recorder writes a
+/// start after its caller gave up, an `abandoned` row revokes the start. A recorder that has not
+/// answered for 30 seconds has failed.
 ///
-/// It starts its threads with the first entry, or with [`Remote::ended`]: a process that confines itself has one
-/// thread until then.
+/// Its threads start with the first entry, or with [`Remote::ended`], so that a process has only
+/// one thread while it confines itself.
 pub struct Remote {
     queue: Arc<Queue>,
     shared: Arc<ConnectionState>,
@@ -41,7 +44,7 @@ pub struct Remote {
     limits: PayloadLimits,
 }
 
-/// How a recorder does, as the recording process sees it.
+/// The state of a recorder, as seen by the recording process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderCounts {
     /// Rows that were sent to the recorder, which writes them or reports why not.
@@ -50,13 +53,13 @@ pub struct RecorderCounts {
     pub lost: u64,
     /// Bytes of rows that wait to be sent.
     pub queued_bytes: u64,
-    /// Whether the connection holds.
+    /// Whether the connection is open.
     pub up: bool,
 }
 
 impl Remote {
-    /// Has the recorder at the other end start. Does not wait for it: what is appended in the meantime is sent, and
-    /// what can't be recorded in the end is answered so.
+    /// Starts the recorder at the other end, without waiting for it. Entries that are appended in
+    /// the meantime are sent. If they can't be recorded in the end, their answers are errors.
     ///
     /// # Errors
     /// If the start can't be sent.
@@ -66,7 +69,7 @@ impl Remote {
         (socket.set_read_timeout(Some(LOOK_INTERVAL)))
             .map_err(|error| Error::io("the recorder's socket", error))?;
         match RequestFrame::Start(Box::new(start)).write(&mut &socket) {
-            // One that has already died is reported for the first row.
+            // A recorder that has already died is reported with the first row.
             Err(Error::Io(_)) | Ok(()) => {}
             Err(error) => return Err(error),
         }
@@ -80,18 +83,19 @@ impl Remote {
         })
     }
 
-    /// Answered when the connection ends: with why, if that was not by [`Remote::close`].
+    /// An answer that comes when the connection ends. It is an error if the end was not caused by
+    /// [`Remote::close`].
     pub fn ended(&self) -> Pending {
         self.run();
         self.shared.ended()
     }
 
-    /// Why nothing can be recorded any more, if that is so.
+    /// Why nothing can be recorded any more; `None` while recording works.
     pub fn problem(&self) -> Option<Error> {
         self.shared.problem()
     }
 
-    /// How the recorder does now.
+    /// The current state of the recorder.
     pub fn counts(&self) -> RecorderCounts {
         let (sent, lost) = self.shared.rows();
         RecorderCounts {
@@ -102,10 +106,10 @@ impl Remote {
         }
     }
 
-    /// Sends what was appended, has the session ended, and waits until the ledger is closed.
+    /// Sends all appended entries, ends the session, and waits until the ledger is closed.
     ///
     /// # Errors
-    /// Why not all of it was written, or that the recorder took longer than `longest`.
+    /// Why not all entries were written, or that the recorder took longer than `longest`.
     pub fn close(&self, longest: Duration) -> Result<(), Error> {
         self.run();
         self.queue.close(None);
@@ -123,7 +127,8 @@ impl Remote {
         self.shared.written()
     }
 
-    /// What the queue answers. The queue closes after the connection's end is known, and the answer has how it ended.
+    /// Asks the queue. If the connection has ended, the answer has the reason, which is known
+    /// before the queue closes.
     fn ask(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending) -> Pending {
         self.run();
         let shared = self.shared.clone();
@@ -152,7 +157,7 @@ impl Remote {
             "recorder-read",
             Box::new(move || {
                 let how = read(&queue, &shared, &from);
-                // Ends the other thread, which may wait until it can write.
+                // Ends the other thread, which may be blocked in a write.
                 let _ = from.shutdown(Shutdown::Both);
                 end(&queue, &shared, how);
             }),
@@ -173,11 +178,11 @@ impl Remote {
     }
 }
 
-/// Nothing is taken or answered any more.
+/// Closes the queue and all pending answers.
 fn end(queue: &Queue, shared: &ConnectionState, how: Result<(), Error>) {
     shared.end(how);
     queue.close(None);
-    // Drops what is not sent any more, which answers those who wait for it.
+    // Drops the unsent rows, which answers their callers.
     let unsent = queue.take(Instant::now());
     shared.lose(unsent.given_up.saturating_add(unsent.rows.len() as u64));
 }
@@ -218,8 +223,8 @@ fn read(queue: &Arc<Queue>, shared: &ConnectionState, socket: &UnixStream) -> Re
     }
 }
 
-/// The socket, which is read from, and looked at while there is nothing to read: callers get an error
-/// when that takes too long.
+/// The socket for reading. While nothing can be read, it checks the waiting callers, which get an
+/// error if the answer takes too long.
 struct Watched<'a> {
     queue: &'a Queue,
     shared: &'a ConnectionState,
@@ -288,34 +293,34 @@ impl std::fmt::Debug for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Ends the threads. What is not sent by now is lost: who wants it written closes first.
+        // Ends the threads. Unsent rows are lost; call `close` first to have them written.
         self.queue.close(None);
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// How long the sending thread sleeps while there is nothing to send. It is woken before.
+/// How long the sending thread sleeps while it has nothing to send. It is woken earlier if needed.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// While rows are sent that are not awaited, the recorder is asked this often whether they are on the disk: a recorder
-/// that hangs would not be noticed else.
+/// How often the recorder is asked whether rows are on the disk, while only rows without waiting
+/// callers are sent. Without this question, a hanging recorder would not be noticed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// An entry to be sent; with the number under which it is waited for.
+/// An entry to be sent, with the number of its answer if a caller waits.
 type Registered = (Option<u64>, Box<Entry>);
 
 /// The thread that sends.
 struct Sender<'a> {
     shared: &'a ConnectionState,
     to: BufWriter<&'a UnixStream>,
-    /// Whether writing failed. Who waits hears why from the thread that reads.
+    /// Whether writing failed. Waiting callers get the reason from the reading thread.
     broken: bool,
-    /// When the recorder was asked something last.
+    /// When the recorder was last asked for an answer.
     asked: Instant,
 }
 
 impl Sender<'_> {
-    /// Sends what is in the queue until it is closed.
+    /// Sends the contents of the queue until it is closed.
     fn run(&mut self, queue: &Queue) {
         loop {
             let batch = queue.take(Instant::now() + IDLE);
@@ -324,7 +329,8 @@ impl Sender<'_> {
                 self.missing(batch.given_up);
             }
             let mut written = 0_u64;
-            // Before any is sent: the recorder may stop reading at each of them.
+            // All rows are registered before any is sent, since the recorder may stop reading at
+            // any row.
             let rows = batch.rows.into_iter().map(|row| self.register(row));
             for row in rows.collect::<Vec<_>>() {
                 match row.is_some_and(|row| self.append(row)) {
@@ -358,7 +364,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Rows whose callers waited no more while the queue was full.
+    /// Sends the number of rows that were given up while the queue was full.
     fn missing(&mut self, count: u64) {
         self.shared.lose(count);
         if let Ok(why) = Code::parse(Error::Full.code()) {
@@ -372,7 +378,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Who waits for a row waits from now on. `None` once the connection has ended.
+    /// Registers the caller that waits for a row; its waiting time starts now. `None` once the
+    /// connection has ended.
     fn register(&mut self, row: QueuedRow) -> Option<Registered> {
         let entry = Box::new(row.entry);
         let Some(reply) = row.reply else {
@@ -384,7 +391,7 @@ impl Sender<'_> {
         Some((Some(id), entry))
     }
 
-    /// Returns whether it was written, unless the connection broke.
+    /// Returns whether the row was written; also true if the connection broke.
     fn append(&mut self, (id, entry): Registered) -> bool {
         match id {
             Some(id) if self.shared.withdraw_late(id) => false,
@@ -404,7 +411,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Returns whether it was written, unless the connection broke.
+    /// Returns whether the request was written; also true if the connection broke.
     fn request(&mut self, id: u64, request: &RequestFrame) -> bool {
         let written = self.write(request);
         let is_written = written.is_ok();
@@ -414,7 +421,7 @@ impl Sender<'_> {
         is_written
     }
 
-    /// Returns whether it was written, unless the connection broke.
+    /// Returns whether the request was written; also true if the connection broke.
     fn queue(&mut self, request: &RequestFrame) -> bool {
         let written = self.write(request);
         if let Err(error) = &written {
@@ -423,7 +430,7 @@ impl Sender<'_> {
         written.is_ok()
     }
 
-    /// An error is the request's own: the connection holds.
+    /// Writes a request. An error means that the request is invalid; the connection stays open.
     fn write(&mut self, request: &RequestFrame) -> Result<(), Error> {
         if self.broken {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The recorder's half: takes frames from a process that may be taken over by a guest, checks each, and has the
-//! writer write them.
+//! The half in the recorder: reads frames from a process that a guest may have taken over, checks
+//! each, and passes them to the writer.
 
 use std::collections::HashSet;
 use std::io::BufReader;
@@ -21,31 +21,31 @@ use crate::recorder::{Durability, Entry, Pending, Recorder as _};
 use crate::writer::queue::Gather;
 use crate::writer::{LedgerOptions, Writer};
 
-/// Requests whose answers are awaited at once. Beyond it, nothing more is read.
+/// The most requests whose answers are awaited at once. Beyond this, nothing more is read.
 const IN_FLIGHT: usize = 4096;
-/// Principals that a session may name.
+/// The most principals that a session may name.
 const MAX_PRINCIPALS: usize = 65_536;
-/// The code of a connection that ended because of a frame that can't be taken.
+/// The code of a connection that ended because of an invalid frame.
 const FRAME_INVALID: &str = "frame-invalid";
 /// The code of a connection that ended without notice by the recording process.
 const HOST_GONE: &str = "host-gone";
 
 /// A connection to a recording process that has started.
 pub struct RecorderConnection {
-    /// Reads without control messages, so that no descriptor comes in.
+    /// Reads without control messages, so that no file descriptor is received.
     from: BufReader<UnixStream>,
     to: UnixStream,
     start: Start,
 }
 
-/// A request's number, and what its answer will be.
+/// A request's number, and its pending answer.
 type Answering = (u64, Pending);
 
 impl RecorderConnection {
     /// Waits for the start; `None` if the recording process ends before it.
     ///
     /// # Errors
-    /// [`FrameError`] if something else comes first.
+    /// [`FrameError`] if another frame comes first.
     pub fn accept(socket: UnixStream) -> Result<Option<Self>, FrameError> {
         let mut from = BufReader::with_capacity(BUFFER_BYTES, socket.try_clone()?);
         match RequestFrame::read(&mut from)? {
@@ -59,29 +59,31 @@ impl RecorderConnection {
         }
     }
 
-    /// Where the ledger is, and what else may be opened.
+    /// The options, which name the paths that may be opened.
     pub fn options(&self) -> &LedgerOptions {
         &self.start.options
     }
 
-    /// Says that the recorder can't work.
+    /// Reports that the recorder can't work.
     pub fn refuse(mut self, problem: impl Into<String>) {
-        // Whoever would read it may be gone.
+        // The recording process may be gone.
         let _ = AnswerFrame::Unusable(problem.into()).write(&mut self.to);
     }
 
-    /// Opens the ledger, and records until the connection ends: in good order, because the recording process is
-    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that has the reason.
+    /// Opens the ledger, and records until the connection ends: in good order, because the
+    /// recording process is gone, or because of an invalid frame. Then closes the session, with a
+    /// row that states the reason.
     ///
     /// # Errors
-    /// If the ledger can't be opened, or not all of it could be written.
+    /// If the ledger can't be opened, or not all rows could be written.
     pub fn serve(self) -> Result<(), Error> {
         let Self {
             from,
             mut to,
             start,
         } = self;
-        // Without the thread that answers, nothing could be recorded: the ledger stays unchanged.
+        // The answering thread is started first. If it can't be started, the ledger stays
+        // unchanged.
         let (sender, receiver) = sync_channel(IN_FLIGHT);
         let answering = to.try_clone().and_then(|answers| {
             let thread = std::thread::Builder::new().name("answer".to_owned());
@@ -104,10 +106,11 @@ impl RecorderConnection {
         let _ = AnswerFrame::Ready.write(&mut to);
         let why = take(from, &writer, &sender);
         if let Err(FrameError::Bad(_)) = why {
-            // It might never read the answers, which would keep the session open.
+            // The recording process might never read the answers, which would keep the session
+            // open.
             let _ = to.shutdown(Shutdown::Both);
         }
-        // Ends the thread that answers, once it has answered.
+        // Ends the answering thread once it has sent all answers.
         drop(sender);
         let _ = answering.join();
         let code = match &why {
@@ -116,7 +119,7 @@ impl RecorderConnection {
                 tracing::error!(code = FRAME_INVALID, %problem, "the session was ended");
                 Some(FRAME_INVALID)
             }
-            // It was killed: its row shows it.
+            // The recording process was killed; the `closed` row states it.
             Err(problem @ FrameError::Io(_)) => {
                 tracing::info!(code = HOST_GONE, %problem, "the session was ended");
                 Some(HOST_GONE)
@@ -148,7 +151,7 @@ fn take(
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     loop {
         if !is_whole(from.buffer()) {
-            // The next read may wait.
+            // The next read may block, so gathered rows are written now.
             writer.take_gathered();
         }
         let (request, bytes) = RequestFrame::read_sized(&mut from)?.ok_or_else(gone)?;
@@ -161,7 +164,7 @@ fn take(
             RequestFrame::End => return Ok(()),
             RequestFrame::Append { id, entry } => {
                 principals.take(&entry)?;
-                // What waits for room would take memory here.
+                // Entries that wait for room would take memory here.
                 let _ = writer.room().wait();
                 (id, writer.append(*entry, Durability::Disk))
             }
@@ -174,13 +177,13 @@ fn take(
             RequestFrame::Flush { id } => (id, writer.flush()),
             RequestFrame::Given { id, given } => (id, writer.given(given)),
         };
-        // The thread that answers ends with the socket.
+        // The answering thread ends with the socket.
         answering.send(awaited).map_err(|_| gone())?;
     }
 }
 
-/// Answers each request once its answer comes. A request that waits for another attempt holds up the next ones,
-/// which would fail like it.
+/// Answers each request once its answer comes. A request that waits for another attempt delays the
+/// next requests, which would fail for the same reason.
 fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     while let Ok((id, pending)) = answering.recv() {
         let outcome = pending.wait();
@@ -190,8 +193,8 @@ fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     }
 }
 
-/// The principals that a session has named. Their names are kept until they are erased, so that a process that was
-/// taken over could fill the disk with them.
+/// The principals that a session has named. Their number is limited, since names are kept until
+/// they are erased and a compromised process could fill the disk with them.
 #[derive(Default)]
 struct Principals(HashSet<[u8; 32]>);
 
@@ -209,17 +212,20 @@ impl Principals {
     }
 }
 
-/// Bytes a second, for as long as it takes. Some 16,000 calls a second that change something take as much.
+/// The allowed bytes per second in the long run, which is enough for some 16,000 calls per second
+/// that change something.
 const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
-/// Bytes at once.
+/// The allowed bytes at once.
 const BURST_BYTES: u64 = 64 * 1024 * 1024;
-/// What a frame counts at least: about what a row takes on the disk in addition to its record.
+/// The least bytes that a frame counts as: about the space that a row takes on the disk in addition
+/// to its record.
 const LEAST_BYTES: u64 = 256;
 
-/// What a connection may send, in billionths of a byte.
+/// The amount that a connection may send, in billionths of a byte.
 struct Allowance {
     start: Instant,
-    /// What it has sent, or might have if it is more: at most a burst is left for later.
+    /// The amount that it has sent. It is raised over time, so that at most one burst is left for
+    /// later.
     sent: u128,
 }
 
@@ -231,7 +237,7 @@ impl Allowance {
         }
     }
 
-    /// Takes a frame of so many bytes; returns how long to wait before the next one.
+    /// Counts a frame of `bytes` bytes. Returns how long to wait before the next frame.
     fn take(&mut self, now: Instant, bytes: usize) -> Duration {
         let billionths = |bytes: u64| u128::from(bytes) * 1_000_000_000;
         let rate = u128::from(BYTES_PER_SECOND);
@@ -276,7 +282,7 @@ mod tests {
         }
         let took = (now - begun).as_secs_f64();
         assert!((9.9..10.1).contains(&took), "{took} s");
-        // A pause earns a burst again, and no more.
+        // After a pause, only one burst is allowed again.
         now += Duration::from_secs(3600);
         for _ in 0..BURST_BYTES / each as u64 {
             assert_eq!(allowance.take(now, each), Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Entries in frames. The recorder checks each again, with the types that records are made of: a recording
-//! process may state only some events, without what the writer fills in.
+//! Entries in frames. The recorder checks each entry again, with the types of record fields. A
+//! recording process may state only some events, and not the fields that the writer fills in.
 
 use std::io;
 
@@ -31,7 +31,7 @@ fn payloads() -> impl Iterator<Item = (u8, PayloadKind)> {
 
 /// Adds an entry to a frame.
 ///
-/// A payload that is too long is left out: the event has its size.
+/// A payload that is too long is left out, since the event has its size.
 pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> {
     let principal = entry.principal.as_deref();
     let given = entry.given.as_ref();
@@ -72,7 +72,8 @@ pub(super) fn read(body: &mut FrameBody<'_>) -> Result<Entry, FrameError> {
         return Err(FrameError::Bad("unknown flags"));
     }
     let record = body.counted(MAX_RECORD_BYTES)?;
-    // Not `Record::parse`, which encodes the record to compare the spelling. The writer encodes it in any case.
+    // `Record::parse` is not needed: it encodes the record to compare the spelling, and the writer
+    // encodes it in any case.
     let record = Record::of_row(record).map_err(|_| FrameError::Bad("not a record"))?;
     if record.session != NO_SESSION {
         return Err(FrameError::Bad("it names a session"));
@@ -128,8 +129,8 @@ pub(super) fn read_given(body: &mut FrameBody<'_>) -> Result<Given, FrameError> 
     })
 }
 
-/// An event that a recording process may state. The others are the recorder's own, and so are person, commitments
-/// and whether a row is late.
+/// Checks that a recording process may state the event. Only the recorder may state other events,
+/// and it also sets person, commitments and whether a row is late.
 fn stated(mut event: Event) -> Result<Event, FrameError> {
     match &event {
         Event::Opened(_)
@@ -141,7 +142,7 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         | Event::Trust(_)
         | Event::Approval(_)
         | Event::Gap(_) => {}
-        // Only of this session's calls, and only if the call did not run.
+        // Only for a call of this session that did not run.
         Event::Abandoned(body)
             if body.of == NO_SESSION
                 && body.why.as_ref().map(Code::as_str) == Some(NOT_DISPATCHED) => {}
@@ -160,7 +161,7 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
     }
 }
 
-/// What is left of a body.
+/// The unread rest of a body.
 pub(super) struct FrameBody<'a>(&'a [u8]);
 
 impl<'a> FrameBody<'a> {
@@ -190,7 +191,7 @@ impl<'a> FrameBody<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Bytes behind their length, of at most `most`.
+    /// Reads a length of at most `most`, and then as many bytes.
     fn counted(&mut self, most: usize) -> Result<&'a [u8], FrameError> {
         let length = usize::try_from(u32::from_le_bytes(self.array()?)).unwrap_or(usize::MAX);
         match length <= most {
@@ -203,7 +204,7 @@ impl<'a> FrameBody<'a> {
         std::str::from_utf8(self.counted(most)?).map_err(|_| FrameError::Bad("not UTF-8"))
     }
 
-    /// Nothing may follow.
+    /// Checks that nothing follows.
     pub(super) fn end(&self) -> Result<(), FrameError> {
         match self.is_empty() {
             true => Ok(()),
@@ -212,7 +213,7 @@ impl<'a> FrameBody<'a> {
     }
 }
 
-/// Adds bytes behind their length.
+/// Adds the length of the bytes, and then the bytes.
 fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     to.extend_from_slice(&length.to_le_bytes());
@@ -225,7 +226,7 @@ pub enum FrameError {
     /// The other side is gone, or the socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Not a frame, or an unexpected one.
+    /// The bytes are not a frame, or an unexpected frame.
     #[error("a frame can't be taken: {0}")]
     Bad(&'static str),
 }

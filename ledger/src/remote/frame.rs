@@ -1,4 +1,4 @@
-//! The frames: kind, length, body. A length is checked before anything of that size is made.
+//! The frames: kind, length, body. A length is checked before memory of that size is allocated.
 
 use std::io::{self, Read, Write};
 
@@ -13,14 +13,15 @@ use crate::writer::{MAX_ROWS, WrittenRows};
 
 /// The most bytes of a start.
 const MAX_START_BYTES: usize = 64 * 1024;
-/// The most bytes of what the recorder reports of a failure.
+/// The most bytes of the recorder's text about a failure.
 const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
-/// The most bytes of an answer: a text, all of it escaped, and rows.
+/// The most bytes of an answer: a fully escaped text, and rows.
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
 
-/// Room for the body of a request: most entries fit without growing it. See the room for a line of a record.
+/// The initial capacity of a request's body, which suffices for most entries. See the capacity of a
+/// record's line for its size.
 const BODY_CAPACITY_BYTES: usize = 1000;
 
 const START: u8 = 1;
@@ -38,23 +39,23 @@ pub enum RequestFrame {
     Start(Box<Start>),
     /// An entry, answered once it is on the disk.
     Append {
-        /// What the answer names.
+        /// The number that the answer repeats.
         id: u64,
-        /// What is recorded.
+        /// The entry to record.
         entry: Box<Entry>,
     },
     /// An entry that is not awaited.
     Queue(Box<Entry>),
-    /// Answered once all that came before is on the disk.
+    /// A request that is answered once all earlier entries are on the disk.
     Flush {
-        /// What the answer names.
+        /// The number that the answer repeats.
         id: u64,
     },
-    /// Whether an id was given before.
+    /// The question whether an id was given before.
     Given {
-        /// What the answer names.
+        /// The number that the answer repeats.
         id: u64,
-        /// The id, who gave it and for what.
+        /// The id, with its principal, tool and input.
         given: Given,
     },
     /// The session ends in good order.
@@ -67,20 +68,20 @@ pub enum RequestFrame {
 pub enum AnswerFrame {
     /// The ledger is open.
     Ready,
-    /// It can't be opened, or the recorder can't work.
+    /// The ledger can't be opened, or the recorder can't work.
     Unusable(#[serde(serialize_with = "shortened")] String),
-    /// To the request of this id.
+    /// The answer to a request.
     To {
-        /// The request's.
+        /// The number of the request.
         id: u64,
-        /// How it ended: done, or what the recording process needs to know of the error. To a question, that the id is
-        /// new, or [`Error::Given`].
+        /// The result: success, or the part of the error that the recording process needs. For a
+        /// question, success means that the id is new; otherwise [`Error::Given`].
         #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
     },
-    /// All is written, and the ledger closed.
+    /// All rows are written, and the ledger is closed.
     Closed {
-        /// How that ended.
+        /// The result of closing.
         #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
         /// The rows of the session's latest calls.
@@ -89,7 +90,7 @@ pub enum AnswerFrame {
 }
 
 impl RequestFrame {
-    /// Reads one; `None` at the end of the stream.
+    /// Reads a frame; `None` at the end of the stream.
     ///
     /// # Errors
     /// [`FrameError`]
@@ -98,7 +99,7 @@ impl RequestFrame {
         Ok(read.map(|(request, _)| request))
     }
 
-    /// With how many bytes its body has.
+    /// Reads a frame, with the size of its body in bytes.
     pub(super) fn read_sized(from: &mut impl Read) -> Result<Option<(Self, usize)>, FrameError> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
@@ -130,7 +131,7 @@ impl RequestFrame {
         Ok(Some((request, length)))
     }
 
-    /// Writes it.
+    /// Writes the frame.
     ///
     /// # Errors
     /// [`Error::Record`] if it does not fit a frame, otherwise the writer's error.
@@ -166,7 +167,7 @@ impl RequestFrame {
 }
 
 impl AnswerFrame {
-    /// Reads one; `None` at the end of the stream.
+    /// Reads a frame; `None` at the end of the stream.
     ///
     /// # Errors
     /// [`FrameError`]
@@ -176,7 +177,7 @@ impl AnswerFrame {
         };
         let bytes = bytes(from, length, MAX_ANSWER_BYTES)?;
         let answer: Option<Self> = serde_json::from_slice(&bytes).ok();
-        // An answer has one spelling.
+        // Only one spelling of an answer is valid.
         let written = |answer: &Self| serde_json::to_vec(answer).is_ok_and(|own| own == bytes);
         match answer.filter(|answer| kind == ANSWER && written(answer)) {
             None => Err(FrameError::Bad("not an answer")),
@@ -187,16 +188,16 @@ impl AnswerFrame {
         }
     }
 
-    /// Writes it.
+    /// Writes the frame.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         frame(to, ANSWER, &[&serde_json::to_vec(self)?])
     }
 }
 
-/// How a request ended, as far as the recording process needs to know.
+/// The result of a request, with the details that the recording process needs.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum SentOutcome {

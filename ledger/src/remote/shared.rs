@@ -1,4 +1,4 @@
-//! What waits for answers of the recorder, and how the connection ended.
+//! The callers that wait for answers of the recorder, and the end of the connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,28 +8,28 @@ use crate::error::Error;
 use crate::recorder::{AnswerSender, Entry, Pending, channel};
 use crate::writer::WrittenRows;
 
-/// How long an answer is waited for.
+/// The longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// After so long without an answer the recorder counts as lost.
+/// The time without an answer after which the recorder counts as lost.
 pub(super) const LOST: Duration = Duration::from_secs(30);
 
 /// A request that is not answered yet.
 struct Asked {
     at: Instant,
-    /// `None` once it was waited for long enough.
+    /// `None` once the caller has given up.
     waiting: Option<AnswerSender>,
-    /// What takes it back, if it is done after that.
+    /// The entry that revokes the request, if it is done after the caller has given up.
     undo: Option<Box<Entry>>,
-    /// Whether a call waits for it to start.
+    /// Whether the request is the start of a call.
     is_start: bool,
 }
 
 #[derive(Default)]
 struct State {
     next: u64,
-    /// By number, so that the oldest stands first.
+    /// Requests by number, so that the oldest is first.
     asked: BTreeMap<u64, Asked>,
-    /// Since when the thread that sends has not got through with what it took.
+    /// Since when the sending thread has been busy with its current batch.
     sending: Option<Instant>,
     /// When the recorder answered last.
     answered: Option<Instant>,
@@ -44,14 +44,14 @@ struct State {
 }
 
 impl State {
-    /// Since when something is waited for.
+    /// The time since which the recorder owes an answer.
     fn waits_since(&self) -> Option<Instant> {
         let oldest = self.asked.values().next().map(|asked| asked.at);
         let since = [oldest, self.sending].into_iter().flatten().min()?;
         Some(since.max(self.answered.unwrap_or(since)))
     }
 
-    /// Whether a caller has given up on what is not answered yet.
+    /// Whether a caller has given up on an unanswered request.
     fn is_silent(&self, now: Instant) -> bool {
         let mut oldest = self.asked.values().take(1);
         let late = |since: Instant| now.saturating_duration_since(since) >= ANSWER;
@@ -59,11 +59,11 @@ impl State {
     }
 }
 
-/// How the recorder answers.
+/// Whether the recorder answers in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answering {
     InTime,
-    /// Nothing is waited for until it answers.
+    /// No caller waits until it answers again.
     Late,
     /// It counts as lost.
     Never,
@@ -78,25 +78,26 @@ impl ConnectionState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many rows were sent.
+    /// Counts sent rows.
     pub(super) fn sent(&self, rows: u64) {
         let mut state = self.state();
         state.sent = state.sent.saturating_add(rows);
     }
 
-    /// So many rows can't be sent any more.
+    /// Counts rows that can't be sent any more.
     pub(super) fn lose(&self, rows: u64) {
         let mut state = self.state();
         state.lost = state.lost.saturating_add(rows);
     }
 
-    /// How many rows were sent, and how many lost.
+    /// The numbers of sent and of lost rows.
     pub(super) fn rows(&self) -> (u64, u64) {
         let state = self.state();
         (state.sent, state.lost)
     }
 
-    /// Gives a waiter a number. Once the connection has ended, it fails instead.
+    /// Registers a waiting caller under a number. Once the connection has ended, the caller gets an
+    /// error instead.
     pub(super) fn register(&self, waiting: AnswerSender, undo: Option<Box<Entry>>) -> Option<u64> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
@@ -106,7 +107,7 @@ impl ConnectionState {
             return None;
         }
         if let Some(undo) = &undo {
-            // A call that starts again runs: nothing may take back its start after that.
+            // A call that starts again runs, so nothing may revoke its start afterwards.
             let call = undo.event.of_call();
             for earlier in state.asked.values_mut() {
                 earlier
@@ -126,7 +127,7 @@ impl ConnectionState {
         Some(id)
     }
 
-    /// Takes back what was registered and not sent.
+    /// Removes a request that was registered but not sent.
     pub(super) fn withdraw(&self, id: u64, error: Error) {
         let asked = self.state().asked.remove(&id);
         if let Some(waiting) = asked.and_then(|asked| asked.waiting) {
@@ -134,7 +135,8 @@ impl ConnectionState {
         }
     }
 
-    /// Takes back a start that was registered and not sent, if it was waited for long enough. Returns whether it was.
+    /// Removes a start that was registered but not sent, if its caller has given up. Returns
+    /// whether it did.
     pub(super) fn withdraw_late(&self, id: u64) -> bool {
         let mut state = self.state();
         let late = |asked: &Asked| asked.waiting.is_none() && asked.is_start;
@@ -145,7 +147,8 @@ impl ConnectionState {
         is_late
     }
 
-    /// Answers the waiter. If it has given up, and the request was done all the same, returns what takes it back.
+    /// Answers the waiting caller. If the caller has given up but the request was done, returns the
+    /// entry that revokes it.
     pub(super) fn answer(&self, id: u64, outcome: Result<(), Error>) -> Option<Box<Entry>> {
         let mut state = self.state();
         state.answered = Some(Instant::now());
@@ -161,12 +164,13 @@ impl ConnectionState {
         }
     }
 
-    /// The thread that sends starts with what it took, or has sent it.
+    /// Notes that the sending thread starts or has finished a batch.
     pub(super) fn sends(&self, begins: bool) {
         self.state().sending = begins.then(Instant::now);
     }
 
-    /// Tells those who have waited for long enough; how the recorder answers.
+    /// Answers callers that have waited too long with an error. Returns whether the recorder
+    /// answers in time.
     pub(super) fn look(&self, now: Instant) -> Answering {
         let mut state = self.state();
         let late: Vec<AnswerSender> = (state.asked.values_mut())
@@ -186,7 +190,7 @@ impl ConnectionState {
         }
     }
 
-    /// What the recorder reports of the rows that it wrote.
+    /// Stores the recorder's report of the rows that it wrote.
     pub(super) fn wrote(&self, written: WrittenRows) {
         self.state().written = Some(written);
     }
@@ -196,7 +200,7 @@ impl ConnectionState {
         self.state().written.clone()
     }
 
-    /// The connection has ended. The first report counts.
+    /// Notes that the connection has ended. The first report counts.
     pub(super) fn end(&self, how: Result<(), Error>) {
         let mut state = self.state();
         let how = state.ended.get_or_insert(how).clone();
@@ -219,7 +223,7 @@ impl ConnectionState {
         Some(ended.clone().err().unwrap_or(Error::Closed))
     }
 
-    /// Answered at the end of the connection.
+    /// An answer that comes at the end of the connection.
     pub(super) fn ended(&self) -> Pending {
         let mut state = self.state();
         match &state.ended {

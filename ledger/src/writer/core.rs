@@ -19,16 +19,16 @@ use crate::writer::queue::{Batch, Queue, QueuedRow};
 use crate::writer::room::{PrincipalShares, RecordRoom, fits};
 use crate::writer::{LedgerOptions, WrittenRows};
 
-/// Between two attempts to write what could not be written.
+/// The time between two attempts to write rows that could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two rows that say how many are missing, while rows are missing on purpose.
+/// The time between two rows that count missing rows, while rows are left out on purpose.
 const GAP_INTERVAL: Duration = Duration::from_secs(10);
-/// How long others are waited for while no row is awaited: no other row is written in the meantime.
+/// How long to wait for other processes while no row is awaited. No row is written in the meantime.
 const NOBODY_WAITS: Duration = Duration::from_secs(2);
-/// The least that others are waited for.
+/// The shortest wait for other processes.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// The writer's half of a session.
+/// The half of a session in the writer's thread.
 pub(super) struct WriterThread {
     options: LedgerOptions,
     records: Connection,
@@ -43,7 +43,7 @@ pub(super) struct WriterThread {
     durable: Option<bool>,
     checkpointed: Instant,
     gap: Option<Instant>,
-    /// Whether a row has to say that payloads were lost.
+    /// Whether a row must state that payloads were lost.
     payloads_lost: bool,
     shares: PrincipalShares,
     written: WrittenRows,
@@ -111,14 +111,15 @@ impl WriterThread {
         loop {
             let mut next = self.checkpointed + self.options.checkpoint_interval;
             if !self.retried.is_empty() || !self.late.is_empty() {
-                // Even where a checkpoint is overdue: else it would be tried again without a pause.
+                // Pause even if a checkpoint is overdue; otherwise it would be retried without a
+                // pause.
                 next = Instant::now() + RETRY_INTERVAL;
             }
             let batch = queue.take(next);
             let (closing, why) = (batch.closing, batch.why.clone());
             self.write(batch);
             if closing {
-                // What waits for another attempt gets its last one.
+                // Rows that wait for another attempt get their last one.
                 self.gap = None;
                 self.write(Batch::default());
                 let written = std::mem::take(&mut self.written);
@@ -170,7 +171,7 @@ impl WriterThread {
         }
     }
 
-    /// Each row was refused by the disk or by others who hold it.
+    /// Handles rows that the disk refused, or that other processes blocked.
     fn failed(&mut self, rows: Vec<QueuedRow>, error: &Error) {
         let now = Instant::now();
         for mut row in rows {
@@ -190,7 +191,7 @@ impl WriterThread {
         }
     }
 
-    /// Writes rows in one transaction; the number of each, or why it was not written.
+    /// Writes rows in one transaction. Returns the number of each row, or why it was not written.
     fn commit(
         &mut self,
         rows: &mut [QueuedRow],
@@ -205,7 +206,7 @@ impl WriterThread {
         self.records.busy_timeout(timeout)?;
         self.payloads.busy_timeout(timeout)?;
         let room = self.room()?;
-        // What a row that is not written would keep is not written either.
+        // The payloads of a row that is not written are not written either.
         let shares = &self.shares;
         let fitting = rows.iter_mut().filter(|row| fits(row, room, shares));
         let mut entries: Vec<&mut Entry> = fitting.map(|row| &mut row.entry).collect();
@@ -278,7 +279,7 @@ impl WriterThread {
         Ok(answers)
     }
 
-    /// As long as an awaited row may still be tried.
+    /// The time for which an awaited row may still be tried.
     fn timeout(&self, rows: &[QueuedRow]) -> Duration {
         let waited_for = rows.iter().filter(|row| row.reply.is_some());
         match waited_for.map(|row| row.deadline).min() {
@@ -304,7 +305,7 @@ impl WriterThread {
             let mut statement = self.records.prepare_cached(statement)?;
             append::unsigned(statement.query_row([], |row| row.get(0))?)
         };
-        // Pages that pruning emptied are used again before the file grows.
+        // Pages that pruning emptied are reused before the file grows.
         let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         let bytes = used.saturating_mul(number("PRAGMA page_size")?);
         let percent = bytes.saturating_mul(100) / self.options.max_bytes.max(1);
@@ -325,7 +326,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Shows a checkpoint to those who may keep it elsewhere.
+    /// Publishes a checkpoint, so that others can keep it elsewhere.
     fn publish(&mut self, note: &str) {
         self.checkpointed = Instant::now();
         append::publish(self.options.checkpoints.as_deref(), note);
@@ -343,7 +344,7 @@ impl WriterThread {
         if left {
             return Err(Error::Late);
         }
-        // Calls that have not ended are abandoned by the next session, which finds no file of this one.
+        // The next session finds no file of this session, and abandons its unfinished calls.
         self.session.end();
         Ok(())
     }
@@ -375,7 +376,7 @@ fn one(
     Ok(Ok(seq))
 }
 
-/// Starts another file of payloads where this one is damaged.
+/// Starts a new file of payloads if this one is damaged.
 fn replace(payloads: &mut Payloads, error: Error) -> Result<(), Error> {
     match error {
         Error::Corrupt(_) => payloads.replace(),

@@ -1,6 +1,7 @@
-//! Rows that are counted: what could not be written, but for the rows of ended calls, which are held in reserve until
-//! they can be; and refusals of one principal, or questions to one, beyond a few a second. Those become one row with
-//! counts by code, and are counted where they arrive, so that a flood takes no room in the queue.
+//! Rows that are counted instead of written. Rows that could not be written are counted, except the
+//! rows of ended calls, which are held in reserve until they can be written. More than a few
+//! refusals of a principal or questions to it per second become one row with counts by code. These
+//! are counted on arrival, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
@@ -11,10 +12,10 @@ use crate::error::Error;
 use crate::record::{ApprovalEvent, Code, Event, Gap, Number, RefusedMore};
 use crate::recorder::Entry;
 
-/// Bytes of rows that are held in reserve.
+/// The most bytes of rows that are held in reserve.
 const RESERVE_BYTES: usize = 64 * 1024;
 
-/// What could not be written.
+/// Rows that could not be written, and their count.
 #[derive(Default)]
 pub(super) struct Late {
     pub(super) rows: Vec<Entry>,
@@ -27,9 +28,9 @@ impl Late {
         self.rows.is_empty() && self.missing.is_none()
     }
 
-    /// Holds the row of an ended call in reserve, or counts it without room.
+    /// Holds the row of an ended call in reserve, or counts it if the reserve is full.
     pub(super) fn hold(&mut self, mut entry: Entry, error: &Error) {
-        // The record is all that is held: its payloads are gone.
+        // Only the record is held, without its payloads.
         entry.payloads = Vec::new();
         let weight = size_of::<Entry>() + entry.weight();
         if self.bytes.saturating_add(weight) > RESERVE_BYTES {
@@ -43,12 +44,12 @@ impl Late {
         self.rows.push(entry);
     }
 
-    /// Counts a row that is lost.
+    /// Counts a lost row.
     pub(super) fn count(&mut self, entry: &Entry, error: &Error) {
         self.count_all(1, entry.at, error);
     }
 
-    /// Counts rows that are lost since then.
+    /// Counts rows that have been lost since `since`.
     pub(super) fn count_all(&mut self, count: u64, since: Number, error: &Error) {
         let Ok(why) = Code::parse(error.code()) else {
             return;
@@ -62,7 +63,7 @@ impl Late {
         missing.since = missing.since.min(since);
     }
 
-    /// The rows in reserve were written.
+    /// Notes that the rows in reserve were written.
     pub(super) fn written(&mut self) {
         self.rows.clear();
         self.bytes = 0;
@@ -71,15 +72,16 @@ impl Late {
 
 /// How long refusals are counted together.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Refusals of a window that have separate rows.
+/// The most refusals of a window that get separate rows.
 const ROWS: u32 = 10;
-/// Principals that are counted apart; all others are counted together.
+/// The most principals that are counted separately. All others are counted together.
 const PRINCIPALS: usize = 4096;
-/// Codes that are counted apart.
+/// The most codes that are counted separately.
 const CODES: usize = 24;
-/// What the others are counted as. No code of a host or a driver has this form, and none that of [`QUESTIONS`].
+/// The code for all other codes. No code of a host or a driver has this form or the form of
+/// [`QUESTIONS`].
 const OTHER: &str = "other-codes";
-/// What questions for approval are counted as.
+/// The code under which questions for approval are counted.
 const QUESTIONS: &str = "approval-asked";
 
 /// The refusals of the last second.
@@ -96,7 +98,7 @@ struct Window {
 }
 
 impl Refusals {
-    /// Takes in an entry; gives it back if it gets a separate row.
+    /// Counts an entry; returns it if it gets a separate row.
     pub(super) fn take(&mut self, entry: Entry, now: Instant) -> Option<Entry> {
         let code = match &entry.event {
             Event::Refused(body) => body.outcome.code.clone(),
@@ -130,7 +132,7 @@ impl Refusals {
         None
     }
 
-    /// The rows of the windows that have ended; of all at the end.
+    /// The rows of the windows that have ended, or of all windows if `all` is set.
     pub(super) fn ended(&mut self, now: Instant, all: bool) -> Vec<Entry> {
         let ended = self
             .windows

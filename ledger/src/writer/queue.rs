@@ -1,5 +1,5 @@
-//! The queue between those who record and the thread that writes: bounded in bytes. Where it is full, callers wait;
-//! nothing is dropped.
+//! The queue between callers that record and the thread that writes, bounded in bytes. If it is
+//! full, callers wait. Rows are dropped, and counted, only while the taker does not answer.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,9 @@ const OTHERS: Duration = Duration::from_secs(5);
 /// A row to be written.
 pub(crate) struct QueuedRow {
     pub(crate) entry: Entry,
-    /// Who waits for it to be on the disk.
+    /// The caller that waits until the row is on the disk.
     pub(crate) reply: Option<AnswerSender>,
-    /// Until when it is tried.
+    /// The time until which writing is tried.
     pub(crate) deadline: Instant,
 }
 
@@ -30,7 +30,7 @@ impl QueuedRow {
         matches!(self.entry.event, Event::Ended(_))
     }
 
-    /// Its call runs once it is on the disk.
+    /// Whether its call starts once the row is on the disk.
     fn is_start(&self) -> bool {
         matches!(self.entry.event, Event::Started(_))
     }
@@ -45,7 +45,7 @@ impl QueuedRow {
     }
 }
 
-/// What the thread takes at once.
+/// The contents of the queue that the thread takes at once.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) rows: Vec<QueuedRow>,
@@ -54,17 +54,17 @@ pub(crate) struct Batch {
     /// How many rows were given up while the queue was full.
     pub(crate) given_up: u64,
     pub(crate) closing: bool,
-    /// Why it ends, where that is not in good order.
+    /// Why the session ends, if it does not end in good order.
     pub(crate) why: Option<Code>,
 }
 
 /// How long rows that are not awaited are gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gather {
-    /// At most this long. While such rows come, the thread looks for them by itself: to wake it costs the caller more
-    /// than its row.
+    /// At most this long. While such rows arrive, the thread checks for them by itself, since
+    /// waking it costs the caller more than adding a row.
     For(Duration),
-    /// Until [`Queue::take_gathered`], or until something else has the thread take all rows.
+    /// Until [`Queue::take_gathered`], or until something else makes the thread take all rows.
     UntilTold,
 }
 
@@ -73,23 +73,25 @@ struct State {
     batch: Batch,
     bytes: usize,
     refusals: Refusals,
-    /// When the oldest row that is not awaited came.
+    /// When the oldest row that is not awaited arrived.
     oldest: Option<Instant>,
     /// When the thread looks for rows without being woken; `None` if it must be woken.
     next_look: Option<Instant>,
     urgent: bool,
     waiting: Vec<Waker>,
-    /// Whether the taker of the rows does not answer: it is not waited for then.
+    /// Whether the taker of the rows does not answer, so that callers do not wait for it.
     silent: bool,
 }
 
 impl State {
-    /// Whether the next row gets in without waiting. A queue that closes takes none, so that none waits.
+    /// Whether the next row enters without waiting. A closing queue accepts no rows, so no row
+    /// waits.
     fn has_room(&self, limit: usize) -> bool {
         self.batch.closing || self.bytes < limit
     }
 
-    /// Stops waiting for this row if the taker is silent: it is queued all the same, unless it is a start.
+    /// Answers the caller of this row if the taker is silent. The row is still queued, unless it is
+    /// a start.
     fn unanswered(&self, row: &mut QueuedRow) -> Option<Error> {
         let reply = row.reply.take_if(|_| self.silent)?;
         let error = match row.is_start() {
@@ -110,7 +112,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A queue of at most so many bytes.
+    /// A queue of at most `limit` bytes.
     pub(crate) fn new(limit: usize, gather: Gather) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
@@ -120,7 +122,7 @@ impl Queue {
         })
     }
 
-    /// Bytes of the rows in it.
+    /// The bytes of the rows in it.
     pub(crate) fn bytes(&self) -> usize {
         self.state().bytes
     }
@@ -163,7 +165,7 @@ impl Queue {
         }
     }
 
-    /// Takes the row if there is room; otherwise `waker` is woken when there may be.
+    /// Takes the row if the queue has room; otherwise `waker` is woken when room may be available.
     fn push(
         &self,
         row: &mut Option<QueuedRow>,
@@ -182,7 +184,7 @@ impl Queue {
             return Poll::Ready(Err(error.clone()));
         }
         let weight = taken.entry.weight();
-        // Alone in the queue, even what is larger than the queue gets through.
+        // A row that is larger than the queue is accepted while the queue is empty.
         if state.bytes.saturating_add(weight) > self.limit && state.bytes > 0 {
             if state.silent {
                 state.batch.given_up = state.batch.given_up.saturating_add(1);
@@ -197,7 +199,7 @@ impl Queue {
             true => Some(taken),
             false => state.refusals.take(taken.entry, now).map(QueuedRow::queued),
         };
-        // A refusal that is counted is like a row: its window has to end.
+        // A counted refusal needs a wake-up like a row, since its window must end.
         let was_idle = state.oldest.is_none() && !state.urgent;
         let has_to_be_woken = matches!(self.gather, Gather::For(_)) && state.next_look.is_none();
         if let Some(row) = kept {
@@ -214,7 +216,7 @@ impl Queue {
         Poll::Ready(unanswered.map_or(Ok(()), Err))
     }
 
-    /// Takes a row that is not dropped for lack of room, and that is not awaited.
+    /// Adds a row that is not awaited, even if the queue is full.
     pub(crate) fn put(&self, entry: Entry) {
         let mut state = self.state();
         if state.batch.closing {
@@ -227,8 +229,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Sets whether the taker of the rows answers. If not, waiters fail: questions fail, starts are taken out, and
-    /// other rows stay.
+    /// Sets whether the taker of the rows answers. If not, waiting callers get an error. Questions
+    /// fail, starts are removed, and other rows stay.
     pub(crate) fn set_silent(&self, silent: bool) {
         let mut state = self.state();
         state.silent = silent;
@@ -257,7 +259,7 @@ impl Queue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Has rows taken that were gathered until now.
+    /// Makes the thread take the rows that were gathered until now.
     pub(crate) fn take_gathered(&self) {
         let mut state = self.state();
         if state.oldest.is_some() && !state.urgent {
@@ -281,7 +283,7 @@ impl Queue {
             return Pending::ready(Err(Error::silent()));
         }
         let (reply, answer) = channel();
-        // What is not put answers that the ledger is closed.
+        // A question that is not added is answered with the error that the ledger is closed.
         if !state.batch.closing {
             put(&mut state, reply);
             state.urgent = true;
@@ -291,7 +293,7 @@ impl Queue {
         answer
     }
 
-    /// Answered once the next row gets into the queue without waiting.
+    /// An answer that comes once the next row can enter without waiting.
     pub(crate) fn room(self: &Arc<Self>) -> Pending {
         if self.state().has_room(self.limit) {
             return Pending::ready(Ok(()));
@@ -307,7 +309,8 @@ impl Queue {
         }))
     }
 
-    /// Nothing is taken any more; what was taken is written. `why` is for an end that is not in good order.
+    /// Closes the queue: it accepts no more rows, and the accepted rows are written. `why` is set
+    /// if the session does not end in good order.
     pub(crate) fn close(&self, why: Option<Code>) {
         let mut state = self.state();
         state.batch.closing = true;
@@ -318,7 +321,7 @@ impl Queue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether nothing is taken any more.
+    /// Whether the queue accepts no more rows.
     pub(crate) fn is_closing(&self) -> bool {
         self.state().batch.closing
     }
@@ -376,7 +379,7 @@ impl Queue {
     }
 }
 
-/// A row that waits for room. One whose caller waits no more is counted.
+/// A row that waits for room. If its caller stops waiting, the row is counted.
 struct Unsent {
     queue: Arc<Queue>,
     row: Option<QueuedRow>,

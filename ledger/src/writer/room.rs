@@ -1,5 +1,5 @@
-//! Which rows are written when the room for records gets short, and how much of it each principal takes. What a session
-//! has written before shows who fills it.
+//! Decides which rows are written when the room for records runs short, and counts each principal's
+//! rows. The rows of a session show which principal fills the room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::writer::queue::QueuedRow;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RecordRoom {
     Ample,
-    /// For the principal that has written most there is as little as with [`Self::Ended`].
+    /// For a principal that has written too much, [`Self::Ended`] applies.
     Shared,
     /// Rows that are not awaited are counted.
     Short,
@@ -21,7 +21,7 @@ pub(super) enum RecordRoom {
 }
 
 impl RecordRoom {
-    /// What is left where so many percent are taken.
+    /// The room that is left if `percent` percent are taken.
     pub(super) fn left(percent: u64) -> Self {
         match percent {
             ..80 => Self::Ample,
@@ -46,7 +46,7 @@ pub(super) fn fits(row: &QueuedRow, room: RecordRoom, shares: &PrincipalShares) 
     }
 }
 
-/// What the principals of a session have written.
+/// The number of rows that each principal of a session has written.
 #[derive(Default)]
 pub(super) struct PrincipalShares {
     by_principal: HashMap<Arc<str>, u64>,
@@ -63,8 +63,8 @@ impl PrincipalShares {
         self.total = self.total.saturating_add(1);
     }
 
-    /// Whether the entry is of a principal that has written more than half again an equal share. One that is alone has
-    /// not.
+    /// Whether the entry's principal has written more than 1.5 times its equal share. Always false
+    /// for a single principal.
     pub(super) fn has_most(&self, entry: &Entry) -> bool {
         let rows = entry
             .principal

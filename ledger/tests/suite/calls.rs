@@ -1,4 +1,4 @@
-//! Calls put together from rows, and proofs of many rows at once.
+//! Calls assembled from rows, and proofs of many rows at once.
 
 use toolward_ledger::tree::verify_inclusion;
 use toolward_ledger::{EndRow, Error, Recorder as _};
@@ -11,7 +11,7 @@ use crate::support::{
 fn a_call_belongs_to_the_rows_in_which_it_ended() {
     let place = Place::new();
     let writer = place.open();
-    // Rows 1 to 6: two calls that overlap, one that was refused, one that only started.
+    // Rows 1 to 6: two overlapping calls, a refused call, and a call that only started.
     durable(&writer, started(invocation(1))).unwrap();
     durable(&writer, started(invocation(2))).unwrap();
     durable(&writer, ended(invocation(2))).unwrap();
@@ -53,7 +53,8 @@ fn a_call_belongs_to_the_rows_in_which_it_ended() {
 fn rows_about_an_approval_are_no_part_of_a_call_wherever_they_stand() {
     let place = Place::new();
     let writer = place.open();
-    // Rows 1 to 4: one that was asked about, started and ended, with rows about it in between.
+    // Rows 1 to 4: a call that a person was asked about, that started and ended, with approval rows
+    // in between.
     queued(&writer, asked(invocation(1)));
     durable(&writer, started(invocation(1))).unwrap();
     queued(&writer, asked(invocation(1)));
@@ -93,7 +94,7 @@ fn many_rows_are_proved_by_one_reading_of_the_leaves() {
             let leaf = reader.row(seq).unwrap().leaf;
             let (size, root) = (checkpoint.size, checkpoint.root);
             assert!(verify_inclusion(&leaf, seq, size, &proof, &root), "{seq}");
-            // As the proof of this row alone says.
+            // The proof of this row alone has the same hashes.
             let alone = reader.prove(seq).unwrap();
             let hashes = alone.lines().skip(2).take_while(|line| !line.is_empty());
             assert_eq!(hashes.count(), proof.len());
@@ -141,7 +142,8 @@ fn rows_that_are_added_about_a_call_that_has_ended_change_nothing() {
 fn rows_that_are_added_about_a_call_that_has_ended_are_no_calls_of_their_own() {
     let place = Place::new();
     let writer = place.open();
-    // Rows 1 to 3: one that changed something, one that read. From row 4 on, what was added.
+    // Rows 1 to 3: a call that changed something, and a call that only read. Rows from 4 on were
+    // added later.
     durable(&writer, started(invocation(1))).unwrap();
     durable(&writer, ended(invocation(1))).unwrap();
     durable(&writer, read_only(invocation(2))).unwrap();
@@ -176,7 +178,8 @@ fn rows_that_are_added_about_a_call_that_has_ended_are_no_calls_of_their_own() {
 fn a_damaged_row_is_told_between_the_calls_and_the_others_are_read() {
     let place = Place::new();
     let writer = place.open();
-    // Rows 1 to 6: three that read, one that changed something, one that only started.
+    // Rows 1 to 6: three reading calls, a call that changed something, and a call that only
+    // started.
     for number in 1..=3 {
         durable(&writer, read_only(invocation(number))).unwrap();
     }
@@ -215,11 +218,11 @@ fn a_damaged_row_is_told_between_the_calls_and_the_others_are_read() {
     assert_eq!(found[1], Err((2, "ledger-differs")));
     assert_eq!(found[2], sound[2]);
     assert_eq!(found[3], Err((4, "ledger-differs")));
-    // What its start said of the call is lost with it.
+    // The facts in its start are lost with the start.
     assert_eq!(found[4], Ok((invocation(4), false, Some(5))));
     assert_eq!(found[5], sound[4]);
     assert_eq!(found.len(), 6);
-    // Whoever copies calls hears it as an error.
+    // Code that copies calls gets an error.
     let strict = place.reader().calls::<Error>(0, u64::MAX, |_| Ok(()));
     assert_eq!(strict.unwrap_err().code(), "ledger-differs");
 }

@@ -1,4 +1,4 @@
-//! Cassettes are read as a ledger wrote them, and refused after any change.
+//! Cassettes are accepted as a ledger wrote them, and refused after any change.
 
 use serde_json::{Value, json};
 use toolward_ledger::cassette::{Cassette, CassetteError as E, MAX_CASSETTE_ROWS};
@@ -16,8 +16,8 @@ fn with(entry: toolward_ledger::Entry, kind: PayloadKind, text: &str) -> toolwar
     entry.payload(kind, text.as_bytes().to_vec())
 }
 
-/// Rows 1 to 6: a read (1), a call that changes something (2, 4), a read in between (3), a refusal (5), a call that
-/// a tool made (6).
+/// Rows 1 to 6: a read (1), a call that changes something (2, 4), a read in between (3), a refusal
+/// (5), a nested call (6).
 fn recorded() -> Place {
     let place = Place::new();
     let mut options = place.options();
@@ -85,7 +85,7 @@ fn calls_come_back_in_the_order_in_which_they_ended() {
             (invocation(2), two, value(r#"{"value":2}"#)),
         ]
     );
-    // Without a key, any ledger's cassette is read, and marked as unverified.
+    // Without a key, a cassette of any ledger is read, and marked as unverified.
     let unverified = Cassette::read(&bytes, None).unwrap();
     assert!(!unverified.is_verified);
     assert_eq!(unverified.calls, cassette.calls);
@@ -364,7 +364,7 @@ fn rows_of_the_ledger_that_are_not_whole_calls_are_refused_with_their_proofs() {
     let text = String::from_utf8(bytes).unwrap();
     let head: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let proofs = reader.proofs(0..7).unwrap();
-    // The session's opening, a refusal, and a call that a tool made.
+    // The session's opening, a refusal, and a nested call.
     for (seq, error) in [
         (0, "cassette-rows"),
         (5, "cassette-rows"),

@@ -15,16 +15,18 @@ use crate::support::{
 
 const TASK: &str = "LEDGER_TEST_TASK";
 const FOLDER: &str = "LEDGER_TEST_FOLDER";
-/// Within this, rows that nobody waits for are written, as the ledger promises; and what a busy machine adds.
+/// The time within which the ledger promises to write rows that are not awaited. A busy machine
+/// adds to it.
 const GATHER: Duration = Duration::from_millis(20);
-/// Threads that measure what a busy machine adds.
+/// Threads that measure how much time a busy machine adds.
 const PROBES: u64 = 2;
-/// So many times what the slowest probe took, the writer may take: it runs beside the probes, and not in step.
+/// The writer may take this many times as long as the slowest probe, since it does not run in step
+/// with the probes.
 const ALLOWANCE: u128 = 4;
 /// Tasks that make calls at once.
 const TASKS: u64 = 8;
 
-/// What the other process does. By itself, this tests nothing.
+/// The main function of the other process. By itself, it tests nothing.
 #[test]
 #[ignore = "started by other tests"]
 fn child() {
@@ -41,7 +43,7 @@ fn child() {
     }
 }
 
-/// This binary again, for one task.
+/// Starts this binary again, for one task.
 pub(crate) fn start(task: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", "crash::child"]);
@@ -57,14 +59,15 @@ fn micros() -> u128 {
         .as_micros()
 }
 
-/// One write each: what is said is whole.
+/// Prints a line in a single write, so that lines are complete.
 fn say(what: &str, id: u64) {
     let line = format!("{what} {id} {}\n", micros());
     std::io::stdout().write_all(line.as_bytes()).unwrap();
 }
 
-/// Makes read-only calls until it is killed, so that no row that somebody waits for takes theirs along. Probes do
-/// meanwhile what the writer does: they wake up after a while, and write.
+/// Makes read-only calls until it is killed, so that no awaited row makes the writer write their
+/// rows earlier. In the meantime, probes do the same as the writer: they wake up after a while, and
+/// write.
 fn read_only_calls(folder: &Path, process: u64) {
     let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     say("\nready", 0);
@@ -97,7 +100,7 @@ fn read_only_calls(folder: &Path, process: u64) {
     });
 }
 
-/// Makes calls until it is killed: read-only ones, some that change a file, some that a tool makes.
+/// Makes calls until it is killed: read-only calls, calls that change a file, and nested calls.
 fn make_calls(folder: &Path, process: u64) {
     let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     say("\nready", 0);
@@ -110,7 +113,7 @@ fn make_calls(folder: &Path, process: u64) {
                     match number % 4 {
                         0 => change(writer, folder, id, None),
                         1 => {
-                            // A read-only call whose tool makes one that changes something.
+                            // A read-only call whose tool makes a call that changes something.
                             change(writer, folder, id | 1 << 24, Some(id));
                             queued(writer, read_only(invocation(id)));
                         }
@@ -148,10 +151,11 @@ fn change(writer: &Writer, folder: &Path, id: u64, parent: Option<u64>) {
     say("returned", id);
 }
 
-/// What a process said: which calls did what, when, and when it was killed.
+/// The output of a process: the action, call and time of each line; and the time when the process
+/// was killed.
 type Said = (Vec<(String, u64, u128)>, u128);
 
-/// A process that makes calls, and what it said until it was killed.
+/// A process that makes calls, and reports them until it is killed.
 struct Process(Child);
 
 impl Process {
@@ -160,7 +164,7 @@ impl Process {
         Self(start(&format!("{task} {number}"), folder).spawn().unwrap())
     }
 
-    /// Kills it after a while; what it said, and when it was killed.
+    /// Kills the process after a while. Returns its output, and the time when it was killed.
     fn kill(mut self, after: Duration) -> Said {
         let mut lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
         assert!(
@@ -186,7 +190,7 @@ impl Process {
     }
 }
 
-/// How often each call has a row of each kind.
+/// The number of rows of each kind for each call.
 fn rows(place: &Place) -> BTreeMap<u64, BTreeMap<String, u32>> {
     let mut rows: BTreeMap<u64, BTreeMap<String, u32>> = BTreeMap::new();
     for line in place.lines() {
@@ -205,7 +209,7 @@ fn rows(place: &Place) -> BTreeMap<u64, BTreeMap<String, u32>> {
 }
 
 fn check(place: &Place, said: &[Said]) {
-    // The next one that opens it ends what was left.
+    // The next process that opens the ledger ends the unfinished calls.
     drop(place.open());
     drop(place.open());
     let verified = place.verify();
@@ -253,7 +257,7 @@ fn a_process_that_is_killed_leaves_a_ledger_that_holds_with_all_that_was_promise
     let rounds = if long() { 300 } else { 24 };
     let (mut place, mut returned) = (Place::new(), 0);
     for round in 0..rounds {
-        // Some rounds go on with what the last one left.
+        // Some rounds continue with the ledger of the previous round.
         if round % 4 == 0 {
             place = Place::new();
             std::fs::create_dir(place.directory.path().join("effects")).unwrap();
@@ -286,7 +290,8 @@ fn three_processes_that_are_killed_leave_one_ledger_without_a_fork() {
     }
 }
 
-/// The longest that a probe took, in microseconds; one that had not ended when the process was killed took until then.
+/// The longest time of a probe, in microseconds. A probe that had not ended counts until the
+/// process was killed.
 fn slowest_probe((said, killed): &Said) -> u128 {
     let done: BTreeMap<u64, u128> = said
         .iter()
@@ -311,7 +316,7 @@ fn of_read_only_calls_only_those_are_lost_that_were_made_a_moment_before_the_end
         let rows = rows(&place);
         let allowed = ALLOWANCE * slowest_probe(&ended);
         let (said, killed) = &ended;
-        // On a machine that is slow now, processes live longer.
+        // On a slow machine, processes live longer.
         if Duration::from_micros(allowed.try_into().unwrap()) * 2 > life {
             life *= 2;
         }
@@ -326,7 +331,8 @@ fn of_read_only_calls_only_those_are_lost_that_were_made_a_moment_before_the_end
     }
     println!("{written} old ones are written, {late} are lost as {lost} young ones are");
     assert!(written > 0, "no row was old enough for the check");
-    // A machine may stand still for the writer and not for the probe; a writer that does not write in time loses most.
+    // The machine may pause the writer but not the probe, so a few losses are allowed. A writer
+    // that does not write in time loses most rows.
     assert!(
         late * 4 <= written,
         "{late} old ones are lost, {written} are written"

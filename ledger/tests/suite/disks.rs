@@ -1,4 +1,4 @@
-//! Disks that take nothing, files that others hold, and files that are no ledgers.
+//! Full disks, locked files, and files that are not ledgers.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::support::{
     Place, copy, durable, ended, filled, invocation, opened, queued, read_only, started,
 };
 
-/// How a mount namespace is had: by root, or in a user namespace. None where it can't be had.
+/// The command that creates a mount namespace: as root, or in a user namespace. `None` if neither
+/// works.
 fn namespace() -> Option<&'static [&'static str]> {
     let tried: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
     let works = |arguments: &&&[&str]| {
@@ -64,7 +65,7 @@ fn fill(path: &Path) {
     while file.write_all(&[0; 4096]).is_ok() {}
 }
 
-/// In the other process, whose disk has 3 MiB.
+/// Runs in the other process, whose disk has 3 MiB.
 pub(crate) fn on_a_full_disk(folder: &Path) {
     let ledger = folder.join("ledger");
     let options = toolward_ledger::LedgerOptions::new(&ledger);
@@ -72,11 +73,11 @@ pub(crate) fn on_a_full_disk(folder: &Path) {
     durable(&writer, started(invocation(1))).unwrap();
     let ballast = folder.join("ballast");
     fill(&ballast);
-    // What is left of the log's last page takes some rows.
+    // The rest of the log's last page has room for some rows.
     let mut tried = (2..1000).map(|number| durable(&writer, started(invocation(number))));
     let error = tried.find_map(Result::err).unwrap();
     assert_eq!(error.code(), "ledger-full");
-    // Calls that change nothing go on.
+    // Calls that change nothing continue.
     for number in 0..50 {
         queued(&writer, read_only(invocation(2000 + number)));
     }
@@ -204,7 +205,7 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
     let writer = Writer::open(options, opened()).unwrap();
     let mut started_calls = Vec::new();
     let refused = (0..5000).find_map(|number| {
-        // Rows that nobody waits for stop first.
+        // Rows that are not awaited stop first.
         queued(&writer, read_only(invocation(10_000 + number)));
         match durable(&writer, started(invocation(number))) {
             Ok(()) => {
@@ -215,7 +216,7 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
         }
     });
     assert_eq!(refused.unwrap().code(), "ledger-full");
-    // Nothing is kept of a call whose row has no room.
+    // No payload is kept of a call whose row has no room.
     let much = started(invocation(80_000)).principal("newcomer");
     let much = much.payload(PayloadKind::Input, b"marked-input".to_vec());
     assert_eq!(durable(&writer, much).unwrap_err().code(), "ledger-full");
@@ -239,7 +240,7 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
         .len();
     assert!(size <= 440_000, "{size}");
 
-    // Pruning makes room, though the file stays as large.
+    // Pruning makes room, although the file does not shrink.
     let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
     assert!(maintenance.prune(u64::MAX).unwrap() >= 256);
     let mut options = place.options();
@@ -281,7 +282,7 @@ fn set_aside(place: &Place) -> Vec<std::path::PathBuf> {
     all
 }
 
-/// All that is left of them.
+/// All remaining files that were set aside, with their logs.
 fn left_aside(place: &Place) -> Vec<std::path::PathBuf> {
     let files = std::fs::read_dir(place.ledger()).unwrap();
     let files = files.map(|file| file.unwrap().path());
@@ -295,7 +296,7 @@ fn damaged_payloads_are_set_aside_and_the_records_go_on() {
         let place = filled(3);
         let rows = place.verify().rows;
         std::fs::write(place.ledger().join("payloads.sqlite"), &garbage).unwrap();
-        // Who reads changes nothing.
+        // Reading changes nothing.
         assert!(place.verify().holds());
         assert!(set_aside(&place).is_empty());
         let writer = place.open();
@@ -311,7 +312,7 @@ fn damaged_payloads_are_set_aside_and_the_records_go_on() {
             .collect();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains(r#""kind":"gap""#) && said[0].contains(r#""missing":0"#));
-        // Nothing can be erased from it alone.
+        // Single payloads can't be erased from it.
         let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
         maintenance
             .erase(&Erase::Principal("alice".to_owned()))
@@ -334,7 +335,7 @@ fn payloads_that_are_damaged_while_a_writer_has_them_open_stop_no_row() {
         row(number).unwrap();
     }
     let path = place.ledger().join("payloads.sqlite");
-    // Into the pages of the tables, through the log, and all that is read again.
+    // Writes into the pages of the tables, through the log, and reads everything again.
     let sql = place.payloads();
     sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0)

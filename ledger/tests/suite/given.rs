@@ -53,7 +53,7 @@ fn an_id_runs_once_for_its_principal_and_tool() {
     );
     assert_eq!(place.count("started"), 1);
     writer.close().unwrap();
-    // Another process knows it, too, and the file has neither the name nor the digest.
+    // Another process knows the id, too, and the file contains neither the name nor the digest.
     let writer = place.open();
     let answer = writer.given(given("alice", 1)).wait();
     assert!(matches!(answer, Err(Error::Given { same_input: true })));
@@ -109,16 +109,16 @@ fn an_id_is_forgotten_when_a_host_takes_it_no_more() {
     }
 }
 
-/// How many ids two processes race for.
+/// The number of ids for which two processes race.
 fn ids() -> u64 {
     if long() { 1000 } else { 100 }
 }
 
-/// Starts a call of each id as soon as it may, and says what became of it.
+/// Starts a call with each id as soon as possible, and prints the result.
 pub(crate) fn race(folder: &Path, process: u64) {
     let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     let say = |what: &str| {
-        // One write each: what is said is whole.
+        // A single write, so that lines are complete.
         let line = format!("\n{what}\n");
         std::io::stdout().write_all(line.as_bytes()).unwrap();
     };
@@ -138,7 +138,7 @@ pub(crate) fn race(folder: &Path, process: u64) {
     writer.close().unwrap();
 }
 
-/// Waits until the other of the two processes has come to this id, so that both begin at once.
+/// Waits until the other process has reached this id, so that both start at once.
 fn meet(folder: &Path, process: u64, number: u64) {
     let mark = |process: u64| folder.join(format!("at {process} {number}"));
     std::fs::write(mark(process), b"").unwrap();

@@ -1,4 +1,4 @@
-//! Ledgers as hosts and operators use them, and as others tamper with them.
+//! Tests how hosts and operators use ledgers, and how others tamper with them.
 
 #![expect(
     clippy::unwrap_used,

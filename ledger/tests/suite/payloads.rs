@@ -1,4 +1,4 @@
-//! Payloads: what is kept, for how long, and that nothing is left of what was erased.
+//! Payloads: which are kept, for how long, and that no copy remains after erasing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn with_payloads(entry: Entry) -> Entry {
         .payload(PayloadKind::Detail, b"detail".to_vec())
 }
 
-/// What the row has of each payload.
+/// The row's entry for each payload.
 fn contents(place: &Place, seq: u64) -> Vec<Option<Content>> {
     let event = place.reader().row(seq).unwrap().read().unwrap().event;
     let (call, outcome) = (event.call().unwrap(), event.outcome());
@@ -190,7 +190,7 @@ fn payloads_end_with_their_time() {
     assert!(place.verify().holds());
 }
 
-/// What `strings` finds of the marks in all files of the ledger.
+/// How many of the marks `strings` finds in all files of the ledger.
 fn strings(folder: &Path) -> usize {
     let mut found = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -217,7 +217,7 @@ fn nothing_is_left_of_what_was_erased() {
             let entry = started(invocation(number)).principal("alice-of-the-test");
             durable(&writer, with_payloads(entry)).unwrap();
         }
-        // Somebody else's stays.
+        // Another principal's payload stays.
         let other = read_only(invocation(100))
             .principal("bob")
             .payload(PayloadKind::Input, b"other".to_vec());
@@ -243,12 +243,12 @@ fn nothing_is_left_of_what_was_erased() {
                 .erase(&Erase::Before(Number::from(u64::MAX)))
                 .unwrap(),
         };
-        // Input and context of what was started.
+        // Input and context of the started calls.
         assert_eq!(erased, 100);
         writer.flush().wait().unwrap();
         let names = if by == 0 { 0 } else { 1 };
         let found = strings(&place.ledger());
-        // The name goes with its principal only; SQLite has it in the table and in its index.
+        // The name goes with its principal only; SQLite stores it in the table and in its index.
         assert_eq!(found > 0, names > 0, "{found}");
         let marks = std::fs::read(place.ledger().join("payloads.sqlite")).unwrap();
         assert!(
@@ -260,7 +260,7 @@ fn nothing_is_left_of_what_was_erased() {
         assert!(verified.holds(), "{verified:?}");
         assert_eq!(verified.payloads, u64::from(by < 2));
         assert_eq!(place.count("erased"), if by == 1 { 50 } else { 1 });
-        // Who comes again is somebody else to the ledger.
+        // A principal that returns gets a new id.
         durable(
             &writer,
             started(invocation(200)).principal("alice-of-the-test"),
@@ -302,7 +302,7 @@ fn pruned_rows_keep_their_leaves_and_what_was_signed_holds() {
     }
     writer.flush().wait().unwrap();
     let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
-    // Nothing is signed yet.
+    // No row is signed yet.
     assert_eq!(maintenance.prune(600).unwrap(), 0);
     let old = writer
         .verifier()
@@ -325,7 +325,7 @@ fn pruned_rows_keep_their_leaves_and_what_was_signed_holds() {
     assert_eq!(verified.payloads, 600 - 511);
     assert!(reader.prove(5).unwrap().contains("index 5\n"));
     assert_eq!(reader.row(5).unwrap().record, None);
-    // A record that is emptied without saying so is found.
+    // A record that is emptied without a row about it is found.
     place
         .records()
         .execute("UPDATE entry SET record = NULL WHERE seq = 555", [])
@@ -348,7 +348,7 @@ fn the_index_has_nothing_of_rows_that_were_pruned() {
     let index = place.ledger().join("index.sqlite");
     assert!(!index.exists());
     let after = place.reader().list(&all).unwrap();
-    // One more says that they were pruned.
+    // One more row states that they were pruned.
     assert_eq!(after.len(), before - 512 + 1);
     assert!(after.iter().all(|listed| listed.row.seq >= 512));
     let sql = rusqlite::Connection::open(index).unwrap();
@@ -365,7 +365,7 @@ fn pruning_that_was_interrupted_holds_and_is_finished_by_the_next() {
     copy(&place.ledger(), &before);
     let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
     assert_eq!(maintenance.prune(1024).unwrap(), 1024);
-    // As it is where only a part was emptied.
+    // The same holds if only some records were emptied.
     let sql = place.records();
     let attach = format!(
         "ATTACH '{}' AS whole; UPDATE entry SET record = \

@@ -1,4 +1,4 @@
-//! Floods: a queue that is full, and refusals that are counted.
+//! Floods: a full queue, and counted refusals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn a_flood_of_refusals_is_counted_and_one_of_another_principal_has_its_row() {
 fn a_full_queue_makes_callers_wait_and_drops_nothing() {
     let place = Place::new();
     let writer = Arc::new(place.open());
-    // Somebody holds the file, so that nothing is written for a while.
+    // Another connection locks the file, so that nothing is written for a while.
     let holder = place.records();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let sent = Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -76,7 +76,7 @@ fn a_full_queue_makes_callers_wait_and_drops_nothing() {
     });
     std::thread::sleep(Duration::from_millis(900));
     let sent = sent.load(std::sync::atomic::Ordering::Relaxed);
-    // The queue's 8 MiB, and what the writer had taken before: not all 20 MB.
+    // The queue's 8 MiB and the rows that the writer had taken before, but not all 20 MB.
     assert!((100..390).contains(&sent), "{sent}");
     holder.execute_batch("COMMIT").unwrap();
     thread.join().unwrap();
@@ -99,7 +99,7 @@ fn a_row_that_is_given_up_while_the_queue_is_full_is_counted() {
             Durability::Queued,
         )
     };
-    // The first is what the writer waits with, two fill the queue.
+    // The writer waits with the first row, and two more fill the queue.
     large(1).wait().unwrap();
     std::thread::sleep(Duration::from_millis(200));
     large(2).wait().unwrap();

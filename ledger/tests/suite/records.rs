@@ -1,4 +1,4 @@
-//! Records: one line, one spelling, nothing in it that somebody wrote.
+//! Records: one line, one spelling, and no text that people wrote.
 
 use proptest::prelude::*;
 use toolward_ledger::record::{
@@ -137,7 +137,7 @@ fn all() -> Vec<Record> {
     events.into_iter().map(record).collect()
 }
 
-/// The canonical form of JSON of ASCII and integers: sorted keys, no white space.
+/// The canonical form of JSON with ASCII and integers: sorted keys, no white space.
 fn canonical(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {
@@ -277,7 +277,7 @@ fn lists_that_do_not_fit_are_cut_and_counted() {
             let read = Record::parse(&line).unwrap();
             let (call, outcome) = (read.event.call().unwrap(), read.event.outcome().unwrap());
             let kept = call.mutates.len() + call.rejected.len() + call.rules.len();
-            // The one that stood in `cut` before is counted on.
+            // The entry that `cut` counted before still counts.
             assert_eq!(call.cut.get(), 10_301 + 1 - kept as u64);
             let kept = outcome.attempts.len() + outcome.violations.len();
             assert_eq!(outcome.cut.get(), 600 + 1 - kept as u64);
@@ -332,7 +332,7 @@ fn a_trace_is_that_of_w3c_trace_context() {
     assert_eq!(parsed.as_str(), TRACE);
     assert_eq!(parsed.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
     assert_eq!(parsed.span_id(), "00f067aa0ba902b7");
-    // Of a later version, what all versions have.
+    // From a later version, only the fields that all versions share.
     let later = TRACE.replacen("00-", "cc-", 1);
     for more in ["", "-what-the-future-brings"] {
         let read = TraceParent::read(&format!("{later}{more}")).unwrap();

@@ -1,4 +1,5 @@
-//! The recorder's socket: what a recording process gets through it, and what it forges.
+//! The recorder's socket: the rows that a recording process can send through it, and the frames
+//! that it can forge.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -44,7 +45,7 @@ fn remote(options: LedgerOptions) -> (Remote, Served) {
     (Remote::start(socket, start(options)).unwrap(), served)
 }
 
-/// A recorder that has begun, spoken to by hand.
+/// A started recorder, whose frames the test writes itself.
 fn begun(place: &Place) -> (UnixStream, Served) {
     let (mut socket, served) = recorder();
     socket.set_read_timeout(Some(LONGEST)).unwrap();
@@ -67,7 +68,7 @@ fn queue(entry: Entry) -> Vec<u8> {
     bytes(&RequestFrame::Queue(Box::new(entry)))
 }
 
-/// A frame by hand.
+/// A frame from a kind and a body.
 fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
     [&[kind][..], &length, body].concat()
@@ -89,7 +90,7 @@ fn calls_are_recorded_through_the_socket_as_by_a_writer() {
     let input = br#"{"text":"hello"}"#.to_vec();
     let call = started(invocation(1)).payload(PayloadKind::Input, input.clone());
     durable(call).unwrap();
-    // What was answered is on the disk.
+    // An answered row is on the disk.
     assert_eq!(place.count("started"), 1);
     durable(ended(invocation(1))).unwrap();
     assert_eq!(place.count("ended"), 1);
@@ -136,7 +137,7 @@ fn a_recorder_that_ends_reports_the_rows_of_the_latest_calls() {
     let written = remote.written().unwrap();
     let origin = &written.origin;
     assert!(origin.starts_with("toolward.ledger/"), "{origin}");
-    // The row 0 is that of the session.
+    // Row 0 is the row of the session.
     assert_eq!(written.of(invocation(1)).collect::<Vec<_>>(), [1]);
     assert_eq!(written.of(invocation(2)).count(), 0, "a tool made it");
     assert_eq!(written.of(invocation(3)).collect::<Vec<_>>(), [3, 4]);
@@ -235,7 +236,7 @@ fn a_full_queue_makes_callers_wait_on_both_sides_and_drops_nothing() {
         }
     });
     std::thread::sleep(Duration::from_millis(1200));
-    // Two queues, and what each side's thread has taken: not all 60 MB.
+    // Two full queues and the rows that each side's thread has taken, but not all 60 MB.
     let stuck = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!((200..900).contains(&stuck), "{stuck}");
     holder.execute_batch("COMMIT").unwrap();
@@ -284,7 +285,7 @@ fn a_recorder_that_hangs_keeps_nobody_waiting_and_a_late_start_is_taken_back() {
         abandoned.unwrap().contains(r#""why":"not-dispatched""#),
         "{lines:?}"
     );
-    // The id is free, and the row of the call that only read was not lost.
+    // The id is free again, and the row of the read-only call was not lost.
     begin(3).unwrap();
     remote
         .append(ended(invocation(3)), Durability::Disk)
@@ -295,7 +296,7 @@ fn a_recorder_that_hangs_keeps_nobody_waiting_and_a_late_start_is_taken_back() {
     assert_eq!((place.count("started"), place.count("ended")), (2, 2));
     assert_eq!(place.count("abandoned"), 1);
     assert!(place.verify().holds());
-    // Nothing is left open for the next session.
+    // The next session finds no unfinished calls.
     place.open().close().unwrap();
     assert_eq!(place.count("abandoned"), 1);
 }
@@ -307,7 +308,7 @@ fn starts_that_wait_together_for_a_recorder_that_hangs_have_one_deadline() {
     let mut options = place.options();
     options.keep = toolward_ledger::payload::Keep::All;
     let remote = Remote::start(socket, start(options)).unwrap();
-    // More than the socket takes.
+    // More than the socket's buffers hold.
     let begun = Instant::now();
     let starts: Vec<_> = (0..40)
         .map(|number| {
@@ -362,7 +363,7 @@ fn the_end_of_a_call_that_did_not_run_frees_its_own_id_and_no_other() {
     };
     let append = |entry: Entry| remote.append(entry.given(given()), Durability::Disk).wait();
     append(started(invocation(1))).unwrap();
-    // Another process had the id before.
+    // Another process had used the id before.
     append(ended(invocation(2))).unwrap();
     let again = append(started(invocation(3)));
     assert!(matches!(again, Err(Error::Given { .. })));
@@ -380,7 +381,7 @@ fn a_recorder_that_is_gone_fails_what_waits_and_all_that_comes() {
     let ended = remote.ended();
     let waiting = remote.append(started(invocation(1)), Durability::Disk);
     let mut theirs = theirs;
-    // It has come through before the recorder goes.
+    // The row has arrived before the recorder ends.
     assert!(matches!(
         RequestFrame::read(&mut theirs),
         Ok(Some(RequestFrame::Start(_)))
@@ -435,7 +436,7 @@ fn a_process_that_goes_without_a_word_leaves_a_session_that_says_so() {
     let place = Place::new();
     let (mut socket, served) = begun(&place);
     socket.write_all(&queue(started(invocation(1)))).unwrap();
-    // In the middle of a frame.
+    // The connection ends in the middle of a frame.
     socket.write_all(&[2, 200, 0]).unwrap();
     drop(socket);
     served.join().unwrap().unwrap();
@@ -505,7 +506,7 @@ fn unstated() -> Vec<(&'static str, Entry)> {
     ]
 }
 
-/// A good frame with one byte changed at each of its places, as far as it is then another one.
+/// Valid frames with one byte changed at each position, without frames that stay the same.
 fn forged() -> Vec<(String, Vec<u8>)> {
     let good = queue(started(invocation(1)).payload(PayloadKind::Input, b"{}".to_vec()));
     let body = &good[5..];
@@ -581,7 +582,7 @@ fn a_forged_frame_ends_the_connection_with_a_row_that_says_so_and_changes_nothin
         let place = Place::new();
         let (mut socket, served) = begun(&place);
         socket.write_all(&queue(read_only(invocation(5)))).unwrap();
-        // The recorder may have closed the socket before all is written.
+        // The recorder may have closed the socket before all bytes are written.
         let _ = socket.write_all(&forged);
         let _ = socket.write_all(&queue(read_only(invocation(6))));
         let mut rest = Vec::new();
@@ -616,7 +617,7 @@ fn what_does_not_begin_with_a_start_begins_nothing() {
     assert!(RecorderConnection::accept(theirs).unwrap().is_none());
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -651,7 +652,7 @@ fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_are_written() {
         let mut left = forged.as_slice();
         if let Ok(Some(request)) = RequestFrame::read(&mut left) {
             let read = forged.len() - left.len();
-            // A record in another spelling is read, and written in its own.
+            // A record in another spelling is accepted, and written in the canonical spelling.
             let written = bytes(&request);
             let again = RequestFrame::read(&mut written.as_slice())
                 .unwrap()
@@ -662,7 +663,7 @@ fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_are_written() {
             }
         }
     }
-    // Some changes are to numbers alone.
+    // Some changes only affect numbers.
     assert!((100..50_000).contains(&taken), "{taken}");
 }
 

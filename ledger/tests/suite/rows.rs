@@ -1,4 +1,4 @@
-//! What the writer writes: rows, sessions, checkpoints; and lists of it.
+//! The writer's rows, sessions and checkpoints, and lists of rows.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ fn checkpoints_are_made_after_so_many_rows_and_hold_beside_each_other() {
     let checkpoint = reader.verifier().open(&note).unwrap();
     assert_eq!(checkpoint.size, verified.rows);
     assert!(reader.verify(&[checkpoint]).unwrap().holds());
-    // Each older one is shown to be the beginning of the newest.
+    // Each older tree is proved to be the start of the newest.
     let mut olds = sql
         .prepare("SELECT size, note FROM checkpoint ORDER BY size")
         .unwrap();
@@ -166,7 +166,7 @@ fn what_a_session_leaves_unfinished_is_abandoned_once_by_the_next() {
     durable(&first, started(invocation(1))).unwrap();
     durable(&first, started(invocation(2))).unwrap();
     durable(&first, ended(invocation(2))).unwrap();
-    // As long as it lives, its calls are its own.
+    // While a session lives, no other session ends its calls.
     drop(place.open());
     assert_eq!(place.count("abandoned"), 0);
     first.close().unwrap();
@@ -204,7 +204,7 @@ fn lists_are_filtered_and_the_index_is_made_anew_whatever_becomes_of_it() {
         assert_eq!(list(&all), [5, 4, 3, 2, 1, 0]);
         assert_eq!(list(&named("asked")), [5]);
         assert_eq!(list(&tool("notes.append")), [5]);
-        // The end of a call is about whom and what its start was about.
+        // The end of a call has the principal and the tool of its start.
         assert_eq!(list(&named("alice")), [4, 2, 1]);
         assert_eq!(list(&named("bob")), [3]);
         assert!(list(&named("eve")).is_empty());
@@ -261,7 +261,7 @@ fn lists_are_filtered_and_the_index_is_made_anew_whatever_becomes_of_it() {
         std::fs::write(place.ledger().join("index.sqlite"), damage).unwrap();
         check();
     }
-    // One of another ledger.
+    // The index of another ledger.
     let sql = rusqlite::Connection::open(place.ledger().join("index.sqlite")).unwrap();
     sql.execute("UPDATE made SET leaf = zeroblob(32)", [])
         .unwrap();

@@ -1,4 +1,4 @@
-//! A ledger in a directory of its own, and calls to record in it.
+//! A ledger in a temporary directory, and calls to record in it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) fn long() -> bool {
     std::env::var_os("TOOLWARD_LONG").is_some()
 }
 
-/// A directory that is removed in the end, and a ledger's place in it.
+/// A temporary directory, and the path of a ledger in it.
 pub(crate) struct Place {
     pub(crate) directory: tempfile::TempDir,
 }
@@ -53,7 +53,7 @@ impl Place {
         self.verify().findings.iter().map(short).collect()
     }
 
-    /// The file of records, as somebody else writes it.
+    /// The file of records, opened for writing by someone else.
     pub(crate) fn records(&self) -> Connection {
         Connection::open(self.ledger().join("records.sqlite")).unwrap()
     }
@@ -196,7 +196,7 @@ pub(crate) fn refused(id: Invocation, code: &str) -> Entry {
     .principal("alice")
 }
 
-/// A person is asked about a call.
+/// The row that a person is asked about a call.
 pub(crate) fn asked(id: Invocation) -> Entry {
     Entry::new(Event::Approval(Approval {
         answer: None,
@@ -219,7 +219,7 @@ pub(crate) fn queued(writer: &Writer, entry: Entry) {
     writer.append(entry, Durability::Queued).wait().unwrap();
 }
 
-/// A ledger with this many read-only calls, a checkpoint each 100 rows, and no session.
+/// A ledger with this many read-only calls, a checkpoint every 100 rows, and no session.
 pub(crate) fn filled(calls: u64) -> Place {
     let place = Place::new();
     let mut options = place.options();
@@ -247,7 +247,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(done.success());
 }
 
-/// A finding as the verifier in Python writes it.
+/// A finding in the form of the verifier in Python.
 pub(crate) fn short(finding: &Finding) -> String {
     match finding {
         Finding::Row { seq } => format!("row {seq}"),

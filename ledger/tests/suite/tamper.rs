@@ -1,5 +1,5 @@
-//! Ledgers that somebody who may write the files has changed. Each change is found, and what it concerns is named,
-//! by `verify` and by the verifier in Python.
+//! Ledgers that someone with write access has changed. Both `verify` and the verifier in Python
+//! find each change, and name the affected rows.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::support::{
     Place, copy, durable, filled, invocation, opened, queued, read_only, started,
 };
 
-/// What the verifier in Python says: its findings, or none.
+/// The findings of the verifier in Python; empty if it finds nothing.
 fn python(place: &Place) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/verify_ledger.py");
     let ran = Command::new("python3")
@@ -30,7 +30,7 @@ fn python(place: &Place) -> Vec<String> {
     }
 }
 
-/// A ledger of 252 rows, of which all are signed, and the sizes of its checkpoints.
+/// A ledger of 252 rows, which are all signed, and the sizes of its checkpoints.
 fn ledger() -> (Place, Vec<u64>) {
     let place = filled(250);
     assert!(place.findings().is_empty());
@@ -53,7 +53,7 @@ fn first(place: &Place, change: impl FnOnce(&Connection)) -> String {
     ours[0].clone()
 }
 
-/// The rows between two checkpoints, as a finding names them.
+/// The rows between two checkpoints, in the form of a finding.
 fn around(sizes: &[u64], seq: u64) -> String {
     let to = sizes.iter().find(|size| **size > seq).unwrap();
     let from = sizes.iter().rfind(|size| **size <= seq).unwrap_or(&0);
@@ -64,7 +64,7 @@ fn run(sql: &Connection, statements: &str) {
     sql.execute_batch(statements).unwrap();
 }
 
-/// Another record at a row, with its leaf if `leaf` says so.
+/// Replaces the record of a row, and also its leaf if `leaf` is set.
 fn replace(sql: &Connection, seq: u64, leaf: bool) {
     let record: Vec<u8> = sql
         .query_row(
@@ -100,7 +100,7 @@ fn a_record_with_its_leaf_is_found_between_two_checkpoints() {
         first(&place, |sql| replace(sql, 157, true)),
         around(&sizes, 157)
     );
-    // Nothing else is concerned.
+    // No other row is affected.
     assert_eq!(place.findings().len(), 1);
 }
 
@@ -154,7 +154,7 @@ fn a_row_that_was_deleted_with_the_others_moved_up_is_found() {
     assert_eq!(found, around(&sizes, 33));
 }
 
-/// The head of the rows that are there, as somebody who knows the format makes it.
+/// Writes the head of the existing rows, like an attacker who knows the format.
 fn mend_head(sql: &Connection) {
     let mut leaves = sql.prepare("SELECT leaf FROM entry ORDER BY seq").unwrap();
     let leaves = leaves.query_map([], |row| row.get(0)).unwrap();
@@ -196,7 +196,7 @@ fn a_changed_head_is_found() {
     ] {
         let (place, _) = ledger();
         let sql = place.records();
-        // Of another size the edge is none at all.
+        // With another size, the edge is not valid.
         if change.contains("size - 1") {
             sql.execute_batch(change).unwrap();
             assert!(place.reader().verify(&[]).is_err() || !place.findings().is_empty());
@@ -244,7 +244,7 @@ fn another_key_signs_for_another_ledger() {
         .collect();
     assert_eq!(place.findings(), findings);
     assert_eq!(python(&place), findings);
-    // A new key is not made for a ledger that has rows.
+    // No new key is created for a ledger with rows.
     std::fs::remove_file(place.ledger().join("key.pem")).unwrap();
     let error = Writer::open(place.options(), opened()).unwrap_err();
     assert_eq!(error.code(), "ledger-key");
@@ -307,7 +307,7 @@ fn an_older_copy_that_was_put_back_is_refused_by_what_was_kept_elsewhere() {
     let notes = std::fs::read_to_string(&elsewhere).unwrap();
     assert_eq!(notes.matches("\u{2014} toolward.ledger/").count(), 3);
 
-    // What is in the directory agrees with itself.
+    // The contents of the directory are consistent.
     copy(&old, &place.ledger());
     assert!(place.findings().is_empty());
     let error = session(30..31).unwrap_err();
@@ -344,7 +344,7 @@ fn an_older_copy_that_was_put_back_is_refused_by_what_was_kept_elsewhere() {
         ["12 rows of 36"]
     );
 
-    // Nor do other rows of the same number help.
+    // The same number of other rows is refused, too.
     let mut other = options.clone();
     other.checkpoints = None;
     let writer = Writer::open(other, opened()).unwrap();
@@ -372,7 +372,7 @@ fn rows_behind_the_newest_checkpoint_are_held_against_the_head_when_a_ledger_is_
         let place = filled(10);
         let writer = place.open();
         durable(&writer, read_only(invocation(100))).unwrap();
-        // As if it had died: without its checkpoint.
+        // A copy without its last checkpoint, as if the process had died.
         let copied = place.directory.path().join("copy");
         copy(&place.ledger(), &copied);
         writer.close().unwrap();

@@ -1,4 +1,4 @@
-//! The tree against the definition of RFC 6962, written as it stands there.
+//! Compares the tree with the definition of RFC 6962, which is written here literally.
 
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
@@ -91,7 +91,7 @@ fn the_hashes_are_those_of_the_rfc() {
         hex(leaf_hash(b"")),
         "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
     );
-    // A row that was written as an inner node is another leaf than that node.
+    // The leaf of a row that contains an inner node's bytes differs from that node.
     let (left, right) = (leaf_hash(b"a"), leaf_hash(b"b"));
     let forged = [left.0, right.0].concat();
     assert_ne!(

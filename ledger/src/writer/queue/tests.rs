@@ -1,4 +1,4 @@
-//! When rows are taken out of the queue.
+//! Tests when rows are taken out of the queue.
 
 use std::sync::mpsc::channel;
 
@@ -18,7 +18,7 @@ fn what_is_gathered_until_told_is_taken_then() {
         let batch = own.take(Instant::now() + Duration::from_secs(3600));
         sender.send(batch.rows.len())
     });
-    // Nothing is there to be taken.
+    // The queue is empty.
     queue.take_gathered();
     for _ in 0..3 {
         queue.append(queued(), Durability::Queued).wait().unwrap();
@@ -46,7 +46,7 @@ fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
         }
     });
     let append = |durability| queue.append(queued(), durability);
-    // The second comes before the thread looks again, the third long after that.
+    // The second row comes before the thread's next check, the third long after it.
     for pause in [0, 5, 300] {
         std::thread::sleep(Duration::from_millis(pause));
         append(Durability::Queued).wait().unwrap();
@@ -54,7 +54,7 @@ fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
         assert_eq!(rows, 1);
         assert!(next_look.is_some());
     }
-    // Nobody has to look for what is waited for.
+    // An awaited row wakes the thread at once.
     let pending = append(Durability::Disk);
     let (rows, next_look) = taken.recv().unwrap();
     assert_eq!((rows, next_look), (1, None));
@@ -68,12 +68,12 @@ fn who_gives_up_wakes_the_thread_that_counts() {
     let queue = Queue::new(1, Gather::For(Duration::from_millis(1)));
     let _first = queue.append(queued(), Durability::Queued);
     let waits = queue.append(queued(), Durability::Queued);
-    // The thread empties the queue and sleeps again before its caller goes.
+    // The thread empties the queue and sleeps again before the caller continues.
     assert_eq!(queue.take(Instant::now()).rows.len(), 1);
     let own = queue.clone();
     let (sender, taken) = channel();
     let thread = std::thread::spawn(move || {
-        // What it expects by itself has passed then.
+        // The thread's next check has passed by then.
         own.take(Instant::now() + Duration::from_millis(20));
         sender.send(0)?;
         let batch = own.take(Instant::now() + Duration::from_secs(3600));
