@@ -1,15 +1,15 @@
 //! Looks at the clock whenever a guest calls the host.
 //!
-//! Fuel counts the guest's instructions and not the host's work: a guest that does
-//! little but call the host would spend minutes between two yields. So each host call
-//! checks the deadline, and makes a guest yield that has not for a while.
+//! Fuel counts the guest's instructions and not the host's work: a guest that mainly calls the host
+//! would spend minutes between two yields. So each host call checks the deadline, and makes the
+//! guest yield if it has not yielded for a while.
 //!
-//! Setting a guest's fuel makes it yield. This is safe only where its code has stored its
-//! count and loads it again: when an imported function returns, and when it has run out.
-//! The hook also runs inside instructions such as `memory.grow`. The count is in a
-//! register then, and the guest would get both that and what is set. A guest that enters
-//! the engine for long and does nothing else is made to yield all the same, and loses its
-//! fuel up to the next yield, so that there is nothing to get.
+//! Setting a guest's fuel makes it yield. This is safe only if the guest's code has stored its fuel
+//! count and loads it again: when an imported function returns, and when the fuel has run out. The
+//! hook also runs inside instructions such as `memory.grow`. Then the count is in a register, and
+//! the guest would get the new fuel in addition to its count. A guest that only enters the engine
+//! for a long time must yield nevertheless. It loses its fuel up to the next yield, so that it
+//! gains nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,16 +26,16 @@ use crate::violations::EndsCall;
 /// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
-/// A guest that only enters the engine yields after this time. It loses fuel by that, so the
-/// time is longer than the ones that do so now and then take.
+/// A guest that only enters the engine yields after this time. It loses fuel by this yield, so the
+/// time is longer than occasional entries take.
 const MAX_ENGINE_TURN: Duration = Duration::from_millis(50);
 
-/// Fuel left to a guest that is made to yield: enough to return to its code, and less
-/// than a microsecond of work.
+/// Fuel that is left to a guest that must yield: enough to return to its code, but less than a
+/// microsecond of work.
 const FUEL_TO_YIELD: u64 = 100;
 
-/// Bytes that one host call may copy out of the guest. More than a log message
-/// or a write to a stream needs, and copied in some microseconds.
+/// The most bytes that one host call may copy out of the guest. This is more than a log message or
+/// a stream write needs, and takes some microseconds to copy.
 pub(super) const HOST_CALL_BYTES: usize = toolward_policy::own::HOST_CALL_BYTES as usize;
 
 /// The state of one store's hook.
@@ -45,7 +45,7 @@ pub(crate) struct StoreHook {
     seen: u32,
     /// When the guest entered the host.
     now: Instant,
-    /// The polls at that time.
+    /// The number of polls when the guest entered the host.
     polls_before: u32,
     turn: Instant,
     shortened: bool,
@@ -61,8 +61,8 @@ pub(crate) struct StoreHook {
 }
 
 impl StoreHook {
-    /// A hook, made `now`, that ends the guest at `deadline`, where it has this much fuel,
-    /// and lets its results be as large as `result`.
+    /// A hook, created at `now`, that ends the guest at `deadline`. The guest has this much fuel,
+    /// and its results may be as large as `result`.
     pub(super) fn new(
         deadline: Instant,
         polls: Arc<Polls>,
@@ -105,7 +105,7 @@ impl StoreHook {
                 self.depth = self.depth.saturating_sub(1);
                 (self.polls_before, store.data_mut().in_import) = self.outer;
                 if self.depth == 0 {
-                    // From here on the result is copied out.
+                    // The result is copied out after this point.
                     let bytes = store.data().limiter.result(self.result);
                     store.set_hostcall_fuel(bytes);
                 }
@@ -133,15 +133,16 @@ impl StoreHook {
         Ok(())
     }
 
-    /// Ends a call if policy ends it at a violation or the host holds too much for it. Where fuel may be set, subtracts
-    /// that of nested calls, and has a guest yield soon that has not for a while.
+    /// Ends a call if policy ends it at a violation or the host holds too much memory for it. If
+    /// fuel may be set here, subtracts the fuel of nested calls, and makes the guest yield soon if
+    /// it has not yielded for a while.
     fn returning_from_host(&mut self, store: &mut StoreContextMut<'_, State>) -> Result<()> {
         if let Some(violation) = store.data().violations.ends() {
             return Err(EndsCall(violation).into());
         }
         store.data_mut().settle_memory()?;
         let polls = self.polls.count();
-        // Nothing waits in the host but imported functions and a guest that is out of fuel.
+        // Only imported functions and a guest without fuel can wait in the host.
         let has_waited = polls != self.polls_before;
         let in_import = store.data().in_import;
         if !has_waited && !in_import {
@@ -149,7 +150,7 @@ impl StoreHook {
                 return Ok(());
             }
             if polls != self.seen {
-                // It may have waited long for its first turn.
+                // The guest may have waited long for its first turn.
                 (self.seen, self.turn) = (polls, self.now);
             } else if self.now.duration_since(self.turn) >= MAX_ENGINE_TURN {
                 self.shortened = true;
@@ -158,7 +159,7 @@ impl StoreHook {
             }
             return Ok(());
         }
-        // A guest that ran out was given its fuel until the next yield.
+        // A guest that ran out of fuel was given new fuel until the next yield.
         let mut is_set = !in_import;
         let owed = std::mem::take(&mut store.data_mut().meter.owed);
         if owed > 0 {
@@ -167,7 +168,7 @@ impl StoreHook {
             is_set = true;
         }
         let now = match store.data().has_tools {
-            // A call of a tool may have taken long without a pause.
+            // A nested call may have taken long without a pause.
             true => Instant::now(),
             false => self.now,
         };

@@ -1,5 +1,5 @@
-//! Standard output and error of a guest: kept in memory up to a cap, never
-//! written to a stream of the host's own.
+//! Standard output and error of a guest: kept in memory up to a limit, and never written to the
+//! host's own streams.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ pub(crate) struct Capture {
     held: Shared,
 }
 
-/// Most bytes accepted by one write. Bounds what the host copies at a time.
+/// The most bytes that one write accepts, which bounds the bytes that the host copies at a time.
 const CHUNK: usize = 64 << 10;
 
 impl Capture {
@@ -36,7 +36,7 @@ impl Capture {
         }
     }
 
-    /// Takes what was captured so far, as text; invalid UTF-8 is replaced.
+    /// Takes the captured output as text. Invalid UTF-8 is replaced.
     pub(crate) fn take(&self) -> String {
         let bytes = std::mem::take(&mut *lock(&self.bytes));
         match String::from_utf8(bytes) {
@@ -55,7 +55,7 @@ impl Capture {
         if let Some(fitting) = new.get(..room)
             && new.len() > room
         {
-            // Keeps what fits: it often shows what went wrong.
+            // Keeps the bytes that fit, since they often show what went wrong.
             bytes.extend_from_slice(fitting);
             return Err(Exceeded::new(
                 self.limit,
@@ -76,7 +76,7 @@ impl IsTerminal for Capture {
 
 impl StdoutStream for Capture {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        // Only WASI 0.3 asks for this; the host links 0.2.
+        // Only WASI 0.3 uses this, and the host links 0.2.
         Box::new(tokio::io::sink())
     }
 

@@ -1,6 +1,5 @@
-//! From component bytes to something that can be instantiated: compile, in a
-//! process of its own where the embedder has one, or take what was compiled
-//! before from the cache.
+//! Turns the bytes of a component into something that can be instantiated: compiles them, in a
+//! separate process if the embedder has one, or loads an earlier result from the cache.
 
 mod artifact;
 pub mod broker;
@@ -25,9 +24,9 @@ pub use limits::{Ahead, CompileCost, CompileError, CompileLimits, CompileReason}
 use self::artifact::Claim;
 use crate::engine::{EngineProfile, Ready, compiling_engine};
 
-/// Compiles components. The input is hostile, and wasmtime does not treat a costly
-/// compilation as a vulnerability, so an implementation has to bound it. [`Broker`]
-/// does; implement this trait to bound it in another way.
+/// Compiles components. The input is hostile, and wasmtime does not treat a costly compilation as a
+/// vulnerability, so an implementation must bound the cost. [`Broker`] does this; implement this
+/// trait to bound it in another way.
 ///
 /// ```
 /// use toolward_sandbox::compile::{CompileError, CompileReason, Compiler, InProcess};
@@ -71,16 +70,16 @@ impl Compiler for InProcess {
     }
 }
 
-/// How far compiling has come.
+/// The progress of compiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Other components are compiled first.
+    /// The component waits, since others are compiled first.
     Waiting,
-    /// It has been compiling for this long.
+    /// The component has been compiling for this long.
     Compiling(Duration),
 }
 
-/// Called with the progress of compiling from time to time; `Break` cancels it.
+/// Called repeatedly with the progress of compiling. `Break` cancels compiling.
 pub type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 
 /// The principals whose calls wait for a component.
@@ -101,23 +100,22 @@ impl Callers {
     }
 }
 
-/// Who compiles for a host, and where the result is kept.
+/// The compiler of a host, and its cache.
 #[derive(Debug, Clone)]
 pub enum CompileBackend {
-    /// A compiler of the embedder's, usually in this process, which then also writes
-    /// the cache.
+    /// A compiler of the embedder, usually in this process, which then also writes the cache.
     Own {
-        /// What compiles.
+        /// The compiler.
         compiler: Arc<dyn Compiler>,
-        /// Where the result is kept, if it is.
+        /// The cache, if results are kept.
         cache: Option<Arc<Cache>>,
     },
-    /// The broker, which alone writes the cache.
+    /// The broker. Only the broker writes the cache.
     Broker(Broker),
 }
 
 impl CompileBackend {
-    /// The longest that compiling takes, where that is bounded.
+    /// The longest time that compiling takes, if it is bounded.
     pub fn longest(&self) -> Option<Duration> {
         match self {
             Self::Own { .. } => None,
@@ -125,8 +123,8 @@ impl CompileBackend {
         }
     }
 
-    /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
-    /// where the engine doesn't load it, [`Self::load`] returns the reason.
+    /// Loads a component if the cache has a genuine artifact of at most `most_bytes`. If this
+    /// returns `None`, [`Self::load`] compiles the component or returns the reason.
     pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
         let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {
@@ -136,8 +134,8 @@ impl CompileBackend {
         cached?.ok()
     }
 
-    /// Loads a component into an engine: from the cache if that has a genuine artifact,
-    /// else by compiling and caching it.
+    /// Loads a component into an engine: from the cache if it has a genuine artifact, and otherwise
+    /// by compiling and caching it.
     pub fn load(
         &self,
         ready: &Ready,
@@ -175,7 +173,7 @@ fn own(
     }
     let bytes = compiler.compile(wasm, profile)?;
     if let Some(cache) = cache {
-        // Not fatal: without the cache only the next start is slower.
+        // This is not fatal: without the cache, only the next start is slower.
         if let Err(error) = cache.put(claim, &bytes) {
             tracing::warn!(%error, "the compiled driver was not cached");
         }
@@ -187,8 +185,8 @@ fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileErr
     artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
 }
 
-/// The component from the cache, or a verdict on it. `None` if loading failed because
-/// of the machine: compiling it again may work.
+/// The component from the cache, or a verdict on it. `None` if loading failed because of the
+/// machine, since compiling it again may work.
 fn verdict(
     cached: Option<Result<Component, CompileError>>,
 ) -> Option<Result<Component, CompileError>> {
@@ -201,9 +199,8 @@ fn verdict(
     }
 }
 
-/// The error when the engine does not load code that was compiled for it: a verdict on
-/// the component (such as more tables than the pool allows), unless a system call
-/// failed.
+/// The error if the engine does not load code that was compiled for it. It is a verdict on the
+/// component (for example, about more tables than the pool allows), unless a system call failed.
 fn refused(error: &wasmtime::Error) -> CompileError {
     let system = error.is::<wasmtime::OutOfMemory>()
         || error

@@ -1,8 +1,8 @@
 //! One deadline over a whole future, checked at every poll.
 //!
-//! A timer alone is not enough: when every worker of the runtime is busy with guests,
-//! the timer driver runs late. A guest yields after a fixed amount of fuel, so checking
-//! the clock at each poll ends it on time. A result after the deadline is discarded.
+//! A timer alone is not enough: when every worker of the runtime is busy with guests, the timer
+//! driver runs late. A guest yields after a fixed amount of fuel, so checking the clock at each
+//! poll ends the guest on time. A result after the deadline is discarded.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use crate::turns::{self, Polls, Turn};
 
-/// The future did not end before its deadline, and was dropped.
+/// The error if the future did not end before its deadline, and was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed;
 
@@ -32,7 +32,7 @@ pub async fn before<F: Future + Unpin>(
         if Instant::now() >= deadline {
             return Poll::Ready(Err(Elapsed));
         }
-        // The timer is only set once there is something to wait for.
+        // The timer is set only once the future waits.
         if polled.is_pending() && timer.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(Elapsed));
         }
@@ -41,7 +41,7 @@ pub async fn before<F: Future + Unpin>(
     .await
 }
 
-/// [`before`] for a guest, which is polled only in its turns. `began` is about now.
+/// Like [`before`], for a guest, which is polled only in its turns. `began` is about now.
 pub(crate) async fn in_turns<F: Future + Unpin>(
     deadline: Instant,
     mut turn: Turn<'_>,
@@ -51,7 +51,7 @@ pub(crate) async fn in_turns<F: Future + Unpin>(
 ) -> Result<F::Output, Elapsed> {
     let waker = Waker::from(polls.clone());
     let mut timer = pin!(tokio::time::sleep_until(deadline.into()));
-    // While it waits for a turn, reclaims turns that were given and not taken.
+    // A timer that reclaims untaken turns while this guest waits for a turn.
     let mut watch: Option<Pin<Box<Sleep>>> = None;
     let mut began = Some(began);
     poll_fn(|context| {
@@ -75,7 +75,7 @@ pub(crate) async fn in_turns<F: Future + Unpin>(
         if ended >= deadline {
             return Poll::Ready(Err(Elapsed));
         }
-        // The timer is only set once there is something to wait for.
+        // The timer is set only once the future waits.
         if polled.is_pending() && timer.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(Elapsed));
         }

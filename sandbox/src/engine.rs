@@ -1,5 +1,5 @@
-//! The engine's settings: which parts of WebAssembly exist for a guest, how
-//! instances are pooled, and how a running guest is interrupted.
+//! The engine's settings: the WebAssembly features for guests, the pooling of instances, and the
+//! interruption of running guests.
 
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -20,35 +20,36 @@ use crate::limiter::{MEMORIES, MemoryLayout, TABLES};
 use crate::state::{InsecureSeed, State};
 use crate::{files, http, keyvalue, sockets, v0_1};
 
-/// Fuel between two yields: well below a millisecond of work; at this interval the
-/// yields have no measurable cost.
+/// Fuel between two yields, which is well below a millisecond of work. At this interval, yields
+/// have no measurable cost.
 pub(crate) const YIELD_INTERVAL: u64 = 1_000_000;
 
-/// Bytes of dirtied memory that a slot of the pool clears by itself instead of
-/// giving the pages back to the kernel. Above what a small driver dirties.
+/// The most bytes of dirty memory that a slot of the pool clears itself, instead of returning the
+/// pages to the kernel. A small driver dirties less.
 const KEEP_RESIDENT: usize = 512 << 10;
 
 /// Bytes of call stack that a guest may use.
 const STACK_BYTES: usize = toolward_policy::own::STACK_BYTES as usize;
 
-/// Slots that stay warm; together with [`KEEP_RESIDENT`] the most memory that
-/// an idle host keeps for speed alone.
+/// The most slots that stay warm. Together with [`KEEP_RESIDENT`], this bounds the memory that an
+/// idle host keeps only for speed.
 const WARM_SLOTS: u32 = 32;
 
 /// Bytes of address space by which a compact memory may grow before it moves.
 const COMPACT_GROWTH: u64 = 1 << 20;
 
-/// Bytes without access around a compact memory.
+/// Bytes of inaccessible address space around a compact memory.
 const COMPACT_GUARD: u64 = 64 << 10;
 
-/// Added to the engine's own hash, in which wasmtime only distinguishes major versions.
+/// The version that is added to the engine's hash, since wasmtime's own hash distinguishes only its
+/// major versions.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 
 /// The settings that decide how components are compiled and run. Processes with equal
 /// profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// Calls that run or wait at once: slots of the pool.
+    /// Calls that run or wait at once, which is the number of slots of the pool.
     slots: u32,
     /// The largest memory that any call may have, in bytes.
     max_memory: usize,
@@ -61,7 +62,7 @@ impl EngineProfile {
     /// The profile of a host with these limits.
     pub fn for_limits(limits: &Limits) -> Self {
         Self {
-            // Twice: as many calls may be parked, and keep their instances.
+            // Twice as many, since an equal number of calls may be parked with their instances.
             slots: limits.concurrency.max(1).saturating_mul(2),
             max_memory: usize::try_from(limits.memory_bytes.maximum).unwrap_or(usize::MAX),
             max_table: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
@@ -86,17 +87,17 @@ impl EngineProfile {
     ///
     /// # Errors
     ///
-    /// If the machine can't provide what the profile needs, above all address space for
-    /// the pool.
+    /// If the machine can't provide the resources of the profile, mainly address space for the
+    /// pool.
     pub fn engine(&self) -> Result<Engine, HostError> {
         Engine::new(&self.config()).map_err(|source| HostError::Engine(source.into()))
     }
 
-    /// An engine with this profile, and what it gives to guests. Without address space for
-    /// the pool its memories are compact.
+    /// An engine with this profile, with its linker. If the machine has no address space for the
+    /// pool, the memories are compact.
     ///
     /// # Errors
-    /// If the machine has no room for it either.
+    /// If the machine has no room for compact memories either.
     pub fn ready(&self) -> Result<Arc<Ready>, HostError> {
         let (profile, engine) = match self.engine() {
             Ok(engine) => (self.clone(), engine),
@@ -131,9 +132,9 @@ impl EngineProfile {
         let mut pool = PoolingAllocationConfig::new();
         let instance_bytes = usize::try_from(MAX_INSTANCE_BYTES).unwrap_or(usize::MAX);
         pool.total_component_instances(self.slots)
-            // Room for the maximum of all slots, so that a driver with many instances
-            // does not starve others. The pool only counts them; an instance takes
-            // memory when it is made.
+            // Room for the maximum of each slot, so that a driver with many instances does not
+            // starve others. The pool only counts instances; an instance takes memory when it is
+            // created.
             .total_core_instances(self.slots.saturating_mul(MAX_CORE_INSTANCES))
             .total_memories(self.slots.saturating_mul(MEMORIES))
             .total_tables(self.slots.saturating_mul(TABLES))
@@ -157,9 +158,9 @@ impl EngineProfile {
     }
 }
 
-/// An engine, and what it gives to guests.
+/// An engine, with its linker.
 pub struct Ready {
-    /// What it was made for.
+    /// The profile that it was made for.
     pub profile: EngineProfile,
     pub(crate) engine: Engine,
     pub(crate) engine_hash: EngineHash,
@@ -181,7 +182,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     files::add_to_linker(&mut linker, State::files)?;
     keyvalue::add_to_linker(&mut linker, State::buckets)?;
     sockets::add_to_linker(&mut linker)?;
-    // The host's own seed in the place of wasmtime-wasi's.
+    // Replaces the seed of wasmtime-wasi by the host's own.
     linker.allow_shadowing(true);
     insecure_seed::add_to_linker::<_, InsecureSeed>(&mut linker, |state| {
         &mut state.import().insecure_seed
@@ -192,15 +193,15 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     Ok(linker)
 }
 
-/// Whether the kernel can find which pages of a memory were written (`PAGEMAP_SCAN`), so
-/// that only those are reset between calls. Call it before the process confines itself, unless a broker was opened: the
-/// first call opens what is asked, which a confined process can't.
+/// Whether the kernel can list the written pages of a memory (`PAGEMAP_SCAN`), so that only these
+/// are reset between calls. Call this before the process confines itself, unless a broker was
+/// opened: the first call opens a file, which a confined process can't.
 pub fn finds_written_pages() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
 }
 
-/// An engine that compiles for every profile with this layout: nothing else in a profile
-/// changes the code. It has no pool, so that it needs no address space for one.
+/// An engine that compiles for every profile with this layout: no other part of a profile changes
+/// the code. It has no pool, and so needs no address space for one.
 pub(crate) fn compiling_engine(layout: MemoryLayout) -> wasmtime::Result<Engine> {
     Engine::new(&code_config(layout))
 }
@@ -215,7 +216,7 @@ fn code_config(layout: MemoryLayout) -> Config {
             .memory_guard_size(COMPACT_GUARD)
             .memory_may_move(true);
     }
-    // Each proposal that no driver needs is attack surface. Threads, garbage
+    // Each WebAssembly proposal that no driver needs is attack surface. Threads, garbage
     // collection, exceptions and async components are not compiled in.
     config
         .shared_memory(false)
@@ -234,8 +235,8 @@ fn code_config(layout: MemoryLayout) -> Config {
     config
 }
 
-/// Everything that compiled code depends on except the component: compiler
-/// version, target, CPU features, settings and the version of this host.
+/// A hash of everything that compiled code depends on, except the component: compiler version,
+/// target, CPU features, settings and the version of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineHash([u8; 32]);
 
@@ -265,8 +266,7 @@ impl EngineHash {
         &self.0
     }
 
-    /// 32 hexadecimal digits of it, for a file's name; the signature covers it
-    /// whole.
+    /// The first 32 hexadecimal digits, for a file's name. The signature covers the whole hash.
     pub(crate) fn short(&self) -> String {
         let mut hex = blake3::Hash::from_bytes(self.0).to_hex().to_string();
         hex.truncate(32);

@@ -11,21 +11,21 @@ use toolward_policy::LimitName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("limit `{limit}` exceeded: {used} of {allowed} allowed")]
 pub struct Exceeded {
-    /// Which limit.
+    /// The limit.
     #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
     /// What the guest asked for in total.
     pub used: u64,
-    /// What it may have.
+    /// The amount that is allowed.
     pub allowed: u64,
-    /// For the limit on memory: whether memory that the host holds for the guest
-    /// exceeded it, and not the guest's own. Callers see one limit.
+    /// For the memory limit: whether the host's memory for the guest exceeded it, and not the
+    /// guest's own memory. Callers see a single limit.
     #[serde(skip)]
     pub by_host: bool,
 }
 
 impl Exceeded {
-    /// A limit on what the guest itself has.
+    /// A limit that the guest's own use exceeded.
     pub const fn new(limit: LimitName, used: u64, allowed: u64) -> Self {
         Self {
             limit,
@@ -35,7 +35,7 @@ impl Exceeded {
         }
     }
 
-    /// A limit that was exceeded by an amount that is not known.
+    /// A limit that was exceeded by an unknown amount.
     pub const fn over(limit: LimitName, allowed: u64) -> Self {
         Self::new(limit, allowed.saturating_add(1), allowed)
     }
@@ -70,7 +70,7 @@ pub fn take(
         .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
-/// The deadline passed while the guest was calling the host.
+/// The error if the deadline passed while the guest was calling the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline has passed")]
 pub struct DeadlinePassed;

@@ -1,11 +1,10 @@
-//! Files: what a guest sees of the workspaces it was granted.
+//! Files: the guest's view of its granted workspaces.
 //!
-//! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as
-//! text (`path`), compared with the grant (`plan`), and opened beneath
-//! the workspace's directory and through no link (`resolve_beneath`). Only files and
-//! directories exist: no links, devices, FIFOs or sockets. A descriptor of a directory
-//! is a path and not an inode: access is decided by the path at each step, so that
-//! renaming a directory does not move a grant with it.
+//! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as text (`path`),
+//! compared with the grant (`plan`), and opened beneath the workspace's directory without following
+//! links (`resolve_beneath`). Only files and directories exist: no links, devices, FIFOs or
+//! sockets. A descriptor of a directory is a path and not an inode: access is decided by the path
+//! at each step, so renaming a directory does not move a grant with it.
 
 mod counters;
 mod descriptors;
@@ -44,20 +43,20 @@ pub use resolve_beneath::Root;
 /// The files that a call may use; its attempts share the counters.
 #[derive(Debug, Clone)]
 pub struct FileGrant {
-    /// What it sees.
+    /// The files that the call can see.
     pub plan: Arc<Plan>,
-    /// How much it may use.
+    /// The limits on its use.
     pub limits: FileLimits,
-    /// What it has used.
+    /// The counters of its use.
     pub counters: Arc<FileCounters>,
 }
 
-/// What one attempt may do with files. The default: nothing, there are none.
+/// The file access of one attempt. Default: no files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ctx(Option<Arc<Shared>>);
 
 impl Ctx {
-    /// For one attempt of a call; its attempts share counters and violations.
+    /// The access of one attempt of a call, whose attempts share counters and violations.
     pub(crate) fn new(grant: FileGrant, violations: Violations, held: held::Shared) -> Self {
         Self(Some(Arc::new(Shared {
             grant,
@@ -67,18 +66,18 @@ impl Ctx {
         })))
     }
 
-    /// The limit that something written by this attempt came to and was dropped
-    /// for, if any: what the guest returns is not what it has done.
+    /// The limit that made the host drop a write of this attempt, if any. The guest's result may
+    /// then claim a write that did not happen.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.0.as_ref()?.exceeded.get().copied()
     }
 }
 
-/// The files of a store, borrowed for one call of the host.
+/// The files of a store, borrowed for one host call.
 pub(crate) struct View<'a> {
-    /// What may be done.
+    /// The access that is allowed.
     pub(crate) ctx: &'a mut Ctx,
-    /// Where the guest's descriptors are.
+    /// The table of the guest's descriptors.
     pub(crate) table: &'a mut ResourceTable,
 }
 
@@ -88,7 +87,7 @@ impl HasData for Files {
     type Data<'a> = View<'a>;
 }
 
-/// Puts the view in the place of what `linker` has for `wasi:filesystem`.
+/// Replaces the linker's `wasi:filesystem` by the view.
 pub(crate) fn add_to_linker<T: Send + 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> View<'_>,
@@ -100,9 +99,9 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     Ok(())
 }
 
-/// Runs blocking `work` on a thread for it, and waits for it: the deadline can end a guest that waits for a disk. Few
-/// run at once, so that other guests find a thread. Queued work is dropped with its future; started work runs to its
-/// end.
+/// Runs blocking `work` on a separate thread and waits for it, so that the deadline can end a guest
+/// that waits for a disk. Only a few run at once, so that other guests find a thread. Queued work
+/// is dropped with its future; started work runs to its end.
 async fn run_blocking<R: Send + 'static>(
     threads: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
@@ -125,7 +124,7 @@ fn start_blocking<R: Send + 'static>(
     spawn(async move { run_blocking(&threads, work).await })
 }
 
-/// What everything that an attempt opened shares.
+/// The state that all open files of an attempt share.
 #[derive(Debug)]
 struct Shared {
     grant: FileGrant,
@@ -133,25 +132,25 @@ struct Shared {
     /// The limit that a stream's write exceeded. The stream reports it at its next
     /// operation, which a guest may never call.
     exceeded: OnceLock<Exceeded>,
-    /// Counts what the host holds for the call.
+    /// Counts the memory that the host holds for the call.
     held: held::Shared,
 }
 
-/// Bytes that one operation reads or writes at most.
+/// The most bytes that one operation reads or writes.
 const CHUNK: usize = 64 << 10;
 
-/// What an open file takes, apart from its path.
+/// The memory that an open file takes in addition to its path, in bytes.
 pub(crate) const OPEN_FILE: u64 = 512;
 
-/// What a stream of a file takes: what it has read or is to write, at most.
+/// The most memory that a stream of a file takes for its buffered data, in bytes.
 pub(crate) const FILE_STREAM: u64 = CHUNK as u64 + 1024;
 
-/// What a listing takes: the part that was read, of the longest names, and the
-/// kernel's answer that it is read from.
+/// The memory that a listing takes, in bytes: the entries that were read, with the longest names,
+/// and the kernel's answer from which they are read.
 pub(crate) const LISTING: u64 = 128 << 10;
 
 impl Shared {
-    /// One of the files that may be open; it takes `bytes` of the host's memory.
+    /// Takes a slot for an open file, which counts `bytes` of the host's memory.
     fn open(&self, bytes: u64) -> Result<Slot, Exceeded> {
         (self.grant.counters).open(&self.grant.limits, self.held.hold(bytes))
     }
@@ -174,16 +173,16 @@ impl Shared {
 /// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a limit that ends the
 /// call.
 enum Fail {
-    /// Nothing out of the way.
+    /// An ordinary error.
     Code(ErrorCode),
-    /// It lies beyond the grant.
+    /// The operation is beyond the grant.
     Refused(ErrorCode),
-    /// It lies beyond a limit.
+    /// The operation is beyond a limit.
     Exceeded(Exceeded),
 }
 
 impl Fail {
-    /// What the guest gets for it; a refusal of `path` is recorded.
+    /// The error that the guest gets. A refusal of `path` is recorded.
     fn raise(self, path: &str, violations: &Violations) -> FsError {
         match self {
             Self::Code(code) => code.into(),

@@ -1,4 +1,5 @@
-//! Worlds of other hosts ([`ForeignWorld`]): one function, which takes and returns JSON as bytes.
+//! Worlds of other hosts ([`ForeignWorld`]): they have one function, which takes and returns JSON
+//! as bytes.
 
 use toolward_contract::driver::{ForeignResult, ForeignWorld};
 use toolward_contract::json::{JsonErrorKind, parse_within};

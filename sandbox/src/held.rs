@@ -1,36 +1,35 @@
-//! Counts the host's own memory for one call: the values behind handles, header fields,
-//! bodies, captured output, records. It counts against the call's memory limit together
-//! with the guest's linear memories ([`super::limiter`]).
+//! Counts the memory that the host holds for one call: the values behind handles, header fields,
+//! bodies, captured output, records. This memory and the guest's linear memories together count
+//! against the call's memory limit ([`super::limiter`]).
 //!
-//! Each allocation adds to a sum. What one host call adds is bounded, so the sum is
-//! compared with the limit once, when the host returns to the guest
-//! ([`super::call_hook`]).
+//! Each allocation adds to a sum. A host call can only add a bounded amount, so the sum is compared
+//! with the limit only when the host returns to the guest ([`super::call_hook`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-/// The overhead of any handle: its entries in the tables of store and guest, its value,
-/// its entry among the children of another handle, and waiting for it (`wasi:io/poll`).
+/// The overhead of any handle: its entries in the tables of store and guest, its value, its entry
+/// among the children of another handle, and the state for waiting on it (`wasi:io/poll`).
 pub(crate) const HANDLE: u64 = 1024;
 
-/// What the host holds for one store.
+/// The memory that the host holds for one store.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// Counted by the store itself.
+    /// The bytes that the store itself counts.
     bytes: u64,
-    /// The part of `bytes` that goes with a handle, by its number in the table.
+    /// The part of `bytes` that is freed with a handle, by the handle's number in the table.
     by_handle: Vec<u64>,
     /// The peak number of open handles. The table never shrinks.
     handles: u64,
-    /// What the call's access to the network takes by itself.
+    /// The memory of the call's network access.
     network: u64,
     shared: Shared,
 }
 
 impl Held {
-    /// All of it.
+    /// All bytes together.
     pub(crate) fn total(&self) -> u64 {
         self.bytes
             .saturating_add(self.handles.saturating_mul(HANDLE))
@@ -38,22 +37,22 @@ impl Held {
             .saturating_add(self.shared.bytes())
     }
 
-    /// Counts what is held until the store is dropped.
+    /// Counts bytes that are held until the store is dropped.
     pub(crate) fn keep(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Takes in how many handles are open.
+    /// Updates the peak number of open handles.
     pub(crate) fn open(&mut self, handles: u64) {
         self.handles = self.handles.max(handles);
     }
 
-    /// Takes in what the call's access to the network takes by now.
+    /// Sets the current memory of the call's network access.
     pub(crate) fn network(&mut self, bytes: u64) {
         self.network = bytes;
     }
 
-    /// Counts what is held as long as the handle `number` is.
+    /// Counts bytes that are held until the handle `number` is closed.
     pub(crate) fn add(&mut self, number: u32, bytes: u64) {
         let Ok(index) = usize::try_from(number) else {
             return self.keep(bytes);
@@ -67,7 +66,7 @@ impl Held {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Gives back a part of what is held with a handle.
+    /// Subtracts a part of the bytes that are held with a handle.
     pub(crate) fn sub(&mut self, number: u32, bytes: u64) {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let own = self.by_handle.get_mut(index);
@@ -77,7 +76,7 @@ impl Held {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Gives back all that is held with a handle, and returns how much it was.
+    /// Subtracts all bytes that are held with a handle, and returns their number.
     pub(crate) fn free(&mut self, number: u32) -> u64 {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let own = self.by_handle.get_mut(index);
@@ -86,13 +85,13 @@ impl Held {
         bytes
     }
 
-    /// What is held with a handle.
+    /// The bytes that are held with a handle.
     pub(crate) fn of(&self, number: u32) -> u64 {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.by_handle.get(index).copied().unwrap_or(0)
     }
 
-    /// Moves what is held from one handle to another.
+    /// Moves the held bytes from one handle to another.
     pub(crate) fn pass(&mut self, from: u32, to: u32) {
         let bytes = self.free(from);
         self.add(to, bytes);
@@ -104,7 +103,7 @@ impl Held {
     }
 }
 
-/// Counts what streams and tasks hold. Clones share the counter.
+/// Counts the memory that streams and tasks hold. Clones share the counter.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(Arc<AtomicU64>);
 
@@ -122,12 +121,12 @@ impl Shared {
         }
     }
 
-    /// Counts `bytes` until they are given back, or else until the call's end.
+    /// Counts `bytes` until [`Self::give_back`], or until the call's end.
     pub(crate) fn keep(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back what was [kept](Self::keep).
+    /// Subtracts bytes that were [kept](Self::keep).
     pub(crate) fn give_back(&self, bytes: u64) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -145,10 +144,10 @@ impl Shared {
     }
 }
 
-/// What a chunk of a body takes apart from its bytes.
+/// The memory that a chunk of a body takes in addition to its bytes.
 pub(crate) const CHUNK: u64 = 128;
 
-/// A part of what a call holds; given back when dropped.
+/// Bytes that a call holds, which are subtracted when this is dropped.
 pub(crate) struct HeldBytes {
     counter: Shared,
     bytes: u64,

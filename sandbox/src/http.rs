@@ -1,5 +1,5 @@
-//! `wasi:http` for guests: every request goes through the egress rules of its
-//! route, and what these refuse is recorded. What handles hold is counted ([`view`]).
+//! `wasi:http` for guests: every request is checked by the egress rules of its route, and refusals
+//! are recorded. The memory of handles is counted ([`view`]).
 
 mod bodies;
 mod messages;
@@ -24,20 +24,20 @@ use crate::held::Shared;
 use crate::imports::{HttpError, HttpRequest, Imports};
 use crate::violations::{ViolationKind, Violations};
 
-/// Bytes of one header block in memory; a guest may hold several.
+/// The most bytes of one header block in memory. A guest may hold several.
 const FIELDS: usize = 64 << 10;
 
-/// Bytes of one write to a body.
+/// The most bytes of one write to a body.
 const CHUNK: usize = 64 << 10;
 
-/// The context of `wasi:http`: only a limit.
+/// The context of `wasi:http`, which only sets a limit.
 pub(crate) fn context() -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
     context.set_field_size_limit(FIELDS);
     context
 }
 
-/// What refuses and sends requests.
+/// The hooks that refuse and send requests.
 pub(crate) struct Hooks {
     pub(crate) imports: Arc<dyn Imports>,
     pub(crate) violations: Violations,
@@ -59,7 +59,7 @@ impl WasiHttpHooks for Hooks {
     fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
         let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         if !known {
-            // Refused either way; a policy may also end the call.
+            // The request is refused in any case. A policy may also end the call.
             let _ = self
                 .violations
                 .record(ViolationKind::Network, scheme.as_str());
@@ -67,7 +67,7 @@ impl WasiHttpHooks for Hooks {
         known
     }
 
-    /// Always made from the checked authority.
+    /// The host header is always made from the checked authority.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -90,8 +90,8 @@ impl WasiHttpHooks for Hooks {
         };
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let mut sending = self.imports.http(HttpRequest { request, timeouts });
-        // Checks that need only the request run here, so that a guest is refused and
-        // recorded even if it never awaits the response.
+        // Checks that need only the request run here. So a request is refused and recorded even if
+        // the guest never awaits the response.
         let waker = Waker::noop();
         let first = sending.as_mut().poll(&mut Context::from_waker(waker));
         if let Poll::Ready(Err(error)) = &first {

@@ -1,5 +1,5 @@
-//! What a driver gets and returns: the types of the driver's world, which a driver without code uses, too, and what
-//! the host adds.
+//! The values that a driver gets and returns: the types of the driver's world, which also drivers
+//! without code use, and the host's additions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,8 +13,8 @@ pub use crate::bindings::toolward::driver::types::{
     Question as DriverQuestion, Reply as QuestionReply, Resumption, ToolError as DriverError,
 };
 
-/// How a call, or one attempt of it, ended: from the driver, whose output and questions are not checked yet, to the
-/// reply.
+/// How a call, or one attempt of it, ended: used from the driver, with unchecked output and
+/// questions, up to the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallEnd<O = DriverOutput, Q = InputRequest, E = CallError> {
     /// With an output.
@@ -31,7 +31,7 @@ impl<O, Q, E> From<Result<O, E>> for CallEnd<O, Q, E> {
     }
 }
 
-/// What a driver returned.
+/// The result of a driver.
 pub type DriverEnd = CallEnd<DriverOutput, InputRequest, DriverError>;
 
 /// A driver's output, unchecked.
@@ -41,13 +41,13 @@ pub struct DriverOutput {
     pub structured: String,
     /// Blocks for people and models.
     pub content: Vec<Block>,
-    /// Bytes of the blocks apart from their content, in the world's own types. They count
+    /// The bytes that the blocks take in the world's own types, without their content. They count
     /// as memory of the call.
     pub lifted_bytes: u64,
 }
 
 impl DriverOutput {
-    /// An output of JSON text alone.
+    /// An output of only JSON text.
     pub fn new(structured: String) -> Self {
         Self {
             structured,
@@ -56,8 +56,9 @@ impl DriverOutput {
         }
     }
 
-    /// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
-    /// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
+    /// The output of a driver that succeeded and returned nothing, for example because its service
+    /// answered 204. It is null if the contract accepts null, and otherwise an empty object if the
+    /// contract accepts one. If the contract accepts neither, it is null, which is refused later.
     pub fn empty(contract: &Tool) -> Self {
         let empty = Value::Object(serde_json::Map::new());
         let accepts = |value: &Value| contract.outputs.validate(value).is_ok();

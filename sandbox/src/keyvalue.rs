@@ -1,5 +1,5 @@
-//! The bindings of `wasi:keyvalue`. Always linked; a bucket that is not granted is denied by what answers
-//! ([`Imports::bucket`]).
+//! The bindings of `wasi:keyvalue`. They are always linked; [`Imports::bucket`] denies a bucket
+//! that is not granted.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ mod bindings {
 
 use bindings::wasi::keyvalue::{atomics, batch, store};
 
-/// A bucket that a guest has open.
+/// An open bucket of a guest.
 #[derive(Debug)]
 #[expect(unreachable_pub, reason = "the bindings re-export it")]
 pub struct OpenBucket(String);
@@ -53,11 +53,11 @@ impl From<ResourceTableError> for Failure {
     }
 }
 
-/// The buckets of a store, borrowed for one call of the host.
+/// The buckets of a store, borrowed for one host call.
 pub(crate) struct View<'a> {
-    /// What answers its requests.
+    /// The imports that answer its requests.
     pub(crate) imports: &'a dyn Imports,
-    /// Where the guest's open buckets are.
+    /// The table of the guest's open buckets.
     pub(crate) table: &'a mut ResourceTable,
 }
 
@@ -93,7 +93,7 @@ impl View<'_> {
     }
 }
 
-/// The error of a reply of another kind than its request.
+/// The error if a reply does not match its request.
 fn unexpected<T>() -> Result<T, Failure> {
     let error = "the reply is of another kind than the request";
     Err(Failure::Trap(wasmtime::Error::msg(error)))

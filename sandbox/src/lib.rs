@@ -1,6 +1,6 @@
-//! The sandbox of Toolward: engine, linker, one fresh store per attempt, the limits that are enforced inside it, and
-//! compiling. Decides nothing: the host has settled what may run, and with which grant, and answers what a driver
-//! asks for ([`imports::Imports`]).
+//! The sandbox of Toolward: engine, linker, one fresh store per attempt, the limits that are
+//! enforced inside it, and compiling. The sandbox decides nothing: the host decides what may run
+//! with which grant, and answers a driver's requests ([`imports::Imports`]).
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

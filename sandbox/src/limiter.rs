@@ -1,6 +1,6 @@
-//! Counts memory and tables of one call: the linear memories of all instances
-//! together, and with them what the host holds for the call ([`super::held`]).
-//! wasmtime's own `StoreLimits` counts each memory by itself.
+//! Counts memory and tables of one call: the linear memories of all instances, together with the
+//! memory that the host holds for the call ([`super::held`]). wasmtime's own `StoreLimits` counts
+//! each memory separately.
 
 use std::sync::{Arc, Weak};
 
@@ -12,30 +12,30 @@ use crate::exceeded::Exceeded;
 use crate::held::Held;
 use crate::limits::MemoryBudget;
 
-/// How linear memories are placed in the address space. Compiled code depends on it.
+/// How linear memories are placed in the address space. Compiled code depends on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryLayout {
     /// A pool in which each memory has 4 GiB, so that code needs no bounds checks.
     Pooled,
-    /// Each memory takes what it uses: for processes without address space for the
-    /// pool, as under `ulimit -v` or on kernels with 39 bits. Code checks bounds.
+    /// Each memory takes only the space that it uses. For processes without address space for the
+    /// pool, for example under `ulimit -v` or on kernels with 39-bit addresses. Code checks bounds.
     Compact,
 }
 
-/// Memories in one component.
+/// The most memories in one component.
 pub(crate) const MEMORIES: u32 = 4;
 /// Bytes of an element of a table.
 pub(crate) const ELEMENT: u64 = 8;
-/// Tables in one component.
+/// The most tables in one component.
 pub(crate) const TABLES: u32 = 16;
 
-/// Bytes of the host's memory for each unit that wasmtime charges for a value that
-/// it lifts. The worst in the interfaces that are linked is 2.3: a list of pairs
-/// `tuple<string, list<u8>>` costs 48 units each and one for each byte, and takes
-/// 48 bytes each and two allocations.
+/// Bytes of the host's memory for each unit that wasmtime charges for a value that it lifts. The
+/// worst case in the linked interfaces is 2.3: each element of a list of `tuple<string, list<u8>>`
+/// costs 48 units and one for each byte, and takes 48 bytes and two allocations.
 pub(crate) const LIFTED: u64 = 3;
 
-/// What a memory that moves when it grows may copy uncounted: both copies exist for milliseconds.
+/// The most bytes that a memory may copy uncounted when it moves to grow, since both copies exist
+/// only for milliseconds.
 const UNCOUNTED_COPY_BYTES: u64 = 32 << 20;
 
 /// Bytes that a guest may always pass, so that it can log and return an error when
@@ -45,27 +45,27 @@ const MIN_HANDOVER_BYTES: usize = 64 << 10;
 /// How large a result may be, in the units that wasmtime charges for lifting it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultSize {
-    /// Units at most.
+    /// The most units.
     pub(crate) most: usize,
     /// Bytes of the host's memory for each unit.
     weight: u64,
 }
 
 impl ResultSize {
-    /// Bytes beyond the output limit that a result may copy out of the guest: the
-    /// text of an error, and what the canonical ABI itself needs.
+    /// Bytes beyond the output limit that a result may copy out of the guest: the text of an error,
+    /// and the needs of the canonical ABI.
     const SLACK: u64 = 256 << 10;
 
-    /// Units for a value within another. In JSON most have two bytes or more, a comma
-    /// with them.
+    /// Units for a value within another value. In JSON, most values have two or more bytes,
+    /// including a comma.
     const VALUE: u64 = size_of::<wasmtime::component::Val>() as u64;
 
-    /// Of a result that is mostly text. Its values are counted when they are made.
+    /// The size of a result that is mostly text. Its values are counted when they are created.
     pub(crate) fn of_text(output_bytes: u64) -> Self {
         Self::new(output_bytes, 1)
     }
 
-    /// Of a result that is lifted as values, which weigh so many bytes a unit.
+    /// The size of a result that is lifted as values, which take `weight` bytes per unit.
     pub(crate) fn of_values(output_bytes: u64, weight: u64) -> Self {
         Self::new(output_bytes.saturating_mul(Self::VALUE), weight)
     }
@@ -89,26 +89,26 @@ pub(crate) struct Limiter {
     pub(crate) held: Held,
 }
 
-/// Bytes of memory: the guest's, and with it the host's.
+/// Bytes of memory of the guest, and of the host for the guest.
 #[derive(Debug)]
 struct Memory {
-    /// Of all linear memories and tables together. They never shrink.
+    /// The bytes of all linear memories and tables together. They never shrink.
     linear: u64,
     peak: u64,
     allowed: u64,
     refused: Option<Exceeded>,
-    /// The part of the memory of all calls that this one has, and its bytes. The call's slot
-    /// holds it: a store that panicked may never be dropped.
+    /// This call's lease from the memory of all calls; `leased` is its size. The call's slot owns
+    /// the lease, since a store that panicked may never be dropped.
     lease: Option<Weak<dyn MemoryBudget>>,
     leased: u64,
     /// Whether a memory that grows is copied to another place.
     moves: bool,
-    /// Whether more is leased than is used, for a copy that has ended.
+    /// Whether the lease still includes a copy that has ended.
     copied: bool,
 }
 
 impl Memory {
-    /// Leases what growth to `used` bytes takes of the memory of all calls, where `current` bytes of it may be copied.
+    /// Leases the memory for growth to `used` bytes, of which `current` bytes may be copied.
     fn lease_growth(&mut self, used: u64, current: u64) -> Result<(), Exceeded> {
         self.end_copy(used);
         if !self.moves || current <= UNCOUNTED_COPY_BYTES {
@@ -118,7 +118,8 @@ impl Memory {
         self.lease(used.saturating_add(current))
     }
 
-    /// Gives back what was leased for a copy: the guest has gone on since.
+    /// Returns the memory that was leased for a copy. The copy has ended, since the guest
+    /// continued.
     fn end_copy(&mut self, used: u64) {
         if std::mem::take(&mut self.copied)
             && let Some(lease) = self.lease.as_ref().and_then(Weak::upgrade)
@@ -127,14 +128,14 @@ impl Memory {
         }
     }
 
-    /// Leases what `used` bytes take of the memory of all calls.
+    /// Leases `used` bytes from the memory of all calls.
     fn lease(&mut self, used: u64) -> Result<(), Exceeded> {
         if used <= self.leased {
             return Ok(());
         }
         if let Some(lease) = &self.lease {
             let covered = lease.upgrade().map(|lease| lease.cover(used, self.allowed));
-            // Without a slot it gets no more.
+            // Without a slot, the call gets no more memory.
             let none = Exceeded::new(LimitName::MemoryTotal, used, self.leased);
             let leased = covered.unwrap_or(Err(none));
             self.leased = leased.inspect_err(|exceeded| self.refused = Some(*exceeded))?;
@@ -179,7 +180,7 @@ impl Limiter {
         self
     }
 
-    /// How its memories are placed in the address space.
+    /// Sets how the memories are placed in the address space.
     pub(crate) fn lay_out(&mut self, layout: MemoryLayout) {
         self.memory.moves = layout == MemoryLayout::Compact;
     }
@@ -189,31 +190,31 @@ impl Limiter {
         self.memory.peak.max(self.used())
     }
 
-    /// Bytes of memory that may still be taken.
+    /// The bytes of memory that the call may still take.
     pub(crate) fn memory_left(&self) -> u64 {
         self.memory.allowed.saturating_sub(self.used())
     }
 
-    /// Bytes that the guest may pass at once. As values they take [`LIFTED`] times as
-    /// many in the host's memory.
+    /// The bytes that the guest may pass at once. As values, they take [`LIFTED`] times as much of
+    /// the host's memory.
     pub(crate) fn lifted(&self, most: usize) -> usize {
         let room = usize::try_from(self.memory_left() / LIFTED).unwrap_or(usize::MAX);
         room.clamp(MIN_HANDOVER_BYTES.min(most), most)
     }
 
-    /// Units that lifting a result may be charged, where there is room for it.
+    /// The most units that lifting a result may be charged, within the memory that is left.
     pub(crate) fn result(&self, size: ResultSize) -> usize {
         let room = self.memory_left() / size.weight.max(1);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         room.clamp(MIN_HANDOVER_BYTES.min(size.most), size.most)
     }
 
-    /// The error for bytes that did not fit, if `room` was less than `most`.
+    /// The error for bytes that did not fit; `None` unless `room` was less than `most`.
     pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
         (room < most).then(|| Exceeded::over(LimitName::Memory, self.memory.allowed).by_host())
     }
 
-    /// Compares what is held now with the limit.
+    /// Compares the memory that is held now with the limit.
     pub(crate) fn settle(&mut self) -> Result<(), Exceeded> {
         let used = self.used();
         self.memory.peak = self.memory.peak.max(used);
@@ -232,7 +233,7 @@ impl Limiter {
         self.memory.peak = self.memory.peak.max(used);
     }
 
-    /// The request beyond the limit, if there was one.
+    /// The request that exceeded the limit, if any.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.memory.refused.or(self.tables_refused)
     }
@@ -250,7 +251,7 @@ impl ResourceLimiter for Limiter {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         if maximum.is_some_and(|maximum| desired > maximum) {
-            // Beyond the maximum that the guest declares: not a limit of the host.
+            // The guest's own declared maximum was exceeded, not a limit of the host.
             return Ok(false);
         }
         let growth = desired.saturating_sub(current) as u64;

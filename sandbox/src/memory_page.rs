@@ -1,4 +1,4 @@
-//! The page of the book about the cost of everything agrees with what the code counts.
+//! Tests that the book's page about the memory of each resource agrees with the code.
 
 use toolward_contract::json::weight;
 
@@ -11,7 +11,7 @@ use crate::limiter::{ELEMENT, LIFTED};
 
 const PAGE: &str = include_str!("../../docs/src/reference/host-memory.md");
 
-/// A number of bytes as the page writes it.
+/// A number of bytes in the form of the page.
 fn bytes(number: u64) -> String {
     match number {
         n if n % 1024 == 0 && n > 0 => format!("{} KiB", n / 1024),

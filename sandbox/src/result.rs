@@ -1,4 +1,4 @@
-//! What a call ends with: its output or error, and what its driver logged and printed.
+//! The result of a call: its output or error, and the logs and captured output of its driver.
 
 mod code;
 mod error;
@@ -22,7 +22,7 @@ pub struct Output {
     pub content: Vec<Block>,
 }
 
-/// What a driver logged and printed, within its limits, in the last attempt.
+/// The log records and the captured output of a driver's last attempt, within its limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Captured {
     /// Its log records.
@@ -62,7 +62,7 @@ pub struct LogRecord {
     pub fields: serde_json::Value,
 }
 
-/// A record that a driver logged, and its copy on the way to an observer.
+/// The bytes of a driver's log record and of its copy for an observer.
 pub(crate) fn record_bytes(record: &LogRecord) -> u64 {
     (size_of::<LogRecord>() as u64)
         .saturating_add(string(&record.message))
@@ -83,7 +83,7 @@ pub enum Role {
 /// Hints on a block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Annotations {
-    /// Whom the block is for; empty: no preference.
+    /// The audience of the block; empty for no preference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// From 0 (least) to 1 (most important).
@@ -133,7 +133,7 @@ pub enum BlockContent {
     },
     /// A link to a resource.
     ResourceLink {
-        /// Where it is.
+        /// The URI of the resource.
         uri: String,
         /// Its name.
         name: String,
@@ -177,13 +177,13 @@ pub enum ResourceBody {
 /// Bytes that are written up to a limit.
 #[derive(Debug)]
 pub struct Limited {
-    /// What was written.
+    /// The written bytes.
     pub bytes: Vec<u8>,
     limit: u64,
 }
 
 impl Limited {
-    /// At most `limit` bytes.
+    /// A writer of at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         let bytes = Vec::new();
         Self { bytes, limit }
@@ -210,12 +210,12 @@ pub mod base64 {
     use base64::engine::general_purpose::STANDARD;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-    /// To text.
+    /// Writes bytes as text.
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(bytes))
     }
 
-    /// From text.
+    /// Reads bytes from text.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(from)?;
         STANDARD.decode(text).map_err(de::Error::custom)

@@ -1,5 +1,5 @@
-//! One attempt: a fresh store, armed, instantiated, called and read out. What happened
-//! comes back as a plain value, with the instance, which the caller drops.
+//! One attempt: creates a fresh store, sets its limits, instantiates the driver, calls it and reads
+//! the results. Returns the outcome as a plain value, and the instance, which the caller drops.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -36,20 +36,21 @@ use crate::wit::Exported;
 
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub struct Prepared {
-    /// The worlds that it is called in.
+    /// The worlds in which it is called.
     worlds: HashMap<Target, Box<dyn World>>,
     engine: Engine,
-    /// Bytes that the instances of core modules take in the host's memory.
+    /// The bytes of the host's memory that the instances of core modules take.
     instance_bytes: u64,
     layout: MemoryLayout,
 }
 
 impl Prepared {
-    /// Links a component, and finds what it exports for each world that it is called in. `functions` are the functions
-    /// that are called in the world `wit`; `instance_bytes` is what the instances of its core modules take.
+    /// Links a component, and finds its exports for each world in which it is called. `functions`
+    /// are the functions that are called in the world `wit`; `instance_bytes` is the memory of the
+    /// instances of its core modules.
     ///
     /// # Errors
-    /// What it imports and the host does not have, or what it does not export.
+    /// The imports that the host does not have, or the exports that the component lacks.
     pub fn link<'a>(
         ready: &Ready,
         component: &Component,
@@ -93,7 +94,7 @@ impl Prepared {
     }
 }
 
-/// Finds what a component exports for a world; the error is what it lacks.
+/// Finds a component's exports for a world. The error names the missing export.
 fn bind(
     component: InstancePre<State>,
     target: &Target,
@@ -125,21 +126,21 @@ pub struct PreparedCall<'a> {
     invocation: &'a Invocation,
 }
 
-/// What one attempt used and wrote, however it ended.
+/// The resources that one attempt used and its captured output, however it ended.
 #[derive(Debug, Default)]
 pub struct Usage {
     /// Fuel consumed. Too low after a hardware trap: don't bill by it.
     pub fuel: u64,
-    /// The most memory that it had, in bytes.
+    /// The peak memory, in bytes.
     pub peak_memory: u64,
-    /// Memory or table space that the guest was refused. A guest may handle that and
+    /// The memory or table space that the guest was refused. A guest may handle the refusal and
     /// continue.
     pub refused: Option<Exceeded>,
-    /// What it logged and printed.
+    /// The logs and captured output of the driver.
     pub captured: Captured,
 }
 
-/// The store of an attempt that has ended, with all that was made in it.
+/// The store of an attempt that has ended, with everything created in it.
 pub struct Instance {
     _store: Store<State>,
 }
@@ -153,7 +154,7 @@ pub enum AttemptOutcome {
     Deadline,
     /// The fuel is spent.
     Fuel {
-        /// Units of all attempts together.
+        /// The allowed units of all attempts together.
         allowed: u64,
     },
     /// Another limit was exceeded.
@@ -162,13 +163,13 @@ pub enum AttemptOutcome {
     Violation(Violation),
     /// The guest trapped; the text describes how.
     Trapped(String),
-    /// The engine panicked; the text is the panic's.
+    /// The engine panicked; the text is the message of the panic.
     Panicked(String),
 }
 
-/// Runs one attempt until `deadline` at the latest, within its `own` limits and those
-/// of the call. Takes turns with other calls; without a spender, it runs in its
-/// caller's turns. Returns the instance, too, unless the engine panicked.
+/// Runs one attempt until `deadline` at the latest, within its `own` limits and the limits of the
+/// call. Takes turns with other calls; without a spender, the attempt runs in its caller's turns.
+/// Also returns the instance, unless the engine panicked.
 pub async fn attempt(
     call: &PreparedCall<'_>,
     grant: &CallGrant<'_>,
@@ -191,7 +192,7 @@ pub async fn attempt(
         Err(error) => Ok(Ok(Err(error))),
         Ok(()) => {
             let mut guest = pin!(async {
-                // Counted before they are made.
+                // The instances are counted before they are created.
                 store
                     .data_mut()
                     .limiter
@@ -207,7 +208,7 @@ pub async fn attempt(
             let counted = poll_fn(|context| {
                 polls.counted();
                 let polled = guest.as_mut().poll(context);
-                // Others may need the memory of a call that waits or computes.
+                // Other calls may need the memory of a call that waits or computes.
                 if polled.is_pending()
                     && let Some(memory) = &memory
                     && let Poll::Ready(exceeded) = memory.poll_ended(context)
@@ -229,8 +230,8 @@ pub async fn attempt(
 
     let outcome = match result {
         Err(panic) => {
-            // The store may be inconsistent: read only the captured text, which is
-            // outside of it, and expect that dropping it panics, too.
+            // The store may be inconsistent. Read only the captured text, which is outside of the
+            // store, and expect that dropping the store panics, too.
             let usage = Usage {
                 captured: captured(&stdout, &stderr),
                 ..Usage::default()
@@ -240,7 +241,7 @@ pub async fn attempt(
             return (outcome, usage, None);
         }
         Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
-        // The guest may never have asked for a refusal of a stream or of another task.
+        // The guest may not have noticed the refusal of a stream or of another task.
         Ok(Ok(Ok(returned))) => match (grant.violations.ends(), store.data().files.exceeded()) {
             (Some(violation), _) => AttemptOutcome::Violation(violation),
             (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),
@@ -249,7 +250,7 @@ pub async fn attempt(
         Ok(Ok(Err(error))) => classify(&error, &store, (limits, result_size), own.fuel_total),
     };
     let usage = Usage {
-        // What a called tool spent is still owed where the guest ended before it got the answer.
+        // The fuel of a nested call is still owed if the guest ended before it got the answer.
         fuel: (own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)))
             .saturating_add(store.data().meter.owed),
         peak_memory: store.data().limiter.peak_memory(),

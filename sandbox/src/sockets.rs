@@ -1,4 +1,4 @@
-//! Raw sockets and name lookup: linked, since toolchains import them, and always
+//! Raw sockets and name lookup: they are linked, since toolchains import them, but every use is
 //! refused and recorded.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
@@ -17,7 +17,7 @@ use wasmtime_wasi::p2::{DynPollable, SocketError, SocketResult};
 use crate::state::State;
 use crate::violations::ViolationKind;
 
-/// Puts the refusals in the place of wasmtime-wasi's own sockets.
+/// Replaces wasmtime-wasi's own sockets by refusals.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     tcp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, State::import)?;
@@ -49,7 +49,7 @@ impl network::Host for State {
     }
 }
 
-/// A network is a handle that opens nothing by itself.
+/// A network is only a handle, which opens nothing by itself.
 impl network::HostNetwork for State {
     fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
         self.ctx().table.delete(network)?;
@@ -79,7 +79,7 @@ impl ip_name_lookup::Host for State {
     }
 }
 
-/// Unreachable: no stream is ever made.
+/// Unreachable, since no stream is ever created.
 impl ip_name_lookup::HostResolveAddressStream for State {
     fn resolve_next_address(
         &mut self,

@@ -1,12 +1,12 @@
-//! Turns of running guests on the processors: as many guests run at once as there
-//! are cores, and of those that wait the principal that has spent least goes first.
+//! Turns of running guests on the processors. At most one guest per core runs at once; among
+//! waiting guests, the principal that has spent least goes first.
 //!
-//! A guest runs from one yield to the next, about a million units of fuel, and needs a
-//! permit for that. While permits are free and the queue is empty, taking one is one
-//! atomic operation. Otherwise the guest waits outside of the runtime's queue and is
-//! woken for its turn, so that the runtime does not poll guests that may not run. A
-//! guest that waits in the host, or for a nested call, holds no permit. A nested call
-//! runs within its caller's turns, on the account of the root's principal.
+//! A guest runs from one yield to the next, about a million units of fuel, and needs a permit to
+//! run. While permits are free and the queue is empty, taking a permit is one atomic operation.
+//! Otherwise the guest waits outside of the runtime's queue until its turn, so that the runtime
+//! does not poll guests that may not run. A guest that waits in the host, or for a nested call,
+//! holds no permit. A nested call runs within its caller's turns, on the account of the root's
+//! principal.
 
 mod accounts;
 
@@ -20,12 +20,12 @@ use futures_util::task::AtomicWaker;
 use toolward_support::helper::lock;
 
 use self::accounts::{Accounts, Claim, Payer};
-/// A turn that was given and not taken for this long is reclaimed: its future may never
-/// be polled again.
+/// A turn that was given but not taken for this long is reclaimed, since its future may never be
+/// polled again.
 pub(super) const STALLED_TURN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time that a call may spend before it is booked, while the queue is empty, so that a
-/// short call takes no lock.
+/// The most time that a call may spend unbooked while the queue is empty, so that a short call
+/// takes no lock.
 const UNBOOKED: Duration = Duration::from_millis(1);
 
 /// The processors that this process may use. Cached, since finding out reads files.
@@ -47,13 +47,13 @@ pub struct Turns {
 const ONE_WAITS: u64 = 1 << 32;
 const TAKEN: u64 = ONE_WAITS - 1;
 
-/// Bounded by the calls that run, of which each principal has a share: see
-/// [`toolward_policy::Limits::concurrency`].
+/// The waiting guests. Their number is bounded by the running calls, of which each principal has a
+/// share: see [`toolward_policy::Limits::concurrency`].
 #[derive(Debug, Default)]
 struct Queue {
     accounts: Accounts,
     waiting: Vec<Waiting>,
-    /// Turns that were given and perhaps not taken yet, and when.
+    /// Turns that were given and perhaps not taken yet, with the time when they were given.
     given: Vec<(Waiting, Duration)>,
     claims: u64,
 }
@@ -80,13 +80,13 @@ impl Waiting {
 #[derive(Debug, Default)]
 struct Seat {
     state: AtomicU8,
-    /// Whether it was given a turn and did not take it.
+    /// Whether the guest did not take an earlier turn.
     tardy: AtomicBool,
 }
 
 const WAITS: u8 = 0;
 const GIVEN: u8 = 1;
-/// Taken, or reclaimed.
+/// The turn was taken or reclaimed.
 const OVER: u8 = 2;
 
 impl Seat {
@@ -108,7 +108,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Turns of which `permits` may be taken at once.
+    /// Turns with `permits` permits.
     fn new(permits: usize) -> Self {
         Self {
             counts: AtomicU64::new(0),
@@ -154,7 +154,7 @@ impl Turns {
                 break;
             };
             let waiting = queued.waiting.swap_remove(first);
-            // One less waits, and one more permit is taken.
+            // One guest fewer waits, and one more permit is taken.
             self.counts.fetch_sub(ONE_WAITS - 1, Ordering::AcqRel);
             waiting.seat.state.store(GIVEN, Ordering::Release);
             if !own.is_some_and(|own| Arc::ptr_eq(own, &waiting.seat)) {
@@ -166,8 +166,8 @@ impl Turns {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Reclaims the turns that were given `patience` ago and not taken, and gives them
-    /// to others.
+    /// Reclaims the turns that were given at least `patience` ago and not taken, and gives them to
+    /// other guests.
     pub(super) fn reclaim(&self, patience: Duration) {
         let mut queue = lock(&self.queue);
         let now = self.now();
@@ -186,7 +186,8 @@ impl Turns {
     }
 }
 
-/// Whose account a call spends from: the root's principal, on a tool of this publisher.
+/// The account from which a call spends: the principal of the root call, with a tool of this
+/// publisher.
 #[derive(Debug, Clone, Copy)]
 pub struct Spender<'a> {
     /// The turns of its host.
@@ -206,7 +207,7 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// How often it has been polled: rises with each yield.
+    /// How often the guest has been polled. Each yield increases this.
     pub(super) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
@@ -231,14 +232,14 @@ impl Wake for Polls {
 /// The turns of one guest. Dropping it returns its permit.
 pub(super) struct Turn<'a> {
     spender: Spender<'a>,
-    /// Its accounts, once it waited or spent some time.
+    /// Its accounts, once it has waited or spent time.
     payer: Option<Payer>,
     phase: Phase,
     unbooked: Duration,
 }
 
 enum Phase {
-    /// It does not need a turn.
+    /// The guest does not need a turn.
     Idle,
     Waits(Arc<Seat>, Waker),
     Runs,
@@ -254,8 +255,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Ready when the guest may be polled; [`Turn::end`] follows. Else the task is
-    /// woken when its turn has come.
+    /// Ready if the guest may be polled; then [`Turn::end`] follows. Otherwise the task is woken
+    /// when its turn has come.
     pub(super) fn begin(&mut self, context: &Context<'_>) -> Poll<()> {
         let turns = self.spender.turns;
         match &mut self.phase {
@@ -296,8 +297,8 @@ impl<'a> Turn<'a> {
         self.spender.turns.reclaim(STALLED_TURN_INTERVAL);
     }
 
-    /// Polls the guest for one slice, which [`Turn::begin`] let begin; and when that
-    /// ended. `waker` is that of `polls`.
+    /// Polls the guest for one slice, after [`Turn::begin`] was ready. Also returns the time when
+    /// the slice ended. `waker` is the waker of `polls`.
     pub(super) fn run<F: Future + Unpin>(
         &mut self,
         guest: &mut F,
@@ -315,7 +316,7 @@ impl<'a> Turn<'a> {
         (polled, ended)
     }
 
-    /// Ends a slice that took so long.
+    /// Ends a slice that took `took`.
     fn end(&mut self, took: Duration, yields: bool, context: &Context<'_>) {
         let turns = self.spender.turns;
         self.unbooked = self.unbooked.saturating_add(took);
@@ -334,7 +335,7 @@ impl<'a> Turn<'a> {
         turns.give(queue, seat.as_ref());
     }
 
-    /// Queues up.
+    /// Adds the guest to the queue.
     fn claim(&mut self, queue: &mut Queue, context: &Context<'_>) -> Arc<Seat> {
         let payer = self.payer(queue);
         let number = queue.claims;
@@ -353,7 +354,7 @@ impl<'a> Turn<'a> {
         seat
     }
 
-    /// Enters what it has spent.
+    /// Books the spent time to the accounts.
     fn book(&mut self, queue: &mut Queue) {
         let payer = self.payer(queue);
         let spent = std::mem::take(&mut self.unbooked);
@@ -390,7 +391,7 @@ impl Drop for Turn<'_> {
                     queue.waiting.swap_remove(index);
                     turns.counts.fetch_sub(ONE_WAITS, Ordering::AcqRel);
                 }
-                // It still has the turn that it was given.
+                // The guest may have been given a turn that it has not taken.
                 None => runs = seat.turn(GIVEN, OVER),
             }
         }

@@ -1,4 +1,4 @@
-//! The world `toolward:driver/driver@0.1.0`: the call of its handler, and the host's side of its imports.
+//! The world `toolward:driver/driver@0.1.0`: calls its handler, and implements its imports.
 
 mod convert;
 
@@ -62,13 +62,13 @@ impl secrets::Host for State {
         slug: String,
         value: Vec<u8>,
     ) -> Result<Result<(), secrets::SecretError>> {
-        // Kept until the call ends, to be looked for.
+        // The value is kept until the call ends, since it must be redacted from the result.
         self.limiter.held.keep(value.len() as u64);
         secret(self.imports.store(slug, value).await)
     }
 }
 
-/// A reply for the guest. The outer error ends it.
+/// A reply for the guest. The outer error ends the guest.
 fn secret<T>(reply: Result<T, SecretError>) -> Result<Result<T, secrets::SecretError>> {
     Ok(Err(match reply {
         Ok(reply) => return Ok(Ok(reply)),
@@ -88,7 +88,7 @@ impl tools::Host for State {
             fuel: self.meter.fuel,
             memory_bytes: self.limiter.memory_left(),
         };
-        // Its input is in memory twice: the caller's copy and the called tool's.
+        // The input is in memory twice: as the caller's copy and as the called tool's copy.
         let input = (request.input.len() as u64).saturating_mul(2);
         let _input = self.limiter.held.shared().hold(input);
         let reply = self.imports.call_tool(request, left).await?;

@@ -1,5 +1,5 @@
-//! The world `wit`: a function that the component itself defines, with its types. Inputs become
-//! values of those types, and results JSON.
+//! The world `wit`: a function with types that the component itself defines. Inputs become values
+//! of these types, and results become JSON.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct Exported {
     index: ComponentExportIndex,
     function: Arc<Function>,
     call: WitCall,
-    /// How it is called where it takes and returns texts and bytes only.
+    /// The typed call, if the function takes and returns only texts and bytes.
     typed: Option<Typed>,
     /// Bytes of the host's memory for each unit that wasmtime charges for a result.
     weight: u64,
@@ -58,7 +58,7 @@ impl Exported {
     }
 }
 
-/// The place of a function, `func` or `ns:pkg/iface@1.0.0#func`.
+/// The index of a function, `func` or `ns:pkg/iface@1.0.0#func`.
 pub(super) fn export(component: &InstancePre<State>, name: &str) -> Option<ComponentExportIndex> {
     let component = component.component();
     match name.split_once('#') {
@@ -87,7 +87,8 @@ impl World for Exported {
 }
 
 impl Exported {
-    /// The parameters, counted; the inner error is the function's that can't take the input.
+    /// Reads the parameters, and counts their memory. The inner error means that the function can't
+    /// take the input.
     fn read<T>(
         &self,
         store: &mut Store<State>,
@@ -115,7 +116,7 @@ impl Exported {
         }
     }
 
-    /// Calls a function of texts and bytes.
+    /// Calls a function that takes and returns only texts and bytes.
     async fn execute_typed(
         &self,
         typed: Typed,
@@ -132,7 +133,7 @@ impl Exported {
         let instance = component.instantiate_async(&mut *store).await?;
         let returned = typed.call(&instance, store, index, &parameter).await?;
         let limiter = &mut store.data_mut().limiter;
-        // As it came, in base64, and as JSON.
+        // Counted for the returned value, its base64 and its JSON.
         limiter.held.keep(returned.bytes().saturating_mul(4));
         limiter.settle()?;
         let text = match returned {
@@ -146,7 +147,7 @@ impl Exported {
         ended(text.and_then(|text| to_json::text(&text, allowed)), allowed)
     }
 
-    /// Calls a function of any types.
+    /// Calls a function with any types.
     async fn execute_values(
         &self,
         store: &mut Store<State>,
@@ -212,7 +213,7 @@ impl Exported {
     }
 }
 
-/// The error for what takes more memory than the call has left.
+/// The error if a value takes more memory than the call has left.
 pub(super) fn no_memory(store: &mut Store<State>) -> Error {
     let limiter = &mut store.data_mut().limiter;
     limiter.held.keep(limiter.memory_left().saturating_add(1));
@@ -236,7 +237,7 @@ fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
     }
 }
 
-/// What a call ends with whose result was written, or not.
+/// The end of a call, from its result as JSON or the reason why the result could not be written.
 fn ended(json: Result<String, to_json::Refused>, allowed: u64) -> Result<DriverEnd> {
     match json {
         Ok(json) => Ok(CallEnd::Done(DriverOutput::new(json))),

@@ -1,7 +1,7 @@
-//! What makes an artifact trustworthy: a signature over the component that it
-//! was compiled from, the engine that it was compiled for, and its own bytes.
-//! The public key verifies artifacts and can't make any. Where an artifact is loaded, a forged byte would run as native
-//! code: each function names the check that makes its input trustworthy.
+//! Makes artifacts trustworthy: a signature covers the component that an artifact was compiled
+//! from, the engine that it was compiled for, and its bytes. The public key can only verify
+//! artifacts. A forged byte of a loaded artifact would run as native code, so each function that
+//! loads artifacts names the check that makes its input trustworthy.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -14,13 +14,13 @@ use wasmtime::{Engine, Result};
 
 use crate::engine::EngineHash;
 
-/// Keeps these signatures apart from all others that a key could make.
+/// The type that separates these signatures from all others that a key could make.
 const PAYLOAD_TYPE: &str = "application/vnd.toolward.artefact.v1";
 
 /// Bytes of a signature.
 pub(super) const SIGNATURE: usize = 64;
 
-/// What an artifact claims to be.
+/// The component and the engine that an artifact claims to be for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim<'a> {
     pub(super) component: &'a Digest,
@@ -51,28 +51,27 @@ impl Claim<'_> {
     }
 }
 
-/// Loads what this process's own compiler just returned, or bytes whose signature by
-/// the broker has just been checked.
+/// Loads bytes that this process's own compiler has just returned, or whose signature by the broker
+/// has just been checked.
 #[expect(unsafe_code, reason = "deserialising native code")]
 pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component> {
-    // SAFETY: the bytes come from `Compiler::compile` of this process, or from
-    // the broker with a signature over component digest, engine hash and these
-    // bytes; they have been in this process's memory ever since.
+    // SAFETY: the bytes come from `Compiler::compile` of this process, or from the broker with a
+    // signature over component digest, engine hash and these bytes. The bytes have stayed in this
+    // process's memory since then.
     unsafe { Component::deserialize(engine, bytes) }
 }
 
-/// Maps a file whose signature `open_genuine` has just checked over this
-/// very open file.
+/// Maps an open file whose signature `open_genuine` has just checked on the same file handle.
 #[expect(unsafe_code, reason = "deserialising native code")]
 pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
     // `/proc/self/fd/N` is the file that was checked, even if its path has been
     // replaced since.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the signature over component digest, engine hash and content
-    // matched, so the process that compiles wrote it for this engine; it lies
-    // with mode 0400 in a 0700 directory that only this user can write to. The signature
-    // after the artifact is mapped, too, and not read: the engine reads the sections that
-    // the file's headers name, which the signature covers.
+    // SAFETY: the signature over component digest, engine hash and content matched, so the
+    // compiling process wrote the file for this engine. The file has mode 0400 and is in a 0700
+    // directory that only this user can write to. The signature after the artifact is mapped but
+    // not read: the engine reads only the sections that the file's headers name, and the signature
+    // covers these.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

@@ -1,12 +1,11 @@
-//! Compiling in separate processes. A *broker*, started before this process
-//! has anything to do with guests and before it confines itself, alone writes
-//! the cache and alone has the key that signs artifacts. For each component it
-//! starts a *worker*, a process under limits and without files or network. This
-//! process hands over bytes and takes only what verifies.
+//! Compiling in separate processes. This process starts a *broker* before it handles guests and
+//! before it confines itself. Only the broker writes the cache and has the key that signs
+//! artifacts. For each component, the broker starts a *worker*, a process with limits and without
+//! files or network. This process sends the bytes of components, and accepts only artifacts that
+//! verify.
 //!
-//! Both are programs of the embedder's, usually the embedder's own with another
-//! argument: one calls [`run_broker`], the other [`run_worker`], first thing in
-//! `main`.
+//! Broker and worker are programs of the embedder, usually the embedder's own program with another
+//! argument. The broker calls [`run_broker`] first in `main`, and the worker [`run_worker`].
 
 mod frame;
 mod job;
@@ -41,14 +40,14 @@ use crate::limiter::MemoryLayout;
 use crate::turns::cores;
 pub use serve::run_broker;
 
-/// How often a component is asked for: another process may remove its artifact, to make
-/// room in the cache, before this one has opened it.
+/// How often a component is requested. Another process may make room in the cache and remove the
+/// component's artifact before this process has opened it.
 const ATTEMPTS: usize = 2;
 
-/// Where the programs are.
+/// The programs of broker and worker.
 #[derive(Debug, Clone)]
 pub struct BrokerCommand {
-    /// The program, by its whole path.
+    /// The full path of the program.
     pub program: PathBuf,
     /// The arguments that make it call [`run_broker`].
     pub broker: Vec<OsString>,
@@ -97,7 +96,7 @@ struct Inner {
     permits: Permits,
 }
 
-/// Collects what a [`Broker`] is started with.
+/// Collects the settings with which a [`Broker`] is started.
 #[derive(Debug)]
 #[must_use]
 pub struct BrokerBuilder {
@@ -106,12 +105,12 @@ pub struct BrokerBuilder {
     /// The most bytes of compiled drivers in the cache, see [`Cache::limit`]. Default:
     /// [`Cache::DEFAULT_LIMIT_BYTES`].
     pub cache_limit: u64,
-    /// What compiling one component may cost.
+    /// The most that compiling one component may cost.
     pub limits: CompileLimits,
     /// The most components that are compiled at once. Default: one less than the
     /// machine has cores, and at least one.
     pub workers: NonZeroUsize,
-    /// The size of the largest component. Default: that of
+    /// The size of the largest component. Default: the default of
     /// [`toolward_policy::Limits::component_bytes`].
     pub component_bytes: usize,
 }
@@ -124,7 +123,7 @@ impl BrokerBuilder {
         self
     }
 
-    /// Sets what compiling one component may cost.
+    /// Sets the most that compiling one component may cost.
     pub fn limits(mut self, limits: CompileLimits) -> Self {
         self.limits = limits;
         self
@@ -134,25 +133,25 @@ impl BrokerBuilder {
     ///
     /// # Errors
     ///
-    /// As both.
+    /// The errors of both.
     pub fn start(self) -> Result<Broker, HostError> {
         let broker = self.open()?;
         broker.start()?;
         Ok(broker)
     }
 
-    /// Opens the cache, and starts nothing yet: a host can be built with it while
+    /// Opens the cache, but does not start the broker. A host can be built with this broker while
     /// [`Broker::start`] runs on another thread.
     ///
     /// # Errors
     ///
-    /// [`HostError::Cache`] when the cache directory can't be used safely,
-    /// [`HostError::Broker`] when its path can't be made absolute.
+    /// [`HostError::Cache`] when the cache directory can't be used safely, [`HostError::Broker`]
+    /// when the cache's path can't be made absolute.
     pub fn open(self) -> Result<Broker, HostError> {
-        // A process that confines itself once its helpers run can't open `/proc/self/pagemap` any more, and an
-        // engine that is made later asks for it.
+        // Opens `/proc/self/pagemap` now: a process that confines itself once its helpers run can't
+        // open it later, and an engine that is created later needs it.
         finds_written_pages();
-        // The broker has another working directory.
+        // The paths are made absolute, since the broker has another working directory.
         let cache = self.cache.as_ref().map(std::path::absolute);
         let cache = cache
             .transpose()
@@ -190,10 +189,9 @@ impl Broker {
         }
     }
 
-    /// Starts the broker if it is not running. Call it before any guest runs and before
-    /// the process confines itself. Returns at once; a broker that fails to start is
-    /// reported for the first component. Without a started broker no component can be
-    /// loaded.
+    /// Starts the broker if it is not running. Call it before any guest runs and before the process
+    /// confines itself. Returns at once; a broker that fails to start is reported with the first
+    /// component. Without a started broker, no component can be loaded.
     ///
     /// # Errors
     ///
@@ -208,29 +206,28 @@ impl Broker {
         Ok(())
     }
 
-    /// What compiling one component may cost.
+    /// The most that compiling one component may cost.
     pub fn limits(&self) -> CompileLimits {
         self.inner.settings.limits
     }
 
-    /// The directory of the cache that this process reads; a confinement has to keep
-    /// it.
+    /// The directory of the cache that this process reads, which a confinement must keep.
     pub fn artifacts(&self) -> Option<PathBuf> {
         self.inner.shelf.as_ref().map(Shelf::artifacts)
     }
 
-    /// Where the cache lies.
+    /// The directory of the cache.
     pub fn directory(&self) -> Option<&Path> {
         self.inner.shelf.as_ref().map(Shelf::directory)
     }
 
-    /// Why the cache did not keep a driver, where it took none for lack of room, say. Such a driver is compiled
-    /// again by the next host.
+    /// Why the cache did not keep a driver, for example for lack of room; `None` if it did. The
+    /// next host compiles such a driver again.
     pub fn not_kept(&self) -> Option<String> {
         self.inner.link.get().and_then(Link::not_kept)
     }
 
-    /// Compiles a component into the cache ahead of its first use, and waits for it.
+    /// Compiles a component into the cache before its first use, and waits for the result.
     ///
     /// # Errors
     ///
@@ -239,13 +236,12 @@ impl Broker {
         self.compile_for(wasm, &mut self.inner.settings.limits.most())
     }
 
-    /// Compiles a component as [`Self::compile`] does, for at most what is left of a
-    /// budget, and takes off what it cost, whatever the outcome. A component that is in
-    /// the cache costs nothing.
+    /// Compiles a component like [`Self::compile`], within the rest of a budget. Subtracts the cost
+    /// from the budget, even if compiling fails. A component that is in the cache costs nothing.
     ///
     /// # Errors
     ///
-    /// As [`Self::compile`]; a budget that is too small is not an error.
+    /// The errors of [`Self::compile`]; a budget that is too small is not an error.
     pub fn compile_within(&self, wasm: &[u8], left: &mut CompileCost) -> Result<Ahead> {
         let budget = *left;
         match self.compile_for(wasm, left) {
@@ -286,7 +282,7 @@ impl Broker {
         shelf.get(engine, claim, &public, most_bytes)
     }
 
-    /// Loads a component from the cache, or has the broker compile it.
+    /// Loads a component from the cache, or lets the broker compile it.
     pub(super) fn load(
         &self,
         engine: &Engine,
@@ -351,7 +347,7 @@ impl Inner {
         let most_open = self.settings.workers.get().saturating_add(serve::QUEUE);
         let link = Link::new(child, socket, known, self.settings.limits, most_open);
         match told {
-            // A broker that has already died is reported for the first component.
+            // A broker that has already died is reported with the first component.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
             _ => Ok(link),
         }

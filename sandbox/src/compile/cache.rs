@@ -1,6 +1,6 @@
-//! Compiled drivers on disk, in a directory that only the host's user may enter. Files
-//! are named by component and engine, and end with a signature by a key that only the
-//! compiling process reads. A file is mapped only if its signature verifies.
+//! Compiled drivers on disk, in a directory that only the host's user may enter. Files are named by
+//! component and engine, and end with a signature. Only the compiling process can read the signing
+//! key. A file is mapped only if its signature verifies.
 
 mod room;
 
@@ -25,9 +25,9 @@ const ARTIFACTS: &str = "artefacts";
 const TEMPORARY: &str = "tmp-";
 const ARTIFACT: &str = ".cwasm";
 
-/// A directory of compiled drivers, and the key that signs them. With the key, a
-/// process can add code that hosts run. Drivers that were compiled long ago are removed to
-/// keep it below a [limit](Self::limit).
+/// A directory of compiled drivers, and the key that signs them. A process that has the key can add
+/// code that hosts run. The oldest drivers are removed to keep the cache below a
+/// [limit](Self::limit).
 ///
 /// ```no_run
 /// use toolward_sandbox::compile::Cache;
@@ -44,17 +44,15 @@ pub struct Cache {
 
 impl Cache {
     /// The most bytes of compiled drivers, unless [`Self::limit`] sets another limit: 4 GiB.
-    /// Without a limit each release of each driver would stay for good.
+    /// Without a limit, each release of each driver would stay forever.
     pub const DEFAULT_LIMIT_BYTES: u64 = 4 << 30;
 
-    /// Opens the cache in `directory`, making it with mode 0700 if it is not
-    /// there.
+    /// Opens the cache in `directory`, which is created with mode 0700 if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`HostError::Cache`] when the directory can't be made or read, belongs
-    /// to another user, or may be written by others: somebody who can write
-    /// there could run code as this user.
+    /// [`HostError::Cache`] when the directory can't be made or read, belongs to another user, or
+    /// is writable by others, who could then run code as this user.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
         let directory = usable(directory.into())?;
         let key = signing_key(&directory).map_err(|error| HostError::Cache {
@@ -68,16 +66,16 @@ impl Cache {
         })
     }
 
-    /// Sets the most bytes of compiled drivers. When one is added, the oldest make room
-    /// for it, those for other engines first; hosts that run them go on. A driver that is
-    /// larger than the limit is compiled for each host, and not kept.
+    /// Sets the most bytes of compiled drivers. When a driver is added, the oldest drivers are
+    /// removed to make room, and drivers for other engines first. Hosts that run them continue. A
+    /// driver that is larger than the limit is compiled for each host, and not kept.
     #[must_use]
     pub fn limit(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Where the cache lies.
+    /// The directory of the cache.
     pub fn directory(&self) -> &Path {
         &self.shelf.directory
     }
@@ -86,8 +84,8 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, if the cache has a genuine artifact of at most `most_bytes`; or why that
-    /// can't be loaded.
+    /// The component compiled for `engine`, if the cache has a genuine artifact of at most
+    /// `most_bytes`; or the reason why the artifact can't be loaded.
     pub(super) fn get(
         &self,
         engine: &Engine,
@@ -105,8 +103,9 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it. Returns whether
-    /// it was kept: with its signature it may not be larger than the whole cache.
+    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it.
+    /// Returns false if the artifact with its signature is larger than the whole cache and was not
+    /// kept.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
@@ -115,7 +114,7 @@ impl Cache {
         let (directory, artifact) = (self.shelf.folder(claim), self.shelf.path(claim));
         let parts = [bytes, &signature];
         match write(&directory, &artifact, parts) {
-            // Another process has made room, and removed the folder as it was empty.
+            // Another process has made room, and removed the empty folder.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 write(&directory, &artifact, parts)?;
             }
@@ -149,16 +148,15 @@ fn write(directory: &Path, artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()>
     written
 }
 
-/// A cache opened for reading only: it has the public half of the key, and maps only
-/// what verifies.
+/// A cache that is opened only for reading. It has the public key, and maps only artifacts that
+/// verify.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     directory: PathBuf,
 }
 
 impl Shelf {
-    /// Opens a cache for reading, making its directory with mode 0700 if it is
-    /// not there.
+    /// Opens a cache for reading. Its directory is created with mode 0700 if it does not exist.
     pub(super) fn open(directory: PathBuf) -> Result<Self, HostError> {
         Ok(Self {
             directory: usable(directory)?,
@@ -169,7 +167,7 @@ impl Shelf {
         &self.directory
     }
 
-    /// The directory that has only artifacts.
+    /// The directory that contains only artifacts.
     pub(super) fn artifacts(&self) -> PathBuf {
         self.directory.join(ARTIFACTS)
     }
@@ -206,15 +204,15 @@ impl Shelf {
         self.artifacts().join(claim.component.to_string())
     }
 
-    /// The file of what was compiled from this component for this engine.
+    /// The file of the artifact of this component for this engine.
     fn path(&self, claim: Claim<'_>) -> PathBuf {
         let name = format!("{}{ARTIFACT}", claim.engine.short());
         self.folder(claim).join(name)
     }
 }
 
-/// Opens an artifact once, and checks owner, mode and signature of the very
-/// file that was opened. `None` if there is none, or one of more than `most_bytes`.
+/// Opens an artifact once, and checks owner, mode and signature of the opened file itself. `None`
+/// if the artifact does not exist, or has more than `most_bytes`.
 fn open_genuine(
     path: &Path,
     claim: Claim<'_>,
@@ -246,7 +244,7 @@ fn open_genuine(
     }
 }
 
-/// What is wrong with a cache's directory, beyond what makes any directory unsafe.
+/// The problems of a cache's directory, in addition to the problems that make any directory unsafe.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
     #[error("has a key that can't be read or made: {0}")]
@@ -255,8 +253,7 @@ enum Unusable {
     Artifacts(#[source] std::io::Error),
 }
 
-/// Whether a cache can't be opened because its disk takes nothing: it is full, or read-only. There is nothing unsafe
-/// about that.
+/// Whether a cache can't be opened because its disk is full or read-only, which is not unsafe.
 pub(super) fn takes_nothing(error: &HostError) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -288,11 +285,11 @@ const PUBLIC: &str = "public-key.pem";
 const PRIVATE_DIRECTORY: &str = "private";
 const PRIVATE: &str = "key.pem";
 
-/// No PEM file of a key is larger.
+/// The most bytes of a key's PEM file.
 const MAX_PEM_BYTES: u64 = 4096;
 
-/// The key that signs artifacts. At the first use it is made, and its public half
-/// written. It is in a separate directory, which a confinement can leave out.
+/// The key that signs artifacts. It is created at the first use, and its public key is written. It
+/// is in a separate directory, which a confinement can exclude.
 fn signing_key(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
     Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;

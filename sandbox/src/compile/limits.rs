@@ -1,6 +1,6 @@
-//! Why a component was not compiled: a verdict on the component, which is final for
-//! these bytes, or a failure of this host, which may be temporary; and what compiling may cost, for one component and
-//! for several together.
+//! The errors and the cost limits of compiling. An error is either a verdict on the component,
+//! which is final for its bytes, or a failure of this host, which may be temporary. Costs are
+//! limited for one component and for several together.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ codes! {
 }
 
 impl CompileReason {
-    /// Whether it is a verdict on the component, so that a retry is pointless. Other
-    /// reasons are about this machine, at this time.
+    /// Whether it is a verdict on the component, so that a retry is pointless. Other reasons
+    /// concern this machine at this time.
     pub fn is_verdict(self) -> bool {
         !matches!(self, Self::Cancelled | Self::Unavailable)
     }
@@ -40,7 +40,7 @@ pub struct CompileError {
     message: String,
 }
 
-/// The longest message, in bytes: a compiler quotes its input.
+/// The longest message, in bytes. A message is bounded because a compiler quotes its input.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 fn cut(mut message: String) -> String {
@@ -48,7 +48,7 @@ fn cut(mut message: String) -> String {
     message
 }
 
-/// Reads a message of another process, which may not have cut it.
+/// Reads a message of another process, which may not have shortened it.
 pub(super) fn cut_message<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     String::deserialize(from).map(cut)
 }
@@ -60,7 +60,7 @@ impl CompileError {
         Self { reason, message }
     }
 
-    /// The calls that waited for it were cancelled.
+    /// The error if the calls that waited for the component were cancelled.
     pub(super) fn cancelled() -> Self {
         Self::new(CompileReason::Cancelled, "compiling it was cancelled")
     }
@@ -69,13 +69,13 @@ impl CompileError {
         Self::new(CompileReason::Unavailable, message)
     }
 
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub fn reason(&self) -> CompileReason {
         self.reason
     }
 }
 
-/// What may come of compiling.
+/// The result of compiling.
 pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;
 
 /// Limits on the process that compiles one component. A component that needs
@@ -106,7 +106,7 @@ impl Default for CompileLimits {
 }
 
 impl CompileLimits {
-    /// The most that one component may cost.
+    /// These limits as a budget for one component.
     pub(super) fn most(self) -> CompileCost {
         CompileCost {
             processor: Duration::from_secs(self.cpu_seconds),
@@ -122,8 +122,7 @@ impl CompileLimits {
             ..self
         }
     }
-    /// Whether a component was refused for this budget, and not for these limits, which leave
-    /// it more.
+    /// Whether a component was refused only because of the budget, while these limits allow more.
     pub(super) fn are_above(self, budget: CompileCost, reason: CompileReason) -> bool {
         match reason {
             CompileReason::Processor => budget.processor.as_secs() < self.cpu_seconds,
@@ -133,12 +132,11 @@ impl CompileLimits {
     }
 }
 
-/// What compiling takes; as a budget, what it may take. One budget bounds all drivers of
-/// a bundle, where [`CompileLimits`](super::CompileLimits) bound each of them.
+/// The cost of compiling, or a budget for it. One budget bounds all drivers of a bundle together,
+/// while [`CompileLimits`](super::CompileLimits) bound each driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileCost {
-    /// Processor time of all threads together. A compiler takes whole seconds of a budget
-    /// as its limit.
+    /// Processor time of all threads together. A compiler's limit is the budget in whole seconds.
     pub processor: Duration,
     /// Bytes of compiled code that the cache keeps.
     pub artifact_bytes: u64,
@@ -150,7 +148,7 @@ pub struct CompileCost {
 pub enum Ahead {
     /// It was compiled, now or before.
     Compiled,
-    /// It takes more than was left, and is compiled at its first use.
+    /// It takes more than the rest of the budget, and is compiled at its first use.
     OverBudget,
 }
 

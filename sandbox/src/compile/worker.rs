@@ -1,6 +1,6 @@
-//! The process that compiles one component and ends: under separate limits,
-//! without files, network or other programs. It reads its limits and then the
-//! component from standard input, which is a socket, and answers there.
+//! The process that compiles one component and ends: it has its own limits, and no access to files,
+//! network or other programs. It reads its limits and then the component from standard input, which
+//! is a socket, and writes its answer to the same socket.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use toolward_support::helper::connection;
 use crate::engine::compiling_engine;
 use crate::limiter::MemoryLayout;
 
-/// How the answer starts.
+/// The first byte of the answer.
 pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';
@@ -74,7 +74,7 @@ impl Bounds {
         // The soft limit sends a signal that identifies it; the hard limit kills.
         let kill = self.cpu_seconds.saturating_add(5);
         limit(Resource::Cpu, self.cpu_seconds, kill)?;
-        // The process may have less already (`ulimit -v`).
+        // The process may have a lower limit already (`ulimit -v`).
         let most = rustix::process::getrlimit(Resource::As).maximum;
         let memory = most.map_or(self.memory_bytes, |most| most.min(self.memory_bytes));
         limit(Resource::As, memory, memory)?;
@@ -83,26 +83,25 @@ impl Bounds {
     }
 }
 
-/// Compiles the one component that comes on standard input. For the process
-/// that a broker starts; ends with that broker.
+/// Compiles the component that it reads from standard input. Meant for the process that a broker
+/// starts; ends when the broker ends.
 ///
 /// # Errors
 ///
-/// When standard input is not what a broker gives, or it can't be read or
-/// answered.
+/// If standard input is not a broker's connection, or can't be read or written.
 pub fn run_worker() -> io::Result<()> {
     let mut broker = connection()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let bounds = Bounds::read(&mut broker)?;
     bounds.set()?;
-    // Yields to running calls, but not by much: on a busy machine compiling would
-    // starve.
+    // Lowers the priority below running calls, but only slightly: on a busy machine, compiling
+    // would otherwise starve.
     let _ = rustix::process::nice(5);
     compile_profiles::worker()?;
 
     let mut wasm = Vec::new();
     broker.read_to_end(&mut wasm)?;
-    // The compiler's threads: where it starts them itself, it panics if the system is short of them.
+    // Starts the compiler's threads here, since the compiler panics if it can't start them itself.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global() {
         broker.write_all(&[NO_THREADS])?;
         return broker.write_all(error.to_string().as_bytes());

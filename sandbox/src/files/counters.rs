@@ -1,5 +1,5 @@
-//! What one call may spend on files, and what it has spent: all its attempts
-//! together, since its writes stay.
+//! The file limits of one call, and its counters. All attempts of a call count together, since
+//! writes stay.
 
 use std::any::Any;
 use std::fmt;
@@ -19,17 +19,15 @@ use crate::limits::CallLimits;
 /// The limits of one call on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Bytes by which files may grow: each time the end of a file moves up, by a
-    /// write, an append, a new size or a hole, it counts, and removing gives
-    /// nothing back.
+    /// The most bytes by which files may grow. Each growth counts, whether by a write, an append, a
+    /// new size or a hole, and removing a file gives nothing back.
     pub bytes: u64,
-    /// Files and directories that may be created.
+    /// The most files and directories that may be created.
     pub files: u64,
-    /// Files, their streams and directory listings that may be open at once.
-    /// Each stream holds some memory of the host's.
+    /// The most files, file streams and directory listings that may be open at once. Each stream
+    /// holds some of the host's memory.
     pub open: u64,
-    /// Entries of directories that may be read, with the ones that the guest is not
-    /// shown included.
+    /// The most directory entries that may be read, including entries that the guest is not shown.
     pub entries: u64,
 }
 
@@ -44,7 +42,7 @@ impl FileLimits {
         }
     }
 
-    /// The lesser of each.
+    /// The lower value of each limit.
     pub fn within(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.min(other.bytes),
@@ -55,34 +53,34 @@ impl FileLimits {
     }
 }
 
-/// Threads that work on the files of one call at once. A guest can start many
-/// operations through streams; more wait, so that its neighbours find a thread.
+/// The most threads that work on the files of one call at once. A guest can start many operations
+/// through streams. Further operations wait, so that other guests find a thread.
 const THREADS: usize = 4;
 
-/// The right to hold one file open, counted over all calls; given back when dropped.
+/// The right to hold one file open, which is counted over all calls and returned when dropped.
 pub type OpenFile = Box<dyn Any + Send + Sync>;
 
 /// The files that all calls together hold open.
 pub trait OpenFiles: fmt::Debug + Send + Sync {
-    /// One more open file of this call.
+    /// Counts one more open file of this call.
     ///
     /// # Errors
-    /// If all calls, or the share of this call's principal or publisher, have too many open.
+    /// If all calls, or the share of this call's principal or publisher, have too many files open.
     fn open(&self) -> Result<OpenFile, Exceeded>;
 }
 
-/// What one call has spent.
+/// The file operations that one call has used.
 #[derive(Debug)]
 pub struct FileCounters {
-    /// In the workspaces without a separate cap, all together.
+    /// The sum over all workspaces without a separate limit.
     common: Arc<Spent>,
-    /// In each workspace with one, by its directory.
+    /// The sum for each workspace with a separate limit, by its directory.
     own: Mutex<Vec<(PathBuf, Arc<Spent>)>>,
     open: AtomicU64,
     entries: AtomicU64,
     hash_key: OnceLock<[u8; 32]>,
     threads: Arc<Semaphore>,
-    /// Counts among the files of all calls.
+    /// The open files of all calls, if this call counts among them.
     of_all: Option<Arc<dyn OpenFiles>>,
 }
 
@@ -119,7 +117,7 @@ impl FileCounters {
         &self.threads
     }
 
-    /// Takes `growth` bytes before they are written.
+    /// Counts `growth` bytes before they are written.
     pub(super) fn grow(
         &self,
         limits: &FileLimits,
@@ -133,8 +131,7 @@ impl FileCounters {
         exceeded::take(&spent.bytes, LimitName::WorkspaceBytes, growth, allowed)
     }
 
-    /// Counts a file or directory that `make` creates; one that it fails to
-    /// create is not counted.
+    /// Counts a file or directory that `make` creates; a failed creation is not counted.
     pub(super) fn create<T, E: From<Exceeded>>(
         &self,
         limits: &FileLimits,
@@ -161,8 +158,8 @@ impl FileCounters {
         )
     }
 
-    /// One of the files that may be open, with the memory that it takes; given back
-    /// when dropped.
+    /// Takes the right to hold one file open, and counts the memory of the open file. Both are
+    /// returned when dropped.
     pub(super) fn open(
         self: &Arc<Self>,
         limits: &FileLimits,
@@ -177,13 +174,13 @@ impl FileCounters {
         })
     }
 
-    /// The key of this call's hashes: an inode number tells a guest nothing, and
-    /// two calls can't compare what they got.
+    /// The key of this call's hashes: a guest learns no inode number, and two calls can't compare
+    /// their hashes.
     pub(super) fn hash_key(&self) -> Option<&[u8; 32]> {
         if self.hash_key.get().is_none() {
             let mut key = [0; 32];
             getrandom::fill(&mut key).ok()?;
-            // Another thread's key is as good.
+            // If another thread has set a key, that key is used.
             let _ = self.hash_key.set(key);
         }
         self.hash_key.get()

@@ -29,7 +29,7 @@ enum Descriptor {
 }
 
 impl Descriptor {
-    /// What all descriptors share, and the bytes of this one's path.
+    /// The state that all descriptors share, and the bytes of this descriptor's path.
     fn parts(&self) -> (&Arc<Shared>, u64) {
         let (shared, path) = match self {
             Self::File(file) => (&file.shared, &file.path),
@@ -39,7 +39,7 @@ impl Descriptor {
     }
 }
 
-/// A path; holds nothing open.
+/// A directory as a path, which holds nothing open.
 #[derive(Clone)]
 struct Directory {
     path: VirtualPath,
@@ -52,7 +52,7 @@ type OutputStream = Resource<DynOutputStream>;
 type Entries = Resource<types::DirectoryEntryStream>;
 
 impl Directory {
-    /// Where a path lies that the guest gave with this directory.
+    /// Resolves a path that the guest gave relative to this directory.
     fn place(&self, text: &str) -> FsResult<ResolvedPath> {
         let resolved = match resolve(&self.path, text) {
             Ok(resolved) => resolved,
@@ -71,7 +71,7 @@ impl Directory {
         })
     }
 
-    /// The same, of an entry to be removed or renamed: not the directory itself.
+    /// The same for an entry to be removed or renamed, which can't be the directory itself.
     fn entry(&self, text: &str) -> FsResult<ResolvedPath> {
         let place = self.place(text)?;
         if place.path == self.path {
@@ -80,7 +80,7 @@ impl Directory {
         Ok(place)
     }
 
-    /// Its own place.
+    /// Resolves the directory's own path.
     fn own(&self) -> FsResult<ResolvedPath> {
         self.place(".")
     }
@@ -90,7 +90,7 @@ impl Directory {
     }
 }
 
-/// Runs an operation on a place, on a thread that may block.
+/// Runs an operation on a resolved path, on a thread that may block.
 async fn at<R: Send + 'static>(
     place: ResolvedPath,
     work: impl FnOnce(&ResolvedPath) -> Result<R, Fail> + Send + 'static,
@@ -109,7 +109,7 @@ async fn on<R: Send + 'static>(
 }
 
 impl Descriptor {
-    /// Works on an open file, or on the place of a directory.
+    /// Runs an operation on an open file, or on the path of a directory.
     async fn with<R: Send + 'static>(
         self,
         file: impl FnOnce(&OpenFile) -> Result<R, Fail> + Send + 'static,
@@ -125,7 +125,7 @@ impl Descriptor {
         self.with(|file| Ok(file.metadata()?), metadata).await
     }
 
-    /// Waits until what was written is on the disk.
+    /// Waits until the written data is on the disk.
     async fn synchronise(self, data_alone: bool) -> FsResult<()> {
         let file = move |file: &OpenFile| file.sync(data_alone);
         self.with(file, ResolvedPath::sync_directory).await
@@ -218,7 +218,7 @@ impl HostDescriptor for View<'_> {
         self.writer(&handle, Position::End)
     }
 
-    /// Ignored: read-ahead and dropping caches would cost other guests.
+    /// Ignored, since read-ahead and dropped caches would slow down other guests.
     async fn advise(
         &mut self,
         handle: Handle,
@@ -348,7 +348,7 @@ impl HostDescriptor for View<'_> {
         at(place, move |place| place.set_times(&times)).await
     }
 
-    /// Guests create no links.
+    /// Refused, since guests can't create links.
     async fn link_at(
         &mut self,
         _old: Handle,
@@ -419,7 +419,7 @@ impl HostDescriptor for View<'_> {
         at(from, move |from| from.rename(&to)).await
     }
 
-    /// Guests create no links.
+    /// Refused, since guests can't create links.
     async fn symlink_at(&mut self, handle: Handle, _target: String, path: String) -> FsResult<()> {
         let directory = self.directory(&handle)?;
         let place = directory.place(&path)?;
@@ -439,7 +439,7 @@ impl HostDescriptor for View<'_> {
         };
         match (identity(a).await, identity(b).await) {
             (Ok(a), Ok(b)) => Ok(a == b),
-            // A removed directory equals nothing; a trap stays a trap.
+            // A removed directory equals no other; a trap stays a trap.
             (Err(error), _) | (_, Err(error)) => error.downcast().map(|_| false),
         }
     }

@@ -1,4 +1,4 @@
-//! An open file of a guest. Its operations block: run them with [`super`].
+//! An open file of a guest. Its operations block, so run them with the functions of [`super`].
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -30,7 +30,7 @@ pub(super) struct OpenFile {
     pub(super) _slot: Slot,
 }
 
-/// Where a write goes.
+/// The position of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     At(u64),
@@ -42,7 +42,7 @@ impl OpenFile {
         self.file.metadata()
     }
 
-    /// Fails where the guest did not open it to read.
+    /// Fails if the guest did not open the file for reading.
     pub(super) fn readable(&self) -> Result<(), Fail> {
         match self.read {
             true => Ok(()),
@@ -50,7 +50,7 @@ impl OpenFile {
         }
     }
 
-    /// Fails where the guest did not open it to write, or may not.
+    /// Fails if the guest did not open the file for writing, or may not write.
     pub(super) fn writable(&self) -> Result<(), Fail> {
         if self.access < Access::Write {
             return Err(Fail::Refused(ErrorCode::ReadOnly));
@@ -61,7 +61,7 @@ impl OpenFile {
         }
     }
 
-    /// Reads up to `size` bytes; none at the end of the file.
+    /// Reads up to `size` bytes; returns no bytes at the end of the file.
     pub(super) fn read_at(&self, size: usize, offset: u64) -> Result<Vec<u8>, Fail> {
         let mut bytes = vec![0; size.min(CHUNK)];
         loop {
@@ -76,7 +76,7 @@ impl OpenFile {
         }
     }
 
-    /// Writes all of it, or nothing where that would go beyond a limit.
+    /// Writes all bytes, or nothing if that would exceed a limit.
     pub(super) fn write_to(&self, position: Position, bytes: &[u8]) -> Result<(), Fail> {
         let length = bytes.len() as u64;
         let _growing = lock(&self.growing);
@@ -97,7 +97,7 @@ impl OpenFile {
         while !bytes.is_empty() {
             let slices = [IoSlice::new(bytes)];
             let written = match pwritev2(&self.file, &slices, 0, ReadWriteFlags::APPEND) {
-                // Not every file system can; then two appenders may overlap.
+                // Not every file system supports this flag. Without it, two appenders may overlap.
                 Err(Errno::NOSYS | Errno::NOTSUP | Errno::INVAL) => {
                     let end = self.file.metadata()?.len();
                     return Ok(self.file.write_all_at(bytes, end)?);
@@ -124,7 +124,7 @@ impl OpenFile {
         Ok(rustix::fs::futimens(&self.file, times)?)
     }
 
-    /// Syncs what was written. Does nothing for a file that was opened to read.
+    /// Syncs the written data. Does nothing for a file that was opened only for reading.
     pub(super) fn sync(&self, data_only: bool) -> Result<(), Fail> {
         match (self.write, data_only) {
             (false, _) => Ok(()),
@@ -133,8 +133,8 @@ impl OpenFile {
         }
     }
 
-    /// Counts what the file grows by when its end moves to `end`, before it
-    /// does: a hole counts like what could be written into it.
+    /// Counts the growth of the file before its end moves to `end`. A hole counts like data that
+    /// could be written into it.
     fn grow_to(&self, end: u64) -> Result<(), Fail> {
         if i64::try_from(end).is_err() {
             return Err(ErrorCode::FileTooLarge.into());

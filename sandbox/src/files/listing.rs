@@ -1,6 +1,6 @@
-//! The entries of a directory that the guest may see: files and directories whose name
-//! it can write, and that a grant matches or leads through. Read in small parts, each
-//! counted before it is read.
+//! The entries of a directory that the guest may see: files and directories whose name it can use,
+//! and that a grant matches or leads through. Entries are read in small parts, and are counted
+//! before they are read.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use super::plan::Access;
 use super::resolved_path::{Kind, ResolvedPath};
 use super::{Fail, LISTING, View};
 
-/// Entries that are read from the directory at a time, shown or not.
+/// The number of entries that are read at a time, whether they are shown or not.
 const PART: usize = 256;
 
 /// A directory whose entries are being read.
@@ -50,7 +50,7 @@ impl Listing {
 }
 
 impl Source {
-    /// Reads a part. Without a source the directory has no more. Blocks.
+    /// Reads a part. The result has no listing if the directory has no more entries. Blocks.
     pub(super) fn read(mut self) -> Result<(Option<Self>, Vec<DirectoryEntry>), Fail> {
         let mut entries = Vec::new();
         for _ in 0..PART {
@@ -85,7 +85,7 @@ impl Source {
         Ok(grant.counters.entry(&grant.limits)?)
     }
 
-    /// The kind of an entry, where it exists for the guest.
+    /// The kind of an entry, if the entry exists for the guest.
     fn visible(&self, name: &str, file_type: FileType) -> Option<Kind> {
         if !nameable(name) {
             return None;
@@ -98,7 +98,7 @@ impl Source {
             .find(&self.place.path.child(name))
             .filter(|(mount, _)| mount.path == self.place.mount.path)?;
         let file_type = match file_type {
-            // Not every file system lists the type with the name.
+            // Not every file system returns the type with the name.
             FileType::Unknown => {
                 let directory = self.directory.fd().ok()?;
                 let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

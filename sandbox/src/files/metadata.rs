@@ -1,5 +1,5 @@
-//! The metadata of a file that a guest sees and sets: sizes, times, and a number to tell
-//! files apart by. Nothing of the host's own: no inodes, devices or owners.
+//! The metadata of a file that a guest sees and sets: sizes, times, and a number that identifies a
+//! file. The host's inodes, devices and owners are not shown.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -50,7 +50,7 @@ pub(super) fn hash_at(place: &ResolvedPath) -> Result<MetadataHashValue, Fail> {
     hash(&metadata(place)?, &place.shared)
 }
 
-/// The same for the same file, as long as the call lasts.
+/// A hash that is equal for the same file during a call.
 pub(super) fn hash(metadata: &Metadata, shared: &Shared) -> Result<MetadataHashValue, Fail> {
     let key = shared.grant.counters.hash_key().ok_or(ErrorCode::Io)?;
     let mut hasher = blake3::Hasher::new_keyed(key);

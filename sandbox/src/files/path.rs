@@ -1,20 +1,19 @@
-//! Resolves what a guest writes to where that lies, as text and before anything
-//! is opened. Pure.
+//! Resolves the path that a guest writes to a virtual path, as text and before anything is opened.
+//! This module does no I/O.
 //!
-//! A virtual path is resolved lexically: for a guest there are no symbolic
-//! links, so `a/../b` is `b`. Letters keep their case; on a file system that
-//! ignores case (none of Linux's defaults does) a pattern of a grant would have
-//! to be compared the way that file system does.
+//! A virtual path is resolved lexically: symbolic links do not exist for a guest, so `a/../b` is
+//! `b`. Case matters. A file system that ignores case, which is never Linux's default, would need a
+//! comparison of patterns by its own rules.
 
 use std::fmt;
 
 use toolward_bundle::text::is_hidden;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-/// Bytes of one path that a guest writes (Linux's `PATH_MAX`).
+/// The most bytes of a path that a guest writes (Linux's `PATH_MAX`).
 const LENGTH: usize = 4096;
 
-/// Bytes of one part of a path (Linux's `NAME_MAX`).
+/// The most bytes of one part of a path (Linux's `NAME_MAX`).
 const NAME: usize = 255;
 
 /// A virtual path: absolute, normalised, without `.` and `..`.
@@ -55,7 +54,7 @@ impl VirtualPath {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The directory that it is an entry of; `/` for `/`.
+    /// The directory that contains it; `/` for `/`.
     pub(super) fn parent(&self) -> Self {
         match self.0.rsplit_once('/') {
             Some((head, _)) if !head.is_empty() => Self(head.to_owned()),
@@ -63,8 +62,8 @@ impl VirtualPath {
         }
     }
 
-    /// What follows `root`: empty where both are the same, `None` where it is
-    /// not below.
+    /// The part after `root`: empty if both paths are the same, `None` if this path is not below
+    /// `root`.
     pub(super) fn below(&self, root: &Self) -> Option<&str> {
         let rest = self.0.strip_prefix(root.0.trim_end_matches('/'))?;
         match rest.strip_prefix('/') {
@@ -80,25 +79,24 @@ impl fmt::Display for VirtualPath {
     }
 }
 
-/// Where a guest's path lies.
+/// A guest's path, resolved to a virtual path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Resolved {
     pub(super) path: VirtualPath,
-    /// It was written as a directory: with `/`, `.` or `..` at its end.
+    /// Whether it was written as a directory, with `/`, `.` or `..` at its end.
     pub(super) directory: bool,
 }
 
-/// Why a guest's path lies nowhere.
+/// Why a guest's path can't be resolved.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Rejected {
     /// It is not a path that a file can have.
     Malformed(ErrorCode),
-    /// It leaves the directory that it is resolved against; with the whole text,
-    /// for the record.
+    /// It leaves the directory that it is resolved against. Holds the whole text, for the record.
     Outside(String),
 }
 
-/// Resolves `text` against a directory. What is accepted is in or below it.
+/// Resolves `text` against a directory. An accepted path is the directory or below it.
 pub(super) fn resolve(directory: &VirtualPath, text: &str) -> Result<Resolved, Rejected> {
     if text.is_empty() {
         return Err(Rejected::Malformed(ErrorCode::NoEntry));
@@ -133,10 +131,9 @@ pub(super) fn resolve(directory: &VirtualPath, text: &str) -> Result<Resolved, R
     })
 }
 
-/// Whether a guest can name such an entry of a directory. Others, which do not
-/// exist for it, are names with control characters, which would forge what a
-/// terminal or a log shows, and with a backslash, which is a separator to those
-/// that the file may go to next.
+/// Whether a guest can use this name of a directory entry. Entries with other names do not exist
+/// for a guest: names with control characters, which could forge the output of a terminal or a log,
+/// and names with a backslash, which other systems treat as a separator.
 pub(super) fn nameable(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
         && name.len() <= NAME
@@ -145,10 +142,10 @@ pub(super) fn nameable(name: &str) -> bool {
             .any(|c| c.is_control() || matches!(c, '/' | '\\'))
 }
 
-/// Whether a guest may give this name to something. Names with characters that hide, or
-/// change how their neighbours show, pass for other names wherever a person meets them
-/// unescaped: in a file manager, a shell, a review. Those that are there already can be
-/// read and removed.
+/// Whether a guest may give this name to a file. Names with invisible characters, or with
+/// characters that change how others are displayed, look like other names if a person sees them
+/// unescaped: in a file manager, a shell, a review. Existing files with such names can be read and
+/// removed.
 pub(super) fn makeable(name: &str) -> bool {
     nameable(name) && !name.chars().any(is_hidden)
 }
@@ -272,7 +269,7 @@ mod tests {
                 found.path.parts().all(|part| !matches!(part, "." | "..")),
                 "{text:?}"
             );
-            // What the kernel would make of it, were there no links: the same.
+            // The kernel's resolution, if no links exist, is the same.
             let mut depth = 0_i64;
             for part in text.split('/') {
                 depth += match part {

@@ -1,5 +1,5 @@
-//! The workspaces of one grant, prepared for all its calls: which directory a virtual
-//! path is in, and what is granted there.
+//! The workspaces of one grant, prepared for all its calls: finds the workspace of a virtual path,
+//! and the granted access.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -17,29 +17,29 @@ use super::path::VirtualPath;
 use super::resolve_beneath::Root;
 use super::workspaces::{Unusable, Workspaces};
 
-/// What the guests of one (contract, driver) see of files.
+/// The files that the guests of one pair of contract and driver can see.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Longest path first: for nested workspaces, the inner one decides about its
-    /// paths, and only its own grants count there.
+    /// Longest path first: for nested workspaces, the inner workspace decides about its paths, and
+    /// only its own grants count there.
     mounts: Vec<Arc<Mount>>,
     preopens: Vec<VirtualPath>,
 }
 
-/// One workspace, and what is granted of it.
+/// One workspace, and its granted parts.
 #[derive(Debug)]
 pub(super) struct Mount {
     pub(super) path: VirtualPath,
     pub(super) root: Arc<Root>,
     pub(super) rules: Rules,
-    /// What policy calls the directory: one budget for each.
+    /// The directory's name in the policy. Each directory has one budget.
     pub(super) directory: PathBuf,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_files: Option<u64>,
 }
 
 impl Mount {
-    /// Whether the guest sees a part of the workspace only.
+    /// Whether the guest sees only a part of the workspace.
     pub(super) fn is_partial(&self) -> bool {
         self.rules.access(&self.path) < Access::Read
     }
@@ -63,7 +63,7 @@ codes! {
 }
 
 impl Plan {
-    /// The plan for what is granted, out of the workspaces that were checked.
+    /// Makes the plan for the grants, from the checked workspaces.
     pub fn new(grants: &[WorkspaceGrant], workspaces: &Workspaces) -> Result<Self, PlanError> {
         let mut mounts: BTreeMap<VirtualPath, Mount> = BTreeMap::new();
         let mut preopens = Vec::new();
@@ -106,7 +106,7 @@ impl Plan {
         &self.preopens
     }
 
-    /// The workspace of a path, and what is granted there; `None`: nothing.
+    /// The workspace of a path, and the granted access; `None` if nothing is granted.
     pub(super) fn find(&self, path: &VirtualPath) -> Option<(&Arc<Mount>, Access)> {
         let mount = self
             .mounts
@@ -124,8 +124,8 @@ impl Plan {
     }
 }
 
-/// The preopened directory for a grant: the granted directory itself, else the one that
-/// contains the granted files, of which the guest sees nothing else.
+/// The preopened directory for a grant: the granted directory itself, or else the directory that
+/// contains the granted files. In such a directory, the guest sees only the granted files.
 fn preopen(grant: &WorkspaceGrant, mount: &Mount) -> VirtualPath {
     let named = VirtualPath::of_grant(&grant.path.directory());
     let Some(relative) = named.below(&mount.path) else {
@@ -138,20 +138,20 @@ fn preopen(grant: &WorkspaceGrant, mount: &Mount) -> VirtualPath {
     named.parent()
 }
 
-/// What a guest may do with a path. Each includes those before it.
+/// The access of a guest to a path. Each level includes the levels before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
-    /// Nothing: for the guest it does not exist.
+    /// None: the path does not exist for the guest.
     None,
-    /// Walk through it, if it is a directory, and list what can be reached so.
+    /// Traverse a directory, and list the entries that can be reached through it.
     Pass,
-    /// Read it.
+    /// Read the file or directory.
     Read,
-    /// Change it, too.
+    /// Read and change the file or directory.
     Write,
 }
 
-/// The patterns of one workspace that are granted: what they state about a path, and which files never change.
+/// The patterns of one workspace that are granted: they determine the access to a path.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<(PathPattern, bool)>);
 
@@ -160,7 +160,7 @@ impl Rules {
         self.0.push((pattern, write));
     }
 
-    /// The most that any pattern gives.
+    /// The highest access that any pattern grants.
     pub(super) fn access(&self, path: &VirtualPath) -> Access {
         let each = self.0.iter().map(|(pattern, write)| {
             let matches = pattern.matches(path.as_str());
@@ -174,8 +174,8 @@ impl Rules {
         each.max().unwrap_or(Access::None)
     }
 
-    /// Whether everything at and below the path may be changed: moving a directory also
-    /// moves entries that the guest can't see.
+    /// Whether everything at and below the path may be changed. This is needed to move a directory,
+    /// which also moves entries that the guest can't see.
     pub(super) fn writes_below(&self, path: &VirtualPath) -> bool {
         self.0
             .iter()
@@ -190,8 +190,8 @@ impl Rules {
     }
 }
 
-/// Refuses to change a file with another name: a hard link that was planted in
-/// a workspace would be a way out of it. Guests make none.
+/// Refuses to change a file that has another name: a hard link that was planted in a workspace
+/// could lead out of it. Guests can't create hard links.
 pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
     if metadata.nlink() > 1 {
         return Err(Fail::Refused(ErrorCode::NotPermitted));

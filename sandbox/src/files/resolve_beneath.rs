@@ -1,13 +1,12 @@
-//! Opens files beneath a directory: never above it, never through a symbolic
-//! link, never across a mount point.
+//! Opens files beneath a directory: never above the directory, never through a symbolic link, never
+//! across a mount point.
 //!
-//! `openat2` (Linux 5.6) does that in one step, without races. Where a kernel or a
-//! container refuses it, the path is walked part by part, each opened relative to the
-//! one before with `O_NOFOLLOW`: as safe, and slower. A mount point inside a workspace
-//! is not entered, since policy did not name what is mounted there (it may be a
-//! `/proc`, or a network file system that blocks); map it as a separate workspace.
-//! The walk detects a mounted directory by its device, and a mounted file not at all,
-//! since overlay file systems give files separate devices.
+//! `openat2` (Linux 5.6) does this in one step, without races. If a kernel or a container refuses
+//! `openat2`, the path is walked part by part. Each part is opened relative to its parent with
+//! `O_NOFOLLOW`, which is as safe but slower. A mount point inside a workspace is not entered,
+//! since policy did not name the mounted file system. It may be a `/proc`, or a network file system
+//! that blocks. Map it as a separate workspace. The walk detects a mounted directory by its device.
+//! It does not detect a mounted file, since overlay file systems give files separate devices.
 
 use std::fs::File;
 use std::io;
@@ -25,11 +24,10 @@ const ALWAYS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
 
-/// How often an open is tried again that the kernel gave up because something
-/// was renamed meanwhile.
+/// How often an open is retried if the kernel gave up because of a concurrent rename.
 const TRIES: usize = 16;
 
-/// A directory of the host beneath which files are opened. It is held open, so that
+/// A directory of the host beneath which files are opened. The directory is held open, so that
 /// replacing its path later has no effect.
 #[derive(Debug)]
 pub struct Root {
@@ -39,8 +37,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens a directory of the operator's. Links in this path are followed by
-    /// resolving it once, before.
+    /// Opens a directory of the operator. Links in its path must have been resolved before.
     pub(crate) fn open(canonical: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let walks = !has_openat2();
@@ -69,14 +66,14 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// A handle that shows what exists and opens nothing. A symbolic link at
-    /// the path's end is shown as such.
+    /// A handle that only shows what exists. For a symbolic link at the path's end, it shows the
+    /// link.
     pub(super) fn probe(&self, relative: &str) -> Result<File, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.open_with(relative, flags, Mode::empty())
     }
 
-    /// A handle on a directory, to work on its entries.
+    /// A handle of a directory, for operations on its entries.
     pub(super) fn probe_directory(&self, relative: &str) -> Result<File, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         self.open_with(relative, flags, Mode::empty())
@@ -90,7 +87,7 @@ impl Root {
     /// Creates a file that does not exist yet.
     pub(super) fn create(&self, relative: &str, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | ALWAYS;
-        // Nothing that a guest makes can be executed.
+        // Files that a guest creates are not executable.
         self.open_with(relative, flags, Mode::from_raw_mode(0o666))
     }
 
@@ -168,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways of opening, over the same directory.
+    /// Roots for both ways of opening, over the same directory.
     fn roots(directory: &Path) -> [Root; 2] {
         [false, true].map(|walks| Root {
             walks,
@@ -246,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_mount_point_is_not_entered() {
-        // `/` has other file systems below it wherever tests run.
+        // On any machine that runs tests, `/` has other file systems below it.
         for root in roots(Path::new("/")) {
             let entered = root.probe("proc/version");
             assert_eq!(entered.err(), Some(Errno::XDEV));

@@ -1,5 +1,5 @@
-//! A guest's path, resolved: its workspace, the access that is granted there, and the
-//! operations on it. All of them block: run them with [`super`].
+//! A resolved path of a guest: its workspace, the granted access, and operations on it. All
+//! operations block, so run them with the functions of [`super`].
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use super::path::{VirtualPath, makeable};
 use super::plan::{Access, Mount, not_linked};
 use super::{Fail, OPEN_FILE, Shared};
 
-/// How often an open is tried again when the file was swapped meanwhile.
+/// How often an open is retried if the file was swapped in the meantime.
 const TRIES: usize = 16;
 
 /// A guest's path in its workspace.
@@ -26,11 +26,11 @@ pub(super) struct ResolvedPath {
     pub(super) mount: Arc<Mount>,
     pub(super) path: VirtualPath,
     pub(super) access: Access,
-    /// It was written as a directory, with a slash or a dot at its end.
+    /// Whether it was written as a directory, with a slash or a dot at its end.
     pub(super) directory: bool,
 }
 
-/// What a guest asks for when it opens something.
+/// The options with which a guest opens a file or directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Request {
     pub(super) read: bool,
@@ -41,13 +41,13 @@ pub(super) struct Request {
     pub(super) directory: bool,
 }
 
-/// What was opened.
+/// The opened file or directory.
 pub(super) enum Opened {
     File(OpenFile),
     Directory,
 }
 
-/// Only these exist for a guest.
+/// The kinds of entries that exist for a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -55,8 +55,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of what exists. Anything but a file or directory (a symbolic
-    /// link, FIFO, socket or device) is refused.
+    /// The kind of an existing entry. Anything but a file or directory (a symbolic link, FIFO,
+    /// socket or device) is refused.
     pub(super) fn of(metadata: &Metadata) -> Result<Self, Fail> {
         let file_type = metadata.file_type();
         if file_type.is_file() {
@@ -71,14 +71,14 @@ impl Kind {
 
 impl ResolvedPath {
     fn relative(&self) -> &str {
-        // A place is made only where this holds.
+        // A resolved path is created only inside its workspace.
         self.path.below(&self.mount.path).unwrap_or_default()
     }
 
-    /// What exists, opened for nothing; only what the guest may know of.
+    /// A handle of the existing entry without access, if the guest may know of the entry.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
-            // A file on a path that the guest may only traverse: does not exist for it.
+            // A file on a path that the guest may only traverse does not exist for it.
             Err(Errno::NOTDIR) if self.mount.is_partial() => Err(Errno::NOENT),
             probed => probed,
         }?;
@@ -95,7 +95,7 @@ impl ResolvedPath {
         Ok((file, metadata, kind))
     }
 
-    /// Fails where nothing may be changed here.
+    /// Fails if this path may not be changed.
     fn writable(&self) -> Result<(), Fail> {
         match self.access {
             Access::Write => Ok(()),
@@ -104,7 +104,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The same place, where something may get its name.
+    /// The same path, if an entry may be created with its name.
     pub(super) fn for_creation(self) -> FsResult<Self> {
         match self.makeable() {
             Ok(()) => Ok(self),
@@ -112,7 +112,7 @@ impl ResolvedPath {
         }
     }
 
-    /// Fails where nothing may get this name.
+    /// Fails if no entry may get this name.
     fn makeable(&self) -> Result<(), Fail> {
         match makeable(self.path.name()) {
             true => Ok(()),
@@ -120,8 +120,8 @@ impl ResolvedPath {
         }
     }
 
-    /// The directory that it is an entry of, and its name there. `None`: it is
-    /// the workspace's own directory.
+    /// The directory that contains it, and its name there. `None` if it is the workspace's own
+    /// directory.
     fn entry(&self) -> Result<Option<(OwnedFd, &str)>, Fail> {
         let relative = self.relative();
         if relative.is_empty() {
@@ -154,12 +154,12 @@ impl ResolvedPath {
                 Ok((seen, known, Kind::File)) => {
                     let flags = flags(request);
                     let file = match self.mount.root.open_existing(self.relative(), flags) {
-                        // Removed or replaced meanwhile.
+                        // The entry was removed or replaced in the meantime.
                         Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => continue,
                         opened => opened?,
                     };
                     let metadata = file.metadata()?;
-                    // `seen` holds the inode, so its number can't be reused.
+                    // `seen` holds the inode, so the inode's number can't be reused.
                     let same = (metadata.dev(), metadata.ino()) == (known.dev(), known.ino());
                     drop(seen);
                     if !same {
@@ -172,7 +172,7 @@ impl ResolvedPath {
                         return Err(ErrorCode::IsDirectory.into());
                     }
                     match self.create(request) {
-                        // Lost a race: it exists now.
+                        // Another process was faster, and the entry exists now.
                         Err(Fail::Code(ErrorCode::Exist)) if !request.exclusive => continue,
                         made => made?,
                     }
@@ -191,7 +191,7 @@ impl ResolvedPath {
                 shared: self.shared.clone(),
                 mount: self.mount.clone(),
                 access: self.access,
-                // A file that is opened for nothing can be read.
+                // A file that is opened without any access can be read.
                 read: request.read || !request.write,
                 write: request.write,
                 growing: Mutex::default(),
@@ -213,7 +213,7 @@ impl ResolvedPath {
 
     pub(super) fn create_directory(&self) -> Result<(), Fail> {
         if let Err(refused) = self.writable() {
-            // Making a directory that exists is not a violation.
+            // Creating a directory that exists is not a violation.
             return match self.look() {
                 Ok(_) => Err(ErrorCode::Exist.into()),
                 Err(_) => Err(refused),
@@ -243,8 +243,8 @@ impl ResolvedPath {
         Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
-    /// Moves what is here to `target`. Both ends must be writable; of a
-    /// directory, everything below both.
+    /// Moves the entry to `target`. Both paths must be writable; for a directory, everything below
+    /// both paths must be.
     pub(super) fn rename(&self, target: &Self) -> Result<(), Fail> {
         self.writable()?;
         target.writable()?;
@@ -269,13 +269,13 @@ impl ResolvedPath {
         Ok(rustix::fs::renameat(&from, old, &to, new)?)
     }
 
-    /// Of an open file, since a confined process can't set those of a file by its path.
+    /// Sets the times through an open file, since a confined process can't set them by path.
     pub(super) fn set_times(&self, times: &Timestamps) -> Result<(), Fail> {
         self.writable()?;
         let (_, _, kind) = self.look()?;
         let open = |flags| self.mount.root.open_existing(self.relative(), flags);
         let opened = match open(OFlags::RDONLY) {
-            // A file may be for writing only.
+            // A file may be write-only.
             Err(Errno::ACCESS) if kind == Kind::File => open(OFlags::WRONLY),
             opened => opened,
         }?;
@@ -286,13 +286,13 @@ impl ResolvedPath {
         Ok(rustix::fs::futimens(&opened, times)?)
     }
 
-    /// Nothing that exists for a guest is a link to be read.
+    /// Always fails, since links do not exist for a guest.
     pub(super) fn read_link(&self) -> Result<(), Fail> {
         self.look()?;
         Err(ErrorCode::Invalid.into())
     }
 
-    /// Makes the entries of a directory last, where the guest may write there.
+    /// Syncs the entries of a directory, if the guest may write there.
     pub(super) fn sync_directory(&self) -> Result<(), Fail> {
         if self.access < Access::Write {
             return Ok(());
@@ -300,7 +300,7 @@ impl ResolvedPath {
         Ok(self.open_directory()?.sync_all()?)
     }
 
-    /// Opens a directory for its entries to be read.
+    /// Opens a directory to read its entries.
     pub(super) fn open_directory(&self) -> Result<File, Fail> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         Ok(self.mount.root.open_existing(self.relative(), flags)?)
@@ -311,7 +311,7 @@ fn flags(request: &Request) -> OFlags {
     match (request.read, request.write) {
         (true, true) => OFlags::RDWR,
         (false, true) => OFlags::WRONLY,
-        // Setting a file's size takes a handle that may write.
+        // Setting a file's size needs a writable handle.
         (_, false) if request.truncate => OFlags::RDWR,
         (_, false) => OFlags::RDONLY,
     }

@@ -1,5 +1,5 @@
-//! Reading and writing a file as a stream. At most one operation of a stream is
-//! under way; what a guest has not read or may not write yet is not buffered.
+//! Reading and writing a file as a stream. At most one operation of a stream runs at a time.
+//! Nothing is buffered beyond that operation.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::counters::Slot;
 use super::file::{OpenFile, Position};
 use super::{CHUNK, FILE_STREAM, Fail, run_blocking, start_blocking};
 
-/// Bytes that are read when the guest waits for some without saying how many.
+/// The bytes that are read if the guest waits for data without requesting a number.
 const AHEAD: usize = 4096;
 
 /// Reads a file from a position on.
@@ -106,7 +106,7 @@ impl InputStream for Reader {
         }
     }
 
-    /// As long as nothing is under way, reads what was asked for in one step.
+    /// If no operation is running, reads the requested bytes in one step.
     async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
         if matches!(self.state, Reading::Idle) && size > 0 {
             let work = self.work(size);
@@ -154,7 +154,7 @@ impl Writer {
         move || {
             file.write_to(position, &bytes).inspect_err(|fail| {
                 if let Fail::Exceeded(exceeded) = fail {
-                    // Only the first is kept.
+                    // Only the first exceeded limit is kept.
                     let _ = file.shared.exceeded.set(*exceeded);
                 }
             })
@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Whether a write may start; the last one's error, once.
+    /// Whether a write may start. Returns the error of the last write once.
     fn idle(&mut self) -> StreamResult<bool> {
         match std::mem::replace(&mut self.state, Writing::Ended) {
             Writing::Idle => {
@@ -230,7 +230,7 @@ impl OutputStream for Writer {
         self.idle().map(|_| ())
     }
 
-    /// What was accepted is written, also when the guest lets go of the stream.
+    /// Accepted data is written even if the guest drops the stream.
     async fn cancel(&mut self) {
         self.ready().await;
     }

@@ -1,5 +1,5 @@
-//! The view as a guest uses it, over real directories: what is refused is
-//! asserted by what did not happen there.
+//! Uses the view like a guest, over real directories. For a refusal, the tests assert what did not
+//! happen there.
 
 mod escapes;
 mod grants;
@@ -177,7 +177,7 @@ impl Guest {
         Ok(names)
     }
 
-    /// What was recorded.
+    /// The recorded violations.
     fn recorded(&self) -> Vec<String> {
         let first = self.violations.found().first;
         first.into_iter().map(|found| found.subject).collect()

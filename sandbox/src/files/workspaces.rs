@@ -1,10 +1,8 @@
-//! The host directories behind workspaces: opened once, when a host is built,
-//! and checked against each other and against the directories that no guest may
-//! reach.
+//! The host directories behind workspaces: they are opened once, when a host is built, and compared
+//! with each other and with the directories that no guest may reach.
 //!
-//! The directories stay open, so that renaming or replacing one after the check
-//! redirects no tool. A directory that is created later is seen when the host is built
-//! again.
+//! The directories stay open, so that renaming or replacing a directory after the check does not
+//! redirect a tool. A directory that is created later is found when the host is built again.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -26,7 +24,7 @@ pub struct Mapping<'a> {
     pub path: &'a str,
     /// The host directory that it stands for.
     pub directory: &'a Path,
-    /// Whether it may overlap another that allows it, too.
+    /// Whether it may overlap another workspace that is also shared.
     pub shared: bool,
 }
 
@@ -62,12 +60,12 @@ impl From<io::Error> for Unusable {
     }
 }
 
-/// The directories of all workspaces, as far as they can be used.
+/// The directories of all workspaces, or the reasons why they can't be used.
 #[derive(Debug, Default)]
 pub struct Workspaces(HashMap<PathBuf, Result<Arc<Root>, Unusable>>);
 
 impl Workspaces {
-    /// The directory of a workspace, by what policy calls it.
+    /// The directory of a workspace, by the directory's name in the policy.
     pub fn root(&self, directory: &Path) -> Result<Arc<Root>, Unusable> {
         match self.0.get(directory) {
             Some(root) => root.clone(),
@@ -89,9 +87,9 @@ impl Workspaces {
     }
 }
 
-/// Opens the directories of all workspaces. They are disjoint, unless those that
-/// overlap all say that they are shared, and none contains, is, or lies inside
-/// one of `protected`, each given with what it is for people.
+/// Opens the directories of all workspaces. Directories must be disjoint, unless all overlapping
+/// ones are shared. No directory may contain, equal or be inside a directory of `protected`, each
+/// of which has a description for people.
 ///
 /// A directory that can't be opened is not an error: it blocks the tools that need it.
 /// A missing directory is still compared by its path.
@@ -145,7 +143,7 @@ fn open(location: &Location) -> Result<Arc<Root>, Unusable> {
     }
     let root = Root::open(&location.canonical)?;
     let system = rustix::fs::fstatfs(root.directory()).map_err(io::Error::from)?;
-    // Plain files in these give control over the whole process.
+    // Plain files in these file systems give control over the whole process.
     const SYSFS: rustix::fs::FsWord = 0x6265_6572;
     if [rustix::fs::PROC_SUPER_MAGIC, SYSFS].contains(&system.f_type) {
         return Err(Unusable::Kernel);
@@ -153,12 +151,12 @@ fn open(location: &Location) -> Result<Arc<Root>, Unusable> {
     Ok(Arc::new(root))
 }
 
-/// Where a directory is, however its path is spelled.
+/// The location of a directory, independent of the spelling of its path.
 struct Location {
     /// Without symbolic links; parts that do not exist yet stay as written.
     canonical: PathBuf,
-    /// Device and inode of it, if it exists, and of the directories above it. A bind
-    /// mount has another path and the same numbers.
+    /// The device and inode of the directory, if it exists, and of its parent directories. A bind
+    /// mount has another path but the same numbers.
     above: Vec<(u64, u64)>,
     is_missing: bool,
 }
@@ -176,7 +174,7 @@ impl Location {
                         missing.push(name.to_owned());
                         existing = parent;
                     }
-                    // A `..` after a part that does not exist.
+                    // The path has a `..` after a part that does not exist.
                     (Some(parent), None) => existing = parent.parent().unwrap_or(parent),
                     _ => break existing.to_owned(),
                 },
@@ -208,7 +206,7 @@ impl Location {
             || self.identity().is_some_and(|own| other.above.contains(own))
     }
 
-    /// How the two overlap, for people; `None`: not at all.
+    /// How the two overlap, for people; `None` if they don't.
     fn overlaps(&self, other: &Self) -> Option<&'static str> {
         match (self.contains(other), other.contains(self)) {
             (true, true) => Some("is"),
@@ -275,7 +273,7 @@ mod tests {
         symlink(tree.path("a/b"), tree.path("link")).expect("linked");
         for (first, second) in [("a", "a"), ("a", "a/b/c"), ("a/b/c", "a"), ("a", "link")] {
             for shared in [(false, false), (true, false), (false, true)] {
-                // The same mapping twice is one.
+                // Two identical mappings count as one.
                 if first == second {
                     continue;
                 }

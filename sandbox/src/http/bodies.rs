@@ -1,5 +1,5 @@
-//! Bodies and trailers. What is written to an outgoing body counts from the write
-//! until it was sent or dropped, wherever it waits.
+//! Bodies and trailers. Bytes that are written to an outgoing body count from the write until they
+//! are sent or dropped.
 
 use bytes::Bytes;
 use wasmtime::Result;
@@ -47,7 +47,7 @@ impl HostOutgoingBody for View<'_> {
     freed!(HostOutgoingBody, OutgoingBody);
 }
 
-/// The stream of an outgoing body. What it takes in is counted.
+/// The stream of an outgoing body, which counts the written bytes.
 struct Counting {
     stream: DynOutputStream,
     held: Shared,

@@ -1,4 +1,4 @@
-//! Header maps, requests and responses, counted by their fields, texts and bodies.
+//! Header maps, requests and responses, whose fields, texts and bodies are counted.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -161,14 +161,14 @@ impl HostIncomingResponse for View<'_> {
         let number = response.rep();
         let body = HostIncomingResponse::consume(&mut self.http, response)?;
         Ok(body.inspect(|body| {
-            // The connection goes with the body.
+            // The connection's memory now belongs to the body.
             self.held.sub(number, EXCHANGE);
             self.held.add(body.rep(), EXCHANGE);
         }))
     }
 }
 
-/// No request ever comes in: nothing is counted.
+/// Incoming requests never exist, so nothing is counted.
 impl HostIncomingRequest for View<'_> {
     forward! { HostIncomingRequest:
         fn method(request: IncomingRequest) -> Result<Method>;
@@ -181,7 +181,7 @@ impl HostIncomingRequest for View<'_> {
     }
 }
 
-/// Without a request there is nothing to answer.
+/// Incoming requests never exist, so nothing can be answered.
 impl HostResponseOutparam for View<'_> {
     forward! { HostResponseOutparam:
         fn drop(outparam: Outparam) -> Result<()>;
@@ -196,8 +196,8 @@ impl View<'_> {
         self.counted_as(0, fields)
     }
 
-    /// Counts a header map with a separate handle, copied from one that counts
-    /// `bytes`: it has arrays of the same size, even with fewer fields.
+    /// Counts a header map with a separate handle, copied from a map that counts `bytes`. The copy
+    /// has arrays of the same size, even with fewer fields.
     pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
         let own = fields_cost(self.http.table.get(&fields)?);
         self.held.add(fields.rep(), own.max(bytes));
@@ -260,8 +260,8 @@ impl HostFields for View<'_> {
         Ok(())
     }
 
-    /// The copy shares its fields with the first until one of them is changed, and
-    /// counts in full from the start.
+    /// The copy shares its fields with the original until either is changed, but counts in full
+    /// from the start.
     fn clone(&mut self, fields: Fields) -> Result<Fields> {
         let bytes = self.held.of(fields.rep());
         let copy = HostFields::clone(&mut self.http, fields)?;

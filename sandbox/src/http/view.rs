@@ -1,6 +1,6 @@
-//! `wasi:http` as it is linked: wasmtime's implementation, with what each handle
-//! holds counted for the call. Here: sending, options, errors, and what each handle
-//! costs; the rest is in [`super::messages`] and [`super::bodies`].
+//! The linked `wasi:http`: wasmtime's implementation, with the memory of each handle counted for
+//! the call. This module has sending, options, errors, and the cost of each handle. The rest is in
+//! [`super::messages`] and [`super::bodies`].
 
 use http::{HeaderMap, HeaderName};
 use wasmtime::Result;
@@ -16,7 +16,7 @@ use wasmtime_wasi_http::p2::{HeaderError, HttpError, HttpResult};
 
 use crate::held::Held;
 
-/// A store's `wasi:http`, borrowed for one call of the host.
+/// A store's `wasi:http`, borrowed for one host call.
 pub(crate) struct View<'a> {
     /// wasmtime's implementation.
     pub(crate) http: WasiHttpCtxView<'a>,
@@ -24,7 +24,7 @@ pub(crate) struct View<'a> {
     pub(crate) held: &'a mut Held,
 }
 
-/// Methods of an interface that change nothing that is counted.
+/// Forwards methods that do not change the counted memory.
 macro_rules! forward {
     ($interface:path: $(fn $method:ident($($name:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $method(&mut self, $($name: $type),*) -> $result {
@@ -34,7 +34,7 @@ macro_rules! forward {
 }
 pub(super) use forward;
 
-/// Drops a resource, and gives back what is held with it.
+/// Drops a resource, and subtracts the memory that is held with it.
 macro_rules! freed {
     ($interface:path, $resource:ty) => {
         fn drop(&mut self, resource: $resource) -> Result<()> {
@@ -67,12 +67,13 @@ impl outgoing_handler::Host for View<'_> {
         request: Resource<HostOutgoingRequest>,
         options: Option<Resource<RequestOptions>>,
     ) -> HttpResult<Resource<HostFutureIncomingResponse>> {
-        // It consumes the request, even if it refuses to send it.
+        // Sending consumes the request, even if it is refused.
         let parts = self.held.free(request.rep());
         let owned = options.as_ref().map(Resource::rep);
         let sent = outgoing_handler::Host::handle(&mut self.http, request, options);
         if let Some(number) = owned {
-            // Consumed by the guest; would otherwise be kept until the call ends.
+            // The guest has given the options away; without this, they would be kept until the call
+            // ends.
             let own = Resource::<RequestOptions>::new_own(number);
             self.http.table.delete(own)?;
         }
@@ -94,7 +95,7 @@ impl types::Host for View<'_> {
 type Options = Resource<RequestOptions>;
 type Timeout = Option<Duration>;
 
-/// Three durations: a handle's share covers them.
+/// Three durations, which the overhead of a handle covers.
 impl types::HostRequestOptions for View<'_> {
     forward! { types::HostRequestOptions:
         fn new() -> Result<Options>;
@@ -108,28 +109,27 @@ impl types::HostRequestOptions for View<'_> {
     }
 }
 
-/// One field of a header map without the text of its name and value: its places in
-/// the map's three arrays, which are up to half empty, and two allocations each
-/// for name and value. Meant to be more than they take.
+/// The bytes of one field of a header map, without the text of its name and value. They cover its
+/// places in the map's three arrays, which are up to half empty, and two allocations each for name
+/// and value. The number is deliberately too high.
 pub(crate) const FIELD: u64 = 256;
 
-/// The channel between an outgoing body and what sends it. Counted at either end,
-/// since either may outlive the other.
+/// The bytes of the channel between an outgoing body and its sender. Both ends count them, since
+/// either end may outlive the other.
 pub(crate) const OUTGOING_BODY: u64 = 2 << 10;
 
-/// A request under way, and the response until its body has been dropped: the
-/// task, and the connection with its buffers (64 KiB to read through, as much for
-/// TLS).
+/// The bytes of a running request, and of its response until the body has been dropped: the task,
+/// and the connection with its buffers (64 KiB for reading, and as much for TLS).
 pub(crate) const EXCHANGE: u64 = 128 << 10;
 
-/// All fields of a map.
+/// The bytes of all fields of a map.
 pub(super) fn fields_cost(map: &HeaderMap) -> u64 {
     map.iter().fold(0, |sum: u64, (name, value)| {
         sum.saturating_add(field_cost(name.as_str().len(), value.len()))
     })
 }
 
-/// The fields of one name.
+/// The bytes of the fields with one name.
 pub(super) fn named_cost(map: &HeaderMap, name: &str) -> u64 {
     let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
         return 0;
@@ -140,14 +140,14 @@ pub(super) fn named_cost(map: &HeaderMap, name: &str) -> u64 {
     })
 }
 
-/// One field.
+/// The bytes of one field.
 pub(super) fn field_cost(name: usize, value: usize) -> u64 {
     FIELD
         .saturating_add(name as u64)
         .saturating_add(value as u64)
 }
 
-/// The texts of a request.
+/// The bytes of the texts of a request.
 pub(super) fn texts_cost(request: &HostOutgoingRequest) -> u64 {
     let method = match &request.method {
         Method::Other(method) => method.len(),

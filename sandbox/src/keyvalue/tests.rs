@@ -1,4 +1,4 @@
-//! `wasi:keyvalue` as the bindings call it, and once by a component.
+//! Calls `wasi:keyvalue` like the bindings do, and once from a component.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use super::store::{Host as _, HostBucket as _};
 use super::*;
 use crate::imports::BoxFuture;
 
-/// An attempt that is granted the bucket `own` alone.
+/// An attempt that is granted only the bucket `own`.
 #[derive(Default)]
 struct Attempt {
     imports: OnlyOwn,
@@ -71,8 +71,8 @@ async fn open_buckets_count_among_the_handles_until_they_are_dropped() {
     attempt.view().open(own()).await.expect("opens");
 }
 
-/// Opens the bucket `own` and sets `key` in it. Returns 0, or 100 and the number
-/// of the error's case where opening failed.
+/// Opens the bucket `own` and sets `key` in it. Returns 0, or 100 plus the number of the error's
+/// case if opening failed.
 const GUEST: &str = r#"(component
   (import "wasi:keyvalue/store@0.2.0-draft" (instance $store
     (export "bucket" (type $bucket (sub resource)))

@@ -1,5 +1,5 @@
-//! Error codes and classes. Codes are AIP-14's where it
-//! has one, else `toolward:…`; classes are Agent Tool 0.2.0's.
+//! Error codes and classes. Codes are from AIP-14 if it has one, and otherwise `toolward:…`.
+//! Classes are from Agent Tool 0.2.0.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -89,8 +89,8 @@ impl ErrorCode {
         &self.0
     }
 
-    /// The code as events, log lines and metrics name it: one of the host's own table, or
-    /// `driver` for each code that a driver made up. So there are only so many.
+    /// The code in events, log lines and metrics: a code from the host's table, or `driver` for any
+    /// code that a driver defined. So the number of values is bounded.
     pub fn known(&self) -> &'static str {
         let own = Self::CODES.iter().find(|row| row.code == self.as_str());
         own.map_or("driver", |row| row.code)
@@ -102,14 +102,14 @@ impl ErrorCode {
         rows.find(|row| row.code == code).map(|row| Self::of(*row))
     }
 
-    /// What a caller is advised to do about this code that may be an agent, or a person without access to the host: who
-    /// can change it. Commands and files of the operator are for the operator's own surfaces to name.
+    /// The advice about this code for a caller, which may be an agent or a person without access to
+    /// the host: who can change it. Only the operator's own surfaces name commands and files.
     pub fn ask_the_operator(&self, to: &str) -> String {
         format!("ask the operator of this host to {to} (code `{self}`)")
     }
 
-    /// A driver's code. `None` if it does not have the form that the world demands, or
-    /// could be mistaken for a code of the host.
+    /// A driver's code. `None` if it does not have the form that the world requires, or could be
+    /// mistaken for a code of the host.
     pub fn from_driver(code: &str) -> Option<Self> {
         let (head, tail) = match code.split_once(':') {
             Some((head, tail)) => (head, Some(tail)),
@@ -185,7 +185,7 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// The class of a code that a driver gave, and of the host's own errors unless they have another one.
+    /// The class of a driver's code, and of the host's own errors unless they set another class.
     pub fn of_code(code: &str) -> Self {
         match code {
             "input_invalid" => Self::SchemaValidationFailed,
@@ -197,8 +197,8 @@ impl ErrorClass {
             "timeout" => Self::Timeout,
             "canceled" => Self::Canceled,
             "result_too_large" => Self::ResultTooLarge,
-            // What happens within the work of a driver, and never in this host: it has no
-            // hooks, streams no results, and makes calls one by one.
+            // These happen only inside drivers, never in this host, which has no hooks, streams no
+            // results, and makes calls one by one.
             "hook_blocked" => Self::HookBlocked,
             "partial_failure" => Self::PartialFailure,
             "result_redacted" => Self::ResultRedacted,
@@ -208,7 +208,7 @@ impl ErrorClass {
             "no_route" | "no_route_in_region" | "pinned_provider_unavailable" => {
                 Self::DependencyUnavailable
             }
-            // `not_found` included: of a driver it means a thing, not the tool.
+            // `not_found` is included, since from a driver it refers to a thing, not the tool.
             _ => Self::ExecutionFailed,
         }
     }
@@ -247,7 +247,7 @@ mod tests {
             let found = serde_json::to_value(ErrorClass::of_code(class));
             assert_eq!(found.unwrap(), class);
         }
-        // What this host decides is not for a driver to claim.
+        // A driver can't claim this host's own decisions.
         for code in ["policy_blocked", "capability_gap", "approval_rejected"] {
             let found = ErrorClass::of_code(code);
             assert_eq!(found, ErrorClass::ExecutionFailed, "{code}");

@@ -1,4 +1,4 @@
-//! The error of a call: what happened, whose fault it is, and the next step.
+//! The error of a call: what happened, who caused it, and the next step.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::violations::{EndsCall, Violation};
 pub enum Origin {
     /// This host.
     Host,
-    /// The driver; its words are untrusted.
+    /// The driver. Its text is untrusted.
     Driver,
     /// A person, who answered a driver of `kind: form`.
     Person,
@@ -86,7 +86,8 @@ fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durati
     Ok(Option::deserialize(from)?.map(Duration::from_millis))
 }
 
-/// The longest error message, in bytes: it may quote a caller or a driver.
+/// The longest error message, in bytes. A message is bounded because it may quote a caller or a
+/// driver.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CallError {
@@ -108,14 +109,14 @@ impl CallError {
         }
     }
 
-    /// The same with the class that its code has, whoever reports it.
+    /// The same, with the class of the code.
     pub fn of(code: ErrorCode, message: impl Into<String>) -> Self {
         let class = ErrorClass::of_code(code.as_str());
         Self::new(code, class, message)
     }
 
-    /// The error for input that is not valid JSON. For the host, and for a server in
-    /// front of it that parses inputs.
+    /// The error for input that is not valid JSON. Used by the host, and by a server in front of it
+    /// that parses inputs.
     pub fn malformed_input(error: &JsonError) -> Self {
         Self::of(
             ErrorCode::INPUT_INVALID,
@@ -128,7 +129,7 @@ impl CallError {
         })
     }
 
-    /// The error for a secret that the policy gives and that has no value.
+    /// The error for a granted secret that has no value.
     pub fn no_credential(slug: &str) -> Self {
         Self::of(
             ErrorCode::AUTH_REQUIRED,
@@ -137,7 +138,7 @@ impl CallError {
         .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
     }
 
-    /// The error for a call of another tool that is not granted.
+    /// The error for a nested call that is not granted.
     pub fn not_granted(tool: &str) -> Self {
         Self::new(
             ErrorCode::UNAUTHORISED,
@@ -146,8 +147,8 @@ impl CallError {
         )
     }
 
-    /// Whether the policy, or a person whom it has asked, denied the call. What a driver
-    /// calls its own errors does not count.
+    /// Whether the policy, or a person who was asked because of it, denied the call. Codes of a
+    /// driver's own errors do not count.
     pub fn is_denial(&self) -> bool {
         self.origin == Origin::Host
             && (self.code == ErrorCode::APPROVAL_DENIED
@@ -159,8 +160,8 @@ impl CallError {
                 ))
     }
 
-    /// The same in the words of tools.json, where the call went through an attachment: what is not granted, or is a
-    /// secret without a value, has one code there.
+    /// The same error with the codes of tools.json, if the call went through an attachment. There,
+    /// missing grants and secrets without a value have the same code.
     pub fn of_attachment(self, is_attachment: bool) -> Self {
         let is_gap = matches!(
             self.class,
@@ -188,7 +189,7 @@ impl CallError {
         )
     }
 
-    /// A fault of this host.
+    /// An internal error of this host.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::of(ErrorCode::INTERNAL, message)
     }
@@ -221,7 +222,7 @@ impl CallError {
         .with_hint("ask for less, or raise the limit `output_bytes`")
     }
 
-    /// A driver's own error, always marked as the driver's.
+    /// An error of a driver, which is always marked as the driver's.
     pub fn of_driver(code: ErrorCode, message: String, cause: Option<Value>) -> Self {
         Self {
             origin: Origin::Driver,
@@ -262,8 +263,7 @@ impl From<EndsCall> for CallError {
     }
 }
 
-/// The error when the text fits into the memory limit, and the values parsed from it do
-/// not.
+/// The error if a text fits into the memory limit, but the values parsed from it do not.
 pub fn too_much_memory(allowed: u64) -> CallError {
     CallError::of(
         ErrorCode::MEMORY_EXCEEDED,
@@ -279,7 +279,7 @@ pub fn too_much_memory(allowed: u64) -> CallError {
     )
 }
 
-/// Shortens a path into a value: its keys are chosen by the sender, and may be long.
+/// Shortens a path into a value, since the sender chooses its keys, which may be long.
 pub fn shortened(mut path: String) -> String {
     path.truncate(path.floor_char_boundary(1024));
     path

@@ -1,12 +1,12 @@
-//! Accounts of processor time over the last ten seconds, by which the next turn is
-//! given. Only decides; [`super`] waits and wakes.
+//! Accounts of processor time over the last ten seconds, which decide who gets the next turn. This
+//! module only decides; [`super`] waits and wakes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-/// Parts that a window is counted in. One is dropped at a time.
+/// The number of parts of a window. One part is dropped at a time.
 const BUCKETS: usize = 10;
 
 /// The length of one part.
@@ -16,15 +16,15 @@ const BUCKET: Duration = Duration::from_secs(1);
 /// is bounded.
 const MOST_ACCOUNTS: usize = 4096;
 
-/// The key of the account that is shared when there are too many.
+/// The key of the shared account, which is used beyond [`MOST_ACCOUNTS`].
 const SHARED: u64 = 0;
 
-/// Nanoseconds that were spent in the last ten seconds.
+/// The nanoseconds that were spent in the last ten seconds.
 #[derive(Debug, Default)]
 struct Window {
     parts: [u64; BUCKETS],
     total: u64,
-    /// The bucket, counted from the start of the clock, that is filled now.
+    /// The current bucket, counted from the start of the clock.
     latest: u64,
 }
 
@@ -61,11 +61,11 @@ fn part_of(bucket: u64) -> usize {
 #[derive(Debug, Default)]
 struct Account {
     window: Window,
-    /// Calls that have it open.
+    /// The number of calls that have the account open.
     holders: u32,
 }
 
-/// The two accounts that a call spends from. Open until it is closed.
+/// The two accounts from which a call spends. They stay open until [`Accounts::close`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Payer {
     principal: u64,
@@ -76,18 +76,19 @@ pub(super) struct Payer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
     pub(super) payer: Payer,
-    /// It did not take a turn that it was given: all others go first.
+    /// Whether its guest did not take an earlier turn. All other claims come first.
     pub(super) tardy: bool,
-    /// Rises with each claim: among equals the oldest goes first.
+    /// The number of the claim, which rises with each claim. Among equal claims, the oldest comes
+    /// first.
     pub(super) number: u64,
 }
 
-/// The accounts of all principals, and within each of the publishers whose tools
-/// it runs.
+/// The accounts of all principals, and within each, the accounts of the publishers whose tools it
+/// runs.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     by_key: HashMap<u64, Account>,
-    /// Keyed with a secret, so that names with colliding accounts can't be chosen.
+    /// Keys with a secret, so that no one can choose names with colliding accounts.
     keys: RandomState,
     swept: u64,
 }
@@ -102,7 +103,7 @@ impl Accounts {
         }
     }
 
-    /// Closes an account. What was spent counts until its window has passed.
+    /// Closes an account. The spent time counts until its window has passed.
     pub(super) fn close(&mut self, payer: Payer) {
         for key in [payer.principal, payer.publisher] {
             if let Some(account) = self.by_key.get_mut(&key) {
@@ -111,7 +112,7 @@ impl Accounts {
         }
     }
 
-    /// Counts what was spent.
+    /// Counts spent time.
     pub(super) fn spend(&mut self, payer: Payer, spent: Duration, now: Duration) {
         let nanoseconds = nanoseconds(spent);
         for key in [payer.principal, payer.publisher] {
@@ -121,9 +122,8 @@ impl Accounts {
         }
     }
 
-    /// The index of the claim that goes first: that of the principal who has spent
-    /// least, of its publishers the one on which least was spent, of these the
-    /// oldest.
+    /// The index of the claim that comes first: the oldest claim of the publisher with the least
+    /// spent time, within the principal with the least spent time.
     pub(super) fn first(
         &mut self,
         claims: impl Iterator<Item = Claim>,
@@ -161,7 +161,7 @@ impl Accounts {
         key
     }
 
-    /// Removes the accounts that no call has open and whose window has passed, once a bucket.
+    /// Removes, once per bucket, the accounts that no call has open and whose window has passed.
     fn sweep(&mut self, bucket: u64) {
         if bucket > self.swept {
             self.swept = bucket;
@@ -186,7 +186,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const SLICE: Duration = Duration::from_millis(1);
 
-    /// The payer of the claim that goes first of these, each older than the next.
+    /// The payer of the claim that comes first. Each claim is older than the next.
     fn first(accounts: &mut Accounts, payers: &[Payer], now: Duration) -> Payer {
         let claims = payers.iter().zip(0..).map(|(payer, number)| Claim {
             payer: *payer,
@@ -237,7 +237,7 @@ mod tests {
         accounts.spend(bob, SLICE, SECOND * 5);
         assert_eq!(first(&mut accounts, &[alice, bob], SECOND * 9), bob);
         assert_eq!(first(&mut accounts, &[alice, bob], SECOND * 11), alice);
-        // After a long time nothing is left of either.
+        // After a long time, neither account has any spent time left.
         assert_eq!(first(&mut accounts, &[bob, alice], SECOND * 1000), bob);
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let counts = turns(&mut accounts, &payers, 9000);
         assert_eq!(counts[9], 4500);
         assert_eq!(counts[..9], [500; 9]);
-        // Nor does a publisher get more of one principal by more calls.
+        // A publisher does not get a larger part of a principal's time by more calls either.
         let mut accounts = Accounts::default();
         let mut payers = vec![accounts.open("alice", "busy", Duration::ZERO); 9];
         payers.push(accounts.open("alice", "quiet", Duration::ZERO));

@@ -1,4 +1,4 @@
-//! Turns by hand: each guest is polled by the test.
+//! Tests turns; the test itself polls each guest.
 
 use super::*;
 use std::sync::atomic::AtomicUsize;
@@ -102,7 +102,7 @@ fn whoever_has_spent_least_goes_on_though_others_wait() {
     for guest in &mut greedy[1..] {
         assert!(!guest.begins());
     }
-    // What they spent before anybody else came.
+    // The time that they spent before any other guest came.
     for index in (0..9).cycle().take(20) {
         assert!(greedy[index].begins());
         greedy[index].ends(true);
@@ -137,7 +137,7 @@ fn one_that_is_dropped_gives_back_its_turn_and_its_place() {
     drop(waits);
     drop(runs);
     assert_eq!((given.woken(), last.woken()), (1, 0));
-    // It never took it.
+    // The guest never took its turn.
     drop(given);
     assert_eq!(last.woken(), 1);
     assert!(last.begins());

@@ -1,17 +1,17 @@
-//! Between this version's types and the host's own. Texts are moved, not copied.
+//! Converts between this version's types and the host's own. Texts are moved, not copied.
 
 use crate::bindings::toolward::driver::types;
 use crate::invocation::DriverOutput;
 use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
-// A block is moved in place: were the host's larger, both lists would exist at once.
+// Blocks are converted in place. If the host's block were larger, both lists would exist at once.
 const _: () = assert!(
     size_of::<Block>() == size_of::<types::Block>()
         && align_of::<Block>() == align_of::<types::Block>()
 );
 
-/// A driver's output. Lifting has charged each block, so their number is bounded;
-/// `lifted_bytes` is what they took as this version's types.
+/// A driver's output. Lifting has charged each block, so their number is bounded; `lifted_bytes` is
+/// the memory that they took as this version's types.
 pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
     let lifted = output
         .content

@@ -1,4 +1,4 @@
-//! An input, as the parameters of a function.
+//! Converts an input to the parameters of a function.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,23 +11,24 @@ use wasmtime::component::Val;
 /// Why an input can't be passed.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
-    /// It isn't a value of the parameter's type; where and why, in words.
+    /// The input is not a value of the parameter's type. The text describes where and why.
     Input(String),
-    /// It would take more memory than the call has left.
+    /// The values would take more memory than the call has left.
     Memory,
 }
 
-/// An input on its way to a function.
+/// Converts an input for a function.
 pub(super) struct Arguments<'a> {
     pub(super) function: &'a Function,
     pub(super) call: &'a WitCall,
     pub(super) limits: &'a json::Limits,
-    /// Bytes that may still be taken. What the values take is subtracted before they are made.
+    /// The bytes that may still be taken. The memory of values is subtracted before they are
+    /// created.
     pub(super) memory: &'a mut u64,
 }
 
 enum Stopped {
-    /// A value does not fit; its place goes from the inside out.
+    /// The error if a value does not fit. Its path is listed from the innermost part outwards.
     Misfit {
         place: Vec<String>,
         expected: String,
@@ -112,7 +113,7 @@ impl Arguments<'_> {
     }
 
     fn parsed(&mut self, input: &str) -> Result<Value, Refused> {
-        // The host has held it to the size of inputs; these limits are for outputs.
+        // The host has checked the input's size already; these limits are for outputs.
         let limits = json::Limits {
             bytes: usize::MAX,
             ..*self.limits
@@ -150,7 +151,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A member of an object, which may be left out where it is an option.
+    /// A member of an object, which may be left out if its type is an option.
     fn field(&mut self, members: &Map<String, Value>, name: &str, ty: &Type) -> Read {
         let read = match (members.get(name), ty) {
             (Some(value), _) => self.value(value, ty),
@@ -162,7 +163,8 @@ impl Arguments<'_> {
 
     /// Counts memory before it is taken.
     fn take(&mut self, count: usize, each: usize) -> Read<()> {
-        // Twice, for what an allocator adds and for flags, whose number is not known beforehand.
+        // Counted twice, for the allocator's overhead and for flags, whose number is not known in
+        // advance.
         let bytes = (count as u64).saturating_mul(each as u64).saturating_mul(2);
         match self.memory.checked_sub(bytes.saturating_add(32)) {
             Some(left) => *self.memory = left,
@@ -287,7 +289,7 @@ impl Arguments<'_> {
         Ok(Val::List(bytes.into_iter().map(Val::U8).collect()))
     }
 
-    /// Bytes that are written as text.
+    /// Decodes bytes that are written as text.
     fn decoded(&mut self, value: &Value) -> Read<Vec<u8>> {
         let Value::String(text) = value else {
             return misfit("a text");
@@ -335,11 +337,11 @@ impl Arguments<'_> {
         let Value::Array(values) = value else {
             return misfit("an array of its words");
         };
-        // Each is compared with each.
+        // Each flag is compared with each name.
         if values.len() > names.len() {
             return misfit(format!("at most {} words", names.len()));
         }
-        // The same word twice is one flag.
+        // A repeated word is one flag.
         let given = |name: &&String| values.iter().any(|value| value.as_str() == Some(name));
         let known = |value: &Value| {
             value
@@ -383,7 +385,7 @@ fn integer(number: &Number) -> Option<i128> {
     whole.then_some(number as i128)
 }
 
-/// An integer as a number, or for one of 64 bits as decimal text.
+/// An integer as a number, or as decimal text for 64 bits.
 fn whole(value: &Value, bits: u32) -> Option<i128> {
     match value {
         Value::Number(number) => integer(number),
@@ -396,7 +398,7 @@ fn whole(value: &Value, bits: u32) -> Option<i128> {
     }
 }
 
-/// An integer of a type with so many bits.
+/// An integer of a type with `bits` bits.
 fn sized(value: &Value, signed: bool, bits: u32) -> Read {
     let most = i128::from(u64::MAX >> (64 - bits + u32::from(signed)));
     let least = if signed { -1 - most } else { 0 };
@@ -404,7 +406,7 @@ fn sized(value: &Value, signed: bool, bits: u32) -> Read {
     let Some(number) = number else {
         return misfit(format!("an integer from {least} to {most}"));
     };
-    // Within the range of the type.
+    // The integer is in the range of the type.
     Ok(match (signed, bits) {
         (false, 8) => Val::U8(number as u8),
         (false, 16) => Val::U16(number as u16),
@@ -430,8 +432,8 @@ fn float(value: &Value) -> Read<f64> {
     }
 }
 
-/// The number of 32 bits that is nearest to the text of `number`. Once rounded to 64 bits, a text
-/// may lie in the middle of two of them, and would become the one that it was not written for.
+/// The 32-bit number that is nearest to the text of `number`. A text that was first rounded to 64
+/// bits may be halfway between two 32-bit numbers, and could then become the wrong one.
 fn nearest(number: f64) -> f32 {
     let narrow = number as f32;
     match f64::from(narrow) == number {

@@ -1,4 +1,4 @@
-//! Values of each type become JSON and the same values again.
+//! Values of each type can be converted to JSON and back.
 
 mod property;
 
@@ -14,7 +14,7 @@ use super::from_json::{Arguments, Refused};
 use super::to_json;
 use super::weight;
 
-/// The function `f` of a component whose one parameter is of this type, in WAT.
+/// The function `f` of a component in WAT, with one parameter of this type.
 fn taking(types: &str, parameter: &str) -> Function {
     let wat = format!(
         r#"(component
@@ -142,7 +142,7 @@ fn each_type_is_read_and_written() {
             json!("-Infinity"),
         ],
     );
-    // The last is one whose text, read with 64 bits in between, is another number.
+    // The last value becomes another number if its text is read with 64 bits first.
     same(
         "",
         "f32",
@@ -353,7 +353,7 @@ fn values_are_counted_before_they_are_made() {
     );
 }
 
-/// What a value within another is charged when it is lifted, as `wasmtime` does it.
+/// The units that `wasmtime` charges when it lifts a value within another.
 fn charged(value: &Val) -> u64 {
     let place = 48;
     match value {

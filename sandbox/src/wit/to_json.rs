@@ -1,4 +1,4 @@
-//! A result, as JSON text.
+//! Converts a result to JSON text.
 
 use std::cell::Cell;
 
@@ -18,15 +18,15 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Why a result is not written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Refused {
-    /// The text would be longer than it may be.
+    /// The text would be longer than the limit.
     TooLarge,
-    /// Bytes that are declared as UTF-8 are not.
+    /// Bytes that are declared as UTF-8 are not valid UTF-8.
     NotUtf8,
     /// The value is not of the type.
     Mismatch,
 }
 
-/// A value as JSON text of at most `limit` bytes; `null` for none.
+/// A value as JSON text of at most `limit` bytes; `null` without a value.
 pub(super) fn written(
     value: Option<(&Val, &Type)>,
     bytes: BytesForm,
@@ -57,7 +57,7 @@ pub(super) fn text_of(bytes: Vec<u8>, form: BytesForm) -> Result<String, Refused
     }
 }
 
-/// How values are written, and why one was not.
+/// The form in which values are written, and the reason if a value was not written.
 #[derive(Clone, Copy)]
 struct Form<'a> {
     bytes: BytesForm,
@@ -121,7 +121,7 @@ impl Serialize for Json<'_> {
                 let values = values.iter().zip(types);
                 to.collect_seq(values.map(|(value, ty)| form.json(value, ty)))
             }
-            // Fields that are none are left out.
+            // Fields without a value are left out.
             (Val::Record(values), Type::Record(fields)) => {
                 let members = values.iter().zip(fields);
                 let members = members.filter(|((_, value), _)| !matches!(value, Val::Option(None)));
@@ -170,7 +170,7 @@ impl Form<'_> {
     }
 }
 
-/// A number that has no digits.
+/// The word for a number without digits.
 fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),

@@ -1,5 +1,5 @@
-//! Functions of texts and bytes only, without values in between: wasmtime copies such a result
-//! as it is, where a list of bytes as values takes 48 times as much.
+//! Calls functions that take and return only texts and bytes, without intermediate values. wasmtime
+//! copies such a result directly, while a list of bytes as values takes 48 times as much memory.
 
 use toolward_bundle::component::{Function, Type};
 use toolward_contract::driver::{BytesForm, ResultForm, WitCall};
@@ -11,8 +11,8 @@ use wasmtime::{Result, Store};
 use super::from_json::Plain;
 use crate::state::State;
 
-/// A function that is called without values in between: its one parameter or none, and its
-/// result, are texts or bytes.
+/// A function that is called without intermediate values. It has at most one parameter, and its
+/// parameter and result are texts or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Typed {
     result: Kind,
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What such a function returned: its output, or the text of its error.
+/// The result of such a function: its output, or the text of its error.
 pub(super) enum Returned {
     Text(String),
     Bytes(Vec<u8>),
@@ -55,7 +55,8 @@ impl Returned {
 }
 
 impl Typed {
-    /// `None` for a function of other types, or whose result is to be shown in another form.
+    /// Creates the typed call. `None` if the function has other types, or if its result must be
+    /// shown in another form.
     pub(super) fn of(function: &Function, call: &WitCall) -> Option<Self> {
         let parameter = match &function.parameters[..] {
             [] => None,

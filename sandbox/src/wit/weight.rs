@@ -1,5 +1,5 @@
-//! What values take in the host's memory. wasmtime charges what it lifts in units of its own
-//! ("hostcall fuel"): 48 for each value within another, and one for each byte of a text. The
+//! The memory that values take in the host. wasmtime charges for lifting in its own units
+//! ("hostcall fuel"): 48 for each value within another value, and one for each byte of a text. The
 //! formulas follow `wasmtime::component::Val` of the version in Cargo.lock.
 
 use std::collections::HashSet;
@@ -9,23 +9,24 @@ use std::sync::Arc;
 use toolward_bundle::component::Type;
 use wasmtime::component::Val;
 
-/// Units for a value within another.
+/// Units for a value within another value.
 const CHARGED: u64 = size_of::<Val>() as u64;
 
-/// What a value within another takes at most: a vector of one is made for four.
+/// The most bytes that a value within another value takes: a vector with one element is allocated
+/// for four.
 const PLACE: u64 = 4 * size_of::<Val>() as u64 + OVERHEAD;
 
-/// What an allocator takes in addition to what was asked for.
+/// The bytes that an allocator adds to each allocation.
 const OVERHEAD: u64 = 16;
 
 /// Bytes of the host's memory, rounded up, for each unit that lifting a value of this type is
-/// charged: the most that any value of it may take.
+/// charged. This is the maximum over all values of the type.
 pub(super) fn of_type(ty: &Arc<Type>) -> u64 {
     let mut seen = HashSet::new();
     let mut open = vec![ty];
     let mut worst = 1;
     while let Some(ty) = open.pop() {
-        // A type that is used twice weighs the same.
+        // A type that is used twice counts once.
         if seen.insert(ptr::from_ref::<Type>(ty).addr()) {
             worst = worst.max(of_node(ty));
             open.extend(ty.inner());
@@ -34,7 +35,7 @@ pub(super) fn of_type(ty: &Arc<Type>) -> u64 {
     worst
 }
 
-/// The same of a type without those inside.
+/// The same for a type without its inner types.
 fn of_node(ty: &Type) -> u64 {
     let alone = |name: &str| ratio(PLACE + allocated(name.len()), CHARGED + name.len() as u64);
     match ty {
@@ -59,7 +60,7 @@ fn of_node(ty: &Type) -> u64 {
             let charged: usize = names.clone().sum();
             let own = vector(fields.len(), size_of::<(String, Val)>())
                 + names.map(allocated).sum::<u64>();
-            // The places of its fields count with the fields.
+            // The places of the fields count with the fields.
             let own = own.saturating_sub(PLACE * fields.len() as u64);
             ratio(PLACE + own, CHARGED + charged as u64)
         }
@@ -71,7 +72,7 @@ fn ratio(memory: u64, charged: u64) -> u64 {
     memory.div_ceil(charged)
 }
 
-/// A vector that grew to this length.
+/// The bytes of a vector that grew to this length.
 fn vector(length: usize, element: usize) -> u64 {
     match length {
         0 => 0,
@@ -79,7 +80,7 @@ fn vector(length: usize, element: usize) -> u64 {
     }
 }
 
-/// A text of this length.
+/// The bytes of a text of this length.
 fn allocated(length: usize) -> u64 {
     match length {
         0 => 0,
@@ -87,7 +88,7 @@ fn allocated(length: usize) -> u64 {
     }
 }
 
-/// What a value takes apart from its own place.
+/// The bytes that a value takes in addition to its own place.
 pub(super) fn of_value(value: &Val) -> u64 {
     let boxed = |value: &Option<Box<Val>>| match value {
         Some(value) => size_of::<Val>() as u64 + OVERHEAD + of_value(value),

@@ -1,4 +1,5 @@
-//! The protocol of host and broker. Once it has started, the broker takes only components from the host, and no paths.
+//! The protocol of host and broker. Once it has started, the broker accepts only components from
+//! the host, but no paths.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -10,14 +11,14 @@ use toolward_support::helper::frames::receive;
 use super::super::limits::{CompileCost, CompileError, CompileLimits, cut_message};
 use crate::engine::EngineHash;
 
-/// The version of the protocol; both sides are usually of one build.
+/// The version of the protocol; both sides usually have the same build.
 pub(super) const PROTOCOL: u32 = 5;
 
 /// The most bytes of a message without component or artifact.
 const SMALL: usize = 64 << 10;
 
-/// The first message of the host, sent before it handles anything hostile; the only one
-/// that may name paths.
+/// The first message of the host, sent before the host handles untrusted data. No other message may
+/// contain paths.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Start {
@@ -25,12 +26,12 @@ pub(super) struct Start {
     /// The program that compiles one component, and its arguments.
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// Where artifacts are kept, if they are.
+    /// The directory of artifacts, if they are kept.
     pub(super) cache: Option<OsString>,
     /// The most bytes of artifacts there.
     pub(super) cache_limit: u64,
     pub(super) limits: CompileLimits,
-    /// Components that are compiled at once.
+    /// The most components that are compiled at once.
     pub(super) workers: usize,
     /// The largest component, in bytes.
     pub(super) component_bytes: usize,
@@ -46,7 +47,7 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
-        /// What it may cost, where that is less than the limits.
+        /// The budget, if it is less than the limits.
         budget: CompileCost,
     },
     Cancel {
@@ -64,9 +65,9 @@ pub(super) enum Answer {
     },
     /// The broker can't start.
     Unusable(#[serde(deserialize_with = "cut_message")] String),
-    /// The cache takes no artifact, and why: hosts get them all the same.
+    /// Why the cache does not keep artifacts. Hosts get the artifacts nevertheless.
     NotKept(#[serde(deserialize_with = "cut_message")] String),
-    /// A worker compiles it now.
+    /// A worker compiles the component now.
     Begun { id: u64 },
     /// A request has ended.
     Ended {
@@ -76,18 +77,17 @@ pub(super) enum Answer {
     },
 }
 
-/// What was compiled.
+/// The result of a compilation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Made {
     /// The artifact is in the cache.
     Cached,
-    /// The artifact, where no cache keeps it, is the bytes of the message.
+    /// No cache keeps the artifact, which is in the bytes of the message.
     Artifact { signature: Vec<u8> },
 }
 
 impl Request {
-    /// The next request; `None` at the end. No component is larger than
-    /// `component_bytes`.
+    /// Reads the next request; `None` at the end. A component has at most `component_bytes`.
     pub(super) fn read(
         from: &mut impl Read,
         component_bytes: usize,
@@ -100,8 +100,7 @@ impl Request {
 }
 
 impl Answer {
-    /// The next answer; `None` at the end. No artifact is larger than
-    /// `artifact_bytes`.
+    /// Reads the next answer; `None` at the end. An artifact has at most `artifact_bytes`.
     pub(super) fn read(
         from: &mut impl Read,
         artifact_bytes: usize,

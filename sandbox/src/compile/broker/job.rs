@@ -18,40 +18,39 @@ use crate::limiter::MemoryLayout;
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time for a worker to end once it has answered.
+/// The time for a worker to exit once it has answered.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Bytes that are kept of a worker's standard error.
+/// The most bytes that are kept of a worker's standard error.
 const COMPLAINT: u64 = 4096;
 
-/// The most threads that a worker compiles with: more need more address space.
+/// The most threads of a worker. More threads would need more address space.
 const MAX_THREADS: u32 = 4;
 
-/// How a worker is started.
+/// The command and the limits of a worker.
 pub(super) struct Worker {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     pub(super) limits: CompileLimits,
 }
 
-/// What a worker answered, as far as it came.
+/// The part of a worker's answer that has arrived.
 #[derive(Default)]
 struct Reply {
     kind: Option<u8>,
     body: Vec<u8>,
 }
 
-/// Why a worker was not left to end by itself. Without an error, it closed the connection or answered out of protocol: its
-/// exit status shows the reason.
+/// Why a worker was interrupted. `None` if it closed the connection or violated the protocol; then
+/// its exit status shows the reason.
 type Interrupted = Option<CompileError>;
 
 /// Compiled code, and the processor time that it took.
 type Compiled = (Vec<u8>, Duration);
 
 impl Worker {
-    /// Compiles one component in a separate process, within its limits and `budget`.
-    /// Whatever the outcome, the process has ended and been waited for. The first value is
-    /// the processor time that it took.
+    /// Compiles one component in a separate process, within its limits and `budget`. In any case,
+    /// the process has ended and been reaped. The first value is the processor time that it took.
     pub(super) fn compile(
         &self,
         layout: MemoryLayout,
@@ -63,7 +62,7 @@ impl Worker {
         let limits = self.limits.within(budget);
         let compiled = something_is_left(&limits)
             .and_then(|()| self.run(&limits, layout, wasm, started, cancelled));
-        // A worker that failed does not tell its time. This is the most that it can be.
+        // A worker that failed does not report its time; this is the upper bound.
         let most = started
             .elapsed()
             .saturating_mul(threads())
@@ -169,12 +168,11 @@ fn verdict(
             CompileReason::Processor,
             format!("compiling it takes more than {cpu_seconds} s of processor time"),
         ),
-        // The broker did not send it: usually the kernel's out-of-memory killer
-        // did.
+        // The broker did not send this signal; usually the kernel's out-of-memory killer did.
         Some(Signal::KILL) => Err(CompileError::unavailable(
             "the compiler was killed, perhaps because the machine is short of memory",
         )),
-        // In the words of Rust's runtime and of the compiler.
+        // The messages of Rust's runtime and of the compiler.
         _ if complaint.contains("memory allocation of") || complaint.contains("out of memory") => {
             memory()
         }
@@ -185,14 +183,14 @@ fn verdict(
     }
 }
 
-/// The artifact, and the time after it.
+/// Splits the artifact from the time that follows it.
 fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
     let time = body.split_off(body.len().checked_sub(TIME_BYTES)?);
     let microseconds = u64::from_le_bytes(time.try_into().ok()?);
     Some((body, Duration::from_micros(microseconds)))
 }
 
-/// Starts nothing for a budget that is used up.
+/// Fails if the budget is used up, so that no worker is started.
 fn something_is_left(limits: &CompileLimits) -> Result<()> {
     let (reason, what) = match (limits.cpu_seconds, limits.artifact_bytes) {
         (0, _) => (CompileReason::Processor, "processor time"),
@@ -203,7 +201,7 @@ fn something_is_left(limits: &CompileLimits) -> Result<()> {
     Err(CompileError::new(reason, message))
 }
 
-/// Threads that a worker compiles with.
+/// The number of threads of a worker.
 fn threads() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(cores).map_or(MAX_THREADS, |cores| cores.min(MAX_THREADS))
@@ -217,8 +215,8 @@ struct Running {
 }
 
 impl Running {
-    /// Hands the component over and reads the answer to its end, which has an artifact of
-    /// at most `most` bytes.
+    /// Sends the component and reads the whole answer, which has an artifact of at most `most`
+    /// bytes.
     fn talk(
         &mut self,
         bounds: Bounds,
@@ -282,10 +280,10 @@ impl Running {
         Err(Some(CompileError::new(CompileReason::Time, problem)))
     }
 
-    /// Waits for the process, ending it if it was `interrupted` or doesn't end.
+    /// Waits for the process to exit. Kills it if it was `interrupted` or does not exit in time.
     fn end(&mut self, interrupted: bool) -> io::Result<ExitStatus> {
         let patience = match interrupted {
-            // It may be exiting because of its own limits.
+            // The process may be exiting because of its own limits.
             true => POLL_INTERVAL,
             false => ENDING,
         };
@@ -303,7 +301,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Does nothing if it was already reaped.
+        // Does nothing if the process was already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,33 +17,34 @@ use super::frame::{Answer, Made, Request};
 use super::permits::POLL_INTERVAL;
 use crate::engine::EngineHash;
 
-/// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
+/// How long a broker may take until it starts to compile a component. It never gets more components
+/// than it has workers.
 const BEGINNING: Duration = Duration::from_secs(30);
-/// How long it may take for all but compiling: to sign and to store.
+/// How long a broker may take for everything except compiling, which is signing and storing.
 const AROUND: Duration = Duration::from_secs(15);
 
 /// An answer to a request, with the bytes that belong to it.
 type Answered = (Answer, Vec<u8>);
 
-/// The connection, and what came over it.
+/// The connection, and the messages that arrived over it.
 #[derive(Debug)]
 pub(super) struct Link {
     link: helper::Link<Sender<Answered>>,
     told: Arc<Told>,
     artifact_bytes: usize,
-    /// The longest that compiling takes.
+    /// The longest time that compiling takes.
     wall: Duration,
-    /// Requests that a broker takes before it has answered any.
+    /// The most unanswered requests that a broker accepts.
     most_open: usize,
 }
 
-/// What the broker said of itself.
+/// The state that the broker has reported.
 #[derive(Debug)]
 struct Told {
-    /// The key that the cache had when this process started, until the broker
-    /// has sent the one that it signs with.
+    /// The cache's key when this process started. The broker's signing key replaces it, once the
+    /// broker has sent that key.
     public: Mutex<Option<PublicKey>>,
-    /// Why the cache took no artifact the last time, if it did not.
+    /// Why the cache did not keep the last artifact, if it did not.
     not_kept: Mutex<Option<String>>,
 }
 
@@ -67,17 +68,17 @@ impl Link {
         }
     }
 
-    /// The key that artifacts are checked with, once it is known.
+    /// The key that verifies artifacts, once it is known.
     pub(super) fn public(&self) -> Option<PublicKey> {
         lock(&self.told.public).clone()
     }
 
-    /// Why the cache does not keep what is compiled, if it does not.
+    /// Why the cache does not keep compiled artifacts, if it does not.
     pub(super) fn not_kept(&self) -> Option<String> {
         lock(&self.told.not_kept).clone()
     }
 
-    /// Has a component compiled, for what is left of a budget.
+    /// Lets the broker compile a component within the rest of a budget.
     pub(super) fn compile(
         &self,
         claim: Claim<'_>,
@@ -136,7 +137,7 @@ impl Link {
             let stage = begun.map_or(Stage::Waiting, |begun| Stage::Compiling(begun.elapsed()));
             if let ControlFlow::Break(()) = watch(stage) {
                 cancel();
-                // Its worker is gone once the broker has answered.
+                // The component's worker is gone once the broker has answered.
                 let until = Instant::now().checked_add(ENDING);
                 while until.is_some_and(|until| Instant::now() < until)
                     && matches!(
@@ -190,7 +191,7 @@ impl Told {
             Answer::Ended { id, .. } => lock(requests).senders.remove(id),
         };
         if let Some(sender) = sender {
-            // The one who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = sender.send((answer, bytes));
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Schedules compilations. A bounded number run at once; next is the component whose
-//! principal has had the fewest compiled, so that a principal that calls all tools at
-//! once does not delay the others. The queue holds each driver at most once.
+//! Schedules compilations. A bounded number runs at once. The component of the principal with the
+//! fewest compilations comes next, so that a principal that calls all tools at once does not delay
+//! others. The queue holds each driver at most once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::super::{Callers, Stage, Watch};
 /// How often a waiting call checks for cancellation.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Requests that may be sent to a broker: no more than it has workers.
+/// Permits for requests to a broker, as many as it has workers.
 #[derive(Debug)]
 pub(super) struct Permits {
     queue: Mutex<Queue>,
@@ -27,7 +27,7 @@ struct Queue {
     left: usize,
     next: u64,
     waiting: Vec<Waiting>,
-    /// Compilations per principal since the queue was last empty.
+    /// The number of compilations per principal since the queue was last empty.
     had: HashMap<Arc<str>, u32>,
 }
 
@@ -38,8 +38,8 @@ struct Waiting {
 }
 
 impl Queue {
-    /// The next to compile: components that no call waits for come last; ties go to the
-    /// oldest.
+    /// The next component to compile. Components that no call waits for come last, and the oldest
+    /// wins a tie.
     fn first(&self) -> Option<u64> {
         let had = |caller: &Arc<str>| self.had.get(caller).copied().unwrap_or(0);
         let order = |one: &&Waiting| {
@@ -67,7 +67,7 @@ impl Permits {
         }
     }
 
-    /// Waits for a permit. Calls that come to wait for the same component count from then on.
+    /// Waits for a permit. Calls that start to wait for the same component count from then on.
     pub(super) fn take(&self, callers: &Callers, watch: &mut Watch<'_>) -> Result<Permit<'_>> {
         let mut queue = lock(&self.queue);
         let number = queue.next;
@@ -87,7 +87,7 @@ impl Permits {
                     *had = had.saturating_add(1);
                 }
                 drop(queue);
-                // There may be another permit, for another component.
+                // Another permit may be free, for another component.
                 self.changed.notify_all();
                 return Ok(Permit(self));
             }
@@ -138,8 +138,8 @@ mod tests {
         ControlFlow::Continue(())
     }
 
-    /// The order in which components get the only permit, which come to wait in this
-    /// order while it is taken for `greedy`. `later` runs when all of them wait.
+    /// Returns the order in which components get the only permit. They start to wait in the given
+    /// order, while `greedy` holds the permit. `later` runs once all of them wait.
     fn order(waiting: &[(&'static str, &Callers)], later: impl FnOnce()) -> Vec<&'static str> {
         let permits = Permits::new(1);
         let held = permits.take(&wanted(&["greedy"]), &mut on).unwrap();
@@ -156,7 +156,7 @@ mod tests {
                 }
             }
             later();
-            // Each looks around again after a tick.
+            // Each waiter checks again after a tick.
             std::thread::sleep(POLL_INTERVAL * 3);
             drop(held);
         });

@@ -1,6 +1,6 @@
-//! The broker's own process: takes components from the host, has each compiled
-//! by a worker, signs and stores the result. The host may be taken over by a
-//! guest after the start, so none of its messages is trusted.
+//! The broker's own process: receives components from the host, lets a worker compile each, and
+//! signs and stores the result. A guest may take the host over after the start, so none of the
+//! host's messages is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -25,12 +25,12 @@ use super::job::Worker;
 use crate::engine::{EngineHash, compiling_engine};
 use crate::limiter::MemoryLayout;
 
-/// Requests that may be queued. A host sends no more than there are workers; more mean
-/// that a guest has taken it over.
+/// The most queued requests. A host sends at most as many requests as workers exist; more requests
+/// mean that a guest has taken it over.
 pub(super) const QUEUE: usize = 4;
 
-/// Serves one host as its broker, until that host goes. For the process that
-/// [`Broker`](super::Broker) starts: standard input is the connection.
+/// Serves one host as its broker, until the host disconnects. Meant for the process that
+/// [`Broker`](super::Broker) starts, with the connection as standard input.
 ///
 /// # Errors
 ///
@@ -73,11 +73,11 @@ pub fn run_broker() -> io::Result<()> {
 
 enum Store {
     Cache(Cache),
-    /// Artifacts go back to the host, signed with a key of this process.
+    /// Artifacts are returned to the host, signed with a key of this process.
     None(SigningKey),
 }
 
-/// The error where the broker can't have a component compiled now.
+/// The error if the broker can't compile a component now.
 fn unavailable(problem: &str) -> CompileError {
     CompileError::unavailable(format!("the compile broker can't compile it: {problem}"))
 }
@@ -96,9 +96,9 @@ struct Task {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Task>,
-    /// The requests that have no answer yet.
+    /// The unanswered requests.
     open: HashMap<u64, Arc<AtomicBool>>,
-    /// Threads that compile.
+    /// The number of compiling threads.
     threads: usize,
     ended: bool,
 }
@@ -113,7 +113,8 @@ struct Serving {
 }
 
 impl Serving {
-    /// And why nothing is kept, where a cache has no room for its key.
+    /// Creates the state of the broker. Also returns why nothing is cached, if the cache has no
+    /// room for its key.
     fn new(start: Start, host: UnixStream) -> Result<(Self, Option<String>), String> {
         let engine_of = |layout| match compiling_engine(layout) {
             Ok(engine) => Ok((EngineHash::of(&engine), layout)),
@@ -154,7 +155,8 @@ impl Serving {
         }
     }
 
-    /// What is made of a component, and its artifact if the cache does not take that, for lack of room for example.
+    /// Compiles a component. Returns the artifact if the cache does not keep it, for example for
+    /// lack of room.
     fn make(&self, task: &Task, spent: &mut CompileCost) -> Result<(Made, Vec<u8>)> {
         let claim = Claim {
             component: &task.component,
@@ -187,7 +189,7 @@ impl Serving {
         Ok((Made::Artifact { signature }, bytes))
     }
 
-    /// Takes requests until the host goes or breaks the protocol.
+    /// Reads requests until the host disconnects or violates the protocol.
     fn listen<'s>(
         &'s self,
         from: &mut impl io::Read,
@@ -199,7 +201,7 @@ impl Serving {
             match request {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
-                    // It may have been answered in the meantime.
+                    // The request may have been answered in the meantime.
                     if let Some(cancelled) = lock(&self.queue).open.get(&id) {
                         cancelled.store(true, Ordering::Relaxed);
                     }
@@ -226,7 +228,7 @@ impl Serving {
                         let started = std::thread::Builder::new().spawn_scoped(scope, work);
                         match started {
                             Ok(_) => queue.threads += 1,
-                            // Those that there are take it.
+                            // The existing threads take the request.
                             Err(_) if queue.threads > 0 => {}
                             Err(error) => {
                                 drop(queue);
@@ -258,12 +260,12 @@ impl Serving {
         Ok(())
     }
 
-    /// Compiles what is asked for, one after the other, until the end.
+    /// Compiles the queued components, one after the other, until the end.
     fn work(&self) {
         while let Some(task) = self.next() {
             let id = task.id;
             let mut spent = CompileCost::default();
-            // All that wait are answered, and the thread continues.
+            // After a panic, the request is still answered, and the thread continues.
             let made = catch_unwind(AssertUnwindSafe(|| self.make(&task, &mut spent)));
             let made = made.unwrap_or_else(|_| Err(unavailable("it failed over the component")));
             let (made, bytes) = made.map_or_else(
@@ -291,7 +293,7 @@ impl Serving {
         }
     }
 
-    /// Ends all workers: the host is gone.
+    /// Ends all workers, since the host is gone.
     fn end(&self) {
         let mut queue = lock(&self.queue);
         queue.ended = true;
@@ -302,7 +304,7 @@ impl Serving {
         self.more.notify_all();
     }
 
-    /// Ignores errors: if the host is gone, reading its requests fails, too.
+    /// Sends an answer. Ignores errors: if the host is gone, reading its requests fails, too.
     fn answer(&self, answer: &Answer, bytes: &[u8]) {
         let mut host = lock(&self.host);
         let _ = send(&mut *host, answer, &[bytes]);

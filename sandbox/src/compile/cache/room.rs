@@ -1,5 +1,5 @@
-//! Keeps a cache below its limit: the oldest artifacts are removed, those for other
-//! engines first. A host that has mapped one keeps it.
+//! Keeps a cache below its limit: removes the oldest artifacts, and artifacts for other engines
+//! first. A host that has mapped an artifact keeps it.
 
 use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
@@ -8,11 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use super::{ARTIFACT, TEMPORARY};
 
-/// The most entries of directories that are read. A full cache of small drivers has
-/// fewer.
+/// The most directory entries that are read. A full cache of small drivers has fewer.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The age from which a temporary file belongs to no process any more: writing one takes
+/// The age from which a temporary file counts as abandoned, since writing a file takes only
 /// seconds.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
@@ -21,7 +20,7 @@ const ABANDONED: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Room<'a> {
     /// The directory with a folder of artifacts for each component.
     pub(super) artifacts: &'a Path,
-    /// The artifact that was just written. It stays.
+    /// The artifact that was just written, which is not removed.
     pub(super) newest: &'a Path,
     /// The names of artifacts for this engine, without their ending.
     pub(super) engine: &'a str,
@@ -29,7 +28,7 @@ pub(super) struct Room<'a> {
     pub(super) limit: u64,
 }
 
-/// An artifact that may be removed. The first in order is the first to go.
+/// An artifact that may be removed. The first in order is removed first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Artifact {
     for_this_engine: bool,
@@ -38,7 +37,7 @@ struct Artifact {
     bytes: u64,
 }
 
-/// What is in the cache.
+/// The contents of the cache.
 #[derive(Debug, Default)]
 struct Found {
     entries: usize,
@@ -47,15 +46,15 @@ struct Found {
 }
 
 impl Room<'_> {
-    /// Removes what exceeds the limit, and temporary files that a process left behind. Any
-    /// number of processes may do so at once. What can't be read or removed stays.
+    /// Removes artifacts beyond the limit, and abandoned temporary files. Any number of processes
+    /// may do this at once. Files that can't be read or removed stay.
     pub(super) fn make(&self) {
         self.make_among(MAX_ENTRIES);
     }
 
     fn make_among(&self, most: usize) {
         let mut found = self.look(most);
-        // An artifact for each new one goes from a cache that is too large to be read whole.
+        // If the cache is too large to be read whole, one artifact is removed for each new one.
         let mut unread = found.entries > most;
         found.artifacts.sort_unstable();
         for artifact in found.artifacts {
@@ -91,7 +90,7 @@ impl Room<'_> {
         found
     }
 
-    /// Counts a file, and removes it if it was left behind.
+    /// Counts a file, and removes it if it is abandoned.
     fn take(&self, file: &DirEntry, found: &mut Found) {
         let Ok(metadata) = file.metadata() else {
             return;
@@ -124,8 +123,8 @@ fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> + use<> {
     fs::read_dir(directory).into_iter().flatten().flatten()
 }
 
-/// Removes a file, and its folder with the last. True if it is gone: another process may
-/// have removed it before.
+/// Removes a file, and its folder if the file was the last. Returns true if the file is gone, even
+/// if another process removed it.
 fn remove(path: &Path) -> bool {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != ErrorKind::NotFound
@@ -134,7 +133,7 @@ fn remove(path: &Path) -> bool {
         return false;
     }
     if let Some(folder) = path.parent() {
-        // Fails while another file is in it.
+        // This fails while the folder has another file.
         let _ = fs::remove_dir(folder);
     }
     true
@@ -154,7 +153,7 @@ mod tests {
     const THIS: u8 = 1;
     const OTHER: u8 = 2;
 
-    /// Bytes of an artifact of these tests, with its signature.
+    /// The bytes of an artifact in these tests, with its signature.
     const SIZE: usize = 100;
 
     const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -184,7 +183,7 @@ mod tests {
             }
         }
 
-        /// Adds an artifact, as if it had been written at that time.
+        /// Adds an artifact as if it had been written at `written`.
         fn put_at(&self, name: &str, engine: u8, written: SystemTime) {
             assert!(put(&self.cache, name, engine, SIZE));
             for file in entries(&self.folder(name)) {
@@ -323,7 +322,7 @@ mod tests {
             limit: u64::MAX,
         };
         let kept = || scratch.holds(names).iter().filter(|held| **held).count();
-        // Each is a folder and a file.
+        // Each artifact is a folder and a file.
         room.make_among(6);
         assert_eq!(kept(), 3);
         room.make_among(5);

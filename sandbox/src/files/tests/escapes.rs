@@ -1,4 +1,4 @@
-//! Ways out of a workspace, each of which leads nowhere.
+//! Attempts to leave a workspace, which all fail.
 
 use super::*;
 
@@ -196,8 +196,8 @@ async fn what_is_neither_file_nor_directory_is_not_opened() {
     );
 }
 
-/// A file and a directory are swapped with links out of the workspace, as fast
-/// as it goes, while they are opened, read, written, made and removed.
+/// A file and a directory are swapped with links out of the workspace, as fast as possible, while
+/// they are opened, read, written, created and removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_swapped_in_while_a_path_is_opened_leads_nowhere() {
     use std::os::unix::fs::symlink;
@@ -267,8 +267,8 @@ async fn a_link_swapped_in_while_a_path_is_opened_leads_nowhere() {
     assert!(!guest.host("made").exists());
 }
 
-/// A right-to-left override, a zero-width space, a tag, an isolate, a byte order mark, a
-/// soft hyphen, a private character: each changes how a name shows.
+/// A right-to-left override, a zero-width space, a tag, an isolate, a byte order mark, a soft
+/// hyphen, a private character: each changes how a name is displayed.
 const HIDDEN: [char; 7] = [
     '\u{202e}',
     '\u{200b}',

@@ -1,4 +1,4 @@
-//! What is not granted does not exist, or does not change.
+//! Files that are not granted do not exist for the guest, or can't be changed.
 
 use super::*;
 
@@ -230,7 +230,7 @@ async fn of_workspaces_nested_in_each_other_the_inner_one_decides() {
     );
     assert_eq!(guest.preopens(), ["/w", "/w/sub"]);
     assert_eq!(guest.read("sub/a.md").await, Ok("inner".to_owned()));
-    // Neither the other files of the inner one, nor the outer one's below it.
+    // Neither other files of the inner workspace nor files of the outer workspace below it.
     assert_eq!(guest.read("sub/a.txt").await, Err(ErrorCode::NotPermitted));
     assert_eq!(guest.read("sub/c.txt").await, Err(ErrorCode::NotPermitted));
     assert_eq!(guest.list(".").await.expect("lists"), ["a.txt", "b.md"]);

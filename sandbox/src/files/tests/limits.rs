@@ -1,4 +1,4 @@
-//! Nothing is written, made, opened or read beyond a limit.
+//! Nothing is written, created, opened or read beyond a limit.
 
 use toolward_policy::LimitName;
 
@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn every_way_a_file_grows_counts_before_it_does() {
-    // Each pushes the end of a file one byte beyond the limit.
+    // Each operation moves the end of a file one byte beyond the limit.
     for way in ["write", "hole", "size", "stream", "append"] {
         let mut guest = Guest::new(&[("/w", true)]);
         guest
@@ -93,7 +93,7 @@ async fn files_and_directories_that_are_made_are_counted() {
     for n in 0..4 {
         guest.write(&format!("f{n}"), "").await.expect("fits");
     }
-    // Opening what is there makes nothing; failing to make it neither.
+    // Opening an existing file creates nothing, and neither does a failed creation.
     guest.write("f0", "").await.expect("is there");
     let root = guest.root();
     let again = guest

@@ -1,4 +1,4 @@
-//! What a guest that keeps to its grant does.
+//! Operations of a guest within its grant.
 
 use super::*;
 
@@ -99,7 +99,7 @@ async fn metadata_tells_nothing_of_the_host() {
     };
     let first = hash(&mut guest).await;
     assert_eq!(first, hash(&mut guest).await);
-    // Another call on the same file.
+    // Another call uses the same file.
     guest.counters = Arc::default();
     let shared = guest.ctx.0.as_ref().expect("granted");
     guest.ctx = Ctx::new(
@@ -216,7 +216,7 @@ async fn opening_follows_its_flags() {
     assert_eq!(guest.content("w/a.txt"), "");
 }
 
-/// A component that asks for its directories, and whether the first is itself.
+/// A component that requests its directories, and checks that the first is the same as itself.
 const COMPONENT: &str = r#"
 (component
   (import "wasi:filesystem/types@0.2.0" (instance $types

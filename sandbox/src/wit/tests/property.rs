@@ -1,5 +1,5 @@
-//! What holds for every type, and for every value of it. The table of types in `docs/src/importing.md` is written a
-//! second time here: as JSON values, without limits, and in ways of writing that mean the same.
+//! Properties of every type and every value. The table of types in `docs/src/importing.md` is
+//! implemented a second time here: as JSON values, without limits, and with equivalent spellings.
 
 mod generators;
 
@@ -24,7 +24,7 @@ use super::{call, taking};
 /// Each form of `list<u8>`.
 const FORMS: [BytesForm; 3] = [BytesForm::Base64, BytesForm::Utf8, BytesForm::Array];
 
-/// Calls that show a result as it is, in the order of [`FORMS`].
+/// Calls that show a result unchanged, in the order of [`FORMS`].
 static CALLS: LazyLock<[WitCall; 3]> = LazyLock::new(|| {
     FORMS.map(|form| {
         let mut call = call(form);
@@ -57,8 +57,8 @@ fn read(function: &Function, call: &WitCall, input: &str) -> Result<Vec<Val>, Re
     arguments.values(input)
 }
 
-/// Whether a value is what a schema says. `None` where the schema would take too long to check:
-/// `import` leaves such a function out.
+/// Whether a value matches a schema. `None` if the check would take too long: `import` leaves such
+/// a function out.
 fn says(schema: &Value, value: &Value) -> Option<bool> {
     match Schema::compile(schema, &NoScope) {
         Ok(schema) => Some(schema.validate(value).is_ok()),
@@ -92,12 +92,12 @@ proptest! {
             let text = text.map_err(|refused| TestCaseError::fail(format!("{refused:?}")))?;
             let output = json::parse(text.as_bytes(), &Limits::default())
                 .map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
-            // As text, since −0.0 equals 0.0 and members have an order.
+            // Compared as text, since −0.0 equals 0.0 and members have an order.
             prop_assert_eq!(output.to_string(), expected.to_string());
 
             let outputs = function.outputs(call);
             prop_assert_ne!(says(&outputs, &output), Some(false), "{}: {}", outputs, output);
-            // An input has no words for numbers without digits.
+            // An input can't contain numbers without digits.
             let inputs = function.inputs(call);
             let wrong = Some(!is_finite(&value));
             prop_assert_ne!(says(&inputs, &output), wrong, "{}: {}", inputs, output);
@@ -155,7 +155,7 @@ proptest! {
 /// The largest integer that is written as a number.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
-/// The JSON of a value; `None` where bytes that are to be text are not UTF-8.
+/// The JSON of a value; `None` if bytes that must become text are not UTF-8.
 fn canonical(value: &Val, ty: &Type, bytes: BytesForm) -> Option<Value> {
     let inner = |value: &Option<Box<Val>>, ty: &Option<std::sync::Arc<Type>>| {
         let both = value.as_deref().zip(ty.as_deref());
@@ -237,7 +237,7 @@ fn byte(value: &Val) -> u8 {
     }
 }
 
-/// The shortest text that gives the number again in as many bits.
+/// The shortest text that is read as the same number with the same bits.
 fn json_text(number: &impl serde::Serialize) -> String {
     serde_json::to_string(number).expect("a number")
 }
@@ -251,7 +251,7 @@ fn float(number: f64, text: &str) -> Value {
     }
 }
 
-/// Whether all numbers in it have digits.
+/// Whether all numbers in the value have digits.
 fn is_finite(value: &Val) -> bool {
     let inside = |value: &Option<Box<Val>>| value.as_deref().is_none_or(is_finite);
     match value {
@@ -266,7 +266,7 @@ fn is_finite(value: &Val) -> bool {
     }
 }
 
-/// Choices between ways of writing, one for each bit.
+/// Choices between spellings, one for each bit.
 struct Spelling(u64);
 
 impl Spelling {
@@ -275,7 +275,7 @@ impl Spelling {
         self.0 & 1 == 1
     }
 
-    /// The same value, perhaps written in another way that is read.
+    /// The same value, perhaps in another accepted spelling.
     fn of(&mut self, value: &Value, ty: &Type) -> Value {
         match (value, ty) {
             (Value::Number(number), Type::Unsigned(bits) | Type::Signed(bits)) => {
@@ -288,7 +288,7 @@ impl Spelling {
             (Value::Number(number), Type::Float32 | Type::Float64) if self.other() => {
                 let number = number.as_f64().expect("a number");
                 let whole = number as i64;
-                // There is no integer −0, nor one beyond 2^53.
+                // −0 is not an integer, and integers beyond 2^53 are not written as numbers.
                 let same = (whole as f64).to_bits() == number.to_bits();
                 match same && whole.unsigned_abs() <= MAX_INTEGER {
                     true => json!(whole),
@@ -308,7 +308,7 @@ impl Spelling {
                 for (name, ty) in fields {
                     match members.get(name) {
                         Some(value) => drop(record.insert(name.clone(), self.of(value, ty))),
-                        // An option that is none may be left out or be null.
+                        // An option without a value may be left out or be null.
                         None if self.other() => drop(record.insert(name.clone(), Value::Null)),
                         None => {}
                     }
@@ -345,7 +345,7 @@ impl Spelling {
         }
     }
 
-    /// In any order; the same word twice is one flag.
+    /// Flags may be in any order, and a repeated word is one flag.
     fn flags(&mut self, names: &[Value], all: usize) -> Value {
         let mut names = names.to_vec();
         if self.other() {

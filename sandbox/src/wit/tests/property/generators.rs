@@ -1,4 +1,4 @@
-//! Types and values of them, made at random.
+//! Random types and values.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proptest::strategy::Union;
 use toolward_bundle::component::Type;
 use wasmtime::component::Val;
 
-/// Names in kebab case. Among them are the words that JSON has beside a value.
+/// Names in kebab case. They include the words that JSON adds to a value.
 const NAMES: [&str; 10] = [
     "a",
     "b-2",
@@ -23,10 +23,10 @@ const NAMES: [&str; 10] = [
     "HTTP-code",
 ];
 
-/// How many types lie around the innermost one.
+/// The most types around the innermost type.
 const DEPTH: u32 = 3;
 
-/// How many parts a type or a list has.
+/// The most parts of a type or a list.
 const WIDTH: usize = 4;
 
 /// A type with a value of it.
@@ -50,7 +50,7 @@ fn names() -> impl Strategy<Value = Vec<String>> {
         .prop_map(|names| names.into_iter().map(str::to_owned).collect())
 }
 
-/// Some names, with something for each.
+/// Some names, each with a generated value.
 fn named<T: std::fmt::Debug + 'static>(
     each: BoxedStrategy<T>,
 ) -> impl Strategy<Value = Vec<(String, T)>> {
@@ -82,7 +82,7 @@ fn types() -> impl Strategy<Value = Arc<Type>> {
         prop_oneof![
             inner.clone().prop_map(Type::List),
             vec(inner.clone(), 1..=WIDTH).prop_map(Type::Tuple),
-            // A type that is used twice is written once.
+            // A type that is used twice is defined once.
             inner
                 .clone()
                 .prop_map(|ty| Type::Tuple(vec![ty.clone(), ty])),
@@ -161,7 +161,7 @@ fn values(ty: &Type) -> BoxedStrategy<Val> {
     }
 }
 
-/// What a case holds.
+/// The payload of a case.
 fn boxed(ty: Option<&Arc<Type>>) -> BoxedStrategy<Option<Box<Val>>> {
     match ty {
         Some(ty) => values(ty).prop_map(|value| Some(Box::new(value))).boxed(),
@@ -169,7 +169,7 @@ fn boxed(ty: Option<&Arc<Type>>) -> BoxedStrategy<Option<Box<Val>>> {
     }
 }
 
-/// Where integers become text, and where they end.
+/// Integers at the bound where they become text, and at their limits.
 fn edges() -> impl Strategy<Value = u64> {
     let safe = (1_u64 << 53) - 1;
     select(vec![
@@ -183,8 +183,8 @@ fn edges() -> impl Strategy<Value = u64> {
     ])
 }
 
-/// Of any bits, those of NaN among them. The last of the edges is a number whose shortest
-/// text becomes another number when it is read with 64 bits in between.
+/// A number with any bits, including NaN. The shortest text of the last edge becomes another number
+/// if it is read with 64 bits first.
 fn float32() -> impl Strategy<Value = f32> {
     let edges = [
         f32::NAN,
