@@ -10,18 +10,18 @@ use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::fields::{Fields, finish, required, texts, word};
 use crate::name::{Publisher, ToolPattern};
 
-/// When a person is asked, from weak to strict. The strictest that applies wins.
+/// When a person is asked, from weak to strict. The strictest class that applies wins.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalClass {
-    /// Without a prompt, as far as nothing is changed.
+    /// No person is asked if nothing is changed.
     #[default]
     Auto,
-    /// Where something is changed.
+    /// A person is asked if something is changed.
     OnMutate,
-    /// Always.
+    /// A person is always asked.
     Always,
 }
 
@@ -60,22 +60,23 @@ impl From<&Approval> for ApprovalClass {
     }
 }
 
-/// Longest name, in bytes.
+/// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Tables of a policy, and entries of a list.
+/// The most tables of a policy, and entries of a list.
 const MAX_ENTRIES: usize = 1024;
 
-/// When a person is asked about the tools that refer to it.
+/// An approval policy: when a person is asked about the tools that refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalPolicy {
-    /// What contracts call it.
+    /// Its name in contracts.
     pub name: String,
-    /// Whose contracts may refer to it; at least one.
+    /// The publishers whose contracts may refer to it; at least one.
     pub publishers: Vec<Publisher>,
-    /// Which of their tools may; at least one.
+    /// The tools of these publishers that may refer to it; at least one.
     pub tools: Vec<ToolPattern>,
-    /// What it stands for. A tool that changes something is asked about all the same.
+    /// The class that it stands for. In any case, a person is asked about a tool that changes
+    /// something.
     pub approval: ApprovalClass,
 }
 
@@ -100,19 +101,19 @@ impl ApprovalPolicy {
     }
 }
 
-/// The `policy:NAME` of a contract, and what it stands for.
+/// The `policy:NAME` of a contract, and the class that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct PolicyReference {
-    /// The name. The publisher's text.
+    /// The name, which is the publisher's text.
     pub name: String,
-    /// When a person is asked: never less than `on-mutate` where the tool changes something.
+    /// When a person is asked: at least `on-mutate` if the tool changes something.
     pub approval: ApprovalClass,
-    /// Whether an `[approval.NAME]` is meant for the contract. Without one a person is always asked.
+    /// Whether an `[approval.NAME]` exists for the contract. Without one, a person is always asked.
     pub known: bool,
 }
 
 impl PolicyReference {
-    /// What the reference of a tool stands for; `None` for a tool that refers to nothing.
+    /// Resolves the reference of a tool; `None` if the tool has no reference.
     pub(crate) fn of(approvals: &[ApprovalPolicy], tool: &Tool, publisher: &str) -> Option<Self> {
         let Approval::Policy(name) = &tool.approval else {
             return None;
@@ -186,7 +187,7 @@ fn too_many(what: &str, found: usize) -> PolicyError {
     error::TOO_LARGE.error(message)
 }
 
-/// Checks a name, which is compared with what contracts write, letter by letter.
+/// Checks a name, which is compared with contracts letter by letter.
 fn name(text: &str) -> Result<(), PolicyError> {
     let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
     if fits

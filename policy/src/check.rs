@@ -1,5 +1,5 @@
-//! Checks the tables of a policy, each for itself and together.
-//! Knows nothing of text: files and code are held to the same rules.
+//! Checks the tables of a policy, separately and together. The checks do not depend on the text of
+//! a file, so the same rules apply to files and code.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +18,9 @@ use crate::policy::Policy;
 use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{DenyRule, Rule, RuleFallback};
 
-/// Grants and denies of a policy together.
+/// The most grants and denies of a policy together.
 const MAX_RULES: usize = 4096;
-/// Tables of each other kind.
+/// The most tables of each other kind.
 const MAX_TABLES: usize = 1024;
 
 /// The `index`-th table of its kind, from 0.
@@ -42,7 +42,7 @@ impl fmt::Display for TablePlace {
     }
 }
 
-/// What is wrong, and where.
+/// The result of a check: the problem and its table.
 type Checked = Result<(), (TablePlace, PolicyError)>;
 
 /// Checks a whole policy.
@@ -78,7 +78,7 @@ pub(crate) fn policy(policy: &Policy) -> Checked {
     disjoint(&tables.workspaces)
 }
 
-/// Checks the tables of a kind, each for itself, and that no two have the same name.
+/// Checks each table of a kind, and that no two tables have the same name.
 fn all<T>(
     table: &'static str,
     values: &[T],
@@ -122,12 +122,13 @@ fn each<'t, T: 't>(
     })
 }
 
-/// Two workspaces in one place make each of them wider than it looks. Only the
-/// names are looked at here; the host looks at what they lead to.
+/// Checks that workspaces do not overlap: two workspaces in the same place would make each of them
+/// wider than it looks. Only names are compared here; the host compares the directories behind
+/// them.
 fn disjoint(workspaces: &[Workspace]) -> Checked {
     let mut sorted: Vec<(usize, &Workspace)> = workspaces.iter().enumerate().collect();
     sorted.sort_by(|(_, a), (_, b)| a.directory.cmp(&b.directory));
-    // Directories above the current one, outermost first.
+    // The directories above the current one, outermost first.
     let mut above: Vec<(usize, &Workspace)> = Vec::new();
     for (index, workspace) in sorted {
         above.retain(|(_, outer)| workspace.directory.starts_with(&outer.directory));
@@ -203,7 +204,7 @@ fn share(share: &Share) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Checks a name of something of that class.
+/// Checks a name of this class.
 fn named(class: &Class, name: &str, code: &Code) -> Result<(), PolicyError> {
     let read =
         Capability::of(class.clone(), name).map_err(|error| code.error(error.to_string()))?;
@@ -235,7 +236,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         unknown_class(class)?;
     }
     for slug in &rule.reveal {
-        // Leave to store a secret does not include leave to read it.
+        // Permission to store a secret does not include permission to read it.
         let used = rule.requires.of_class(&Class::Secret);
         if !used
             .into_iter()
@@ -286,7 +287,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Checks a rule with an action. It covers tools without their names, so that it gives only capabilities.
+/// Checks a rule with an action. It covers tools without naming them, so it may only grant
+/// capabilities.
 fn action(rule: &Rule) -> Result<(), PolicyError> {
     let Some(action) = &rule.action else {
         return Ok(());
@@ -311,10 +313,10 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses invalid classes, and known ones: those are granted by capability.
+/// Refuses invalid classes, and known classes, which are granted by capability.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
-    // Some words of a known class are not scopes of it.
+    // Some words are not valid scopes of a known class.
     let words = Capability::of_no_scope(&format!("{class}:word"));
     let unknown = |one: Capability| matches!(one.class(), Class::Other(name) if name == class);
     if read.is_ok_and(unknown) || words.is_some() {
@@ -326,8 +328,8 @@ fn unknown_class(class: &str) -> Result<(), PolicyError> {
         .hinted("write the word before the colon; known classes go to `requires` and `mutates`"))
 }
 
-/// A class that is not known is never granted, so naming it is a slip: in a
-/// deny it would let pass what was meant.
+/// Refuses unknown classes. They are never granted, so naming one is a mistake: a deny with a
+/// misspelled class would not deny anything.
 fn known(capabilities: &CapabilitySet, key: &str) -> Result<(), PolicyError> {
     for capability in capabilities {
         if let Class::Other(class) = capability.class() {

@@ -1,5 +1,5 @@
-//! `[[context]]`: the state that an operator hands to tools whose contract has a
-//! `contextSchema`. A tool that requires some and is given none is blocked.
+//! `[[context]]`: the state that an operator gives to tools whose contract has a `contextSchema`. A
+//! tool that requires a context but is given none is blocked.
 
 pub(crate) mod rule;
 
@@ -16,15 +16,16 @@ use crate::toml_text::{PLACEHOLDER_VARIABLE, comment, pair, text};
 
 pub use rule::{ContextRule, ContextSource, ContextText, ContextValue, UnusedContext};
 
-/// Most texts within one secret value: each is looked for in all that a call shows.
+/// The most texts within one secret value, since each is searched for in everything that a call
+/// shows.
 const MAX_SECRET_TEXTS: usize = 256;
 
-/// The context of one call, valid by the contract's `contextSchema`.
+/// The context of one call, which matches the contract's `contextSchema`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GivenContext {
     /// The value.
     pub value: Value,
-    /// The texts in it that nothing may show, by the names of their values.
+    /// The texts in it that must not be shown, by the names of their values.
     pub secrets: Vec<(String, ContextText)>,
 }
 
@@ -34,7 +35,7 @@ impl fmt::Debug for GivenContext {
     }
 }
 
-/// The contexts of one tool carried out by one driver.
+/// The contexts of one tool with one driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
     /// By principal.
@@ -43,8 +44,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Puts together what a policy gives to this pair. Empty contexts where the
-    /// contract has no `contextSchema`.
+    /// Builds the contexts that a policy gives to this pair. The contexts are empty if the contract
+    /// has no `contextSchema`.
     pub fn of(
         contract: &Contract<'_>,
         implementation: &Implementation<'_>,
@@ -83,7 +84,7 @@ impl Contexts {
         }
     }
 
-    /// The context of a principal's calls.
+    /// Returns the context of a principal's calls.
     ///
     /// # Errors
     /// Why no context exists that the contract accepts.
@@ -95,7 +96,7 @@ impl Contexts {
         }
     }
 
-    /// Why no call has a context, if that is so: the tool is blocked.
+    /// Why no call has a context, so that the tool is blocked; `None` if calls can have one.
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;
         let named = self.by_principal.iter().map(|(_, given)| given.as_ref());
@@ -104,7 +105,7 @@ impl Contexts {
     }
 }
 
-/// The value of a rule, if the schema takes it.
+/// The value of a rule, if it matches the schema.
 fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, ContextWhy> {
     if rule.is_placeholder() {
         return Err(ContextWhy::NotChosen);
@@ -125,7 +126,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
         let typed = typed(text.as_str(), schema, name);
         if !rule.public {
             secrets.push((name.clone(), text.clone()));
-            // A template can send each by itself.
+            // A template can send each text separately.
             let mut parts = json::texts(&typed);
             parts.remove(text.as_str());
             if parts.len() > MAX_SECRET_TEXTS {
@@ -141,7 +142,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
     let value = Value::Object(value);
     match schema.validate(&value) {
         Ok(()) => Ok(GivenContext { value, secrets }),
-        // Its message may quote the value.
+        // The violation's message is left out, since it may quote the value.
         Err(violation) => Err(ContextWhy::Invalid {
             place: violation.instance_path,
             rule: violation.schema_path,
@@ -149,7 +150,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
     }
 }
 
-/// A text as the schema wants it: read as JSON unless the schema allows a string.
+/// A text in the type that the schema requires: parsed as JSON, unless the schema allows a string.
 fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     let property = schema
         .value()
@@ -168,10 +169,10 @@ fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     }
 }
 
-/// Names of values that are suggested.
+/// The most names of values that are suggested.
 const MAX_SHOWN_NAMES: usize = 64;
 
-/// A tool that requires a context and has none.
+/// A tool that requires a context but has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("`{tool}` requires a context that the operator gives: {why}")]
 pub struct ContextLack {
@@ -183,7 +184,7 @@ pub struct ContextLack {
     pub driver: String,
     /// The driver's publisher.
     pub driver_publisher: String,
-    /// Why there is none.
+    /// Why it has none.
     pub why: ContextWhy,
     /// The values that the contract requires, by name.
     #[serde(skip)]
@@ -194,24 +195,24 @@ pub struct ContextLack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 pub enum ContextWhy {
-    /// No `[[context]]` is for this tool, driver and principal.
+    /// No `[[context]]` matches this tool, driver and principal.
     #[error("no [[context]] is for it")]
     NoRule,
     /// Its `[[context]]` has values for the operator to replace.
     #[error("its [[context]] still waits for the choice that `# choose` marks")]
     NotChosen,
-    /// A value can't be had from where it should come.
+    /// A value can't be read from its source.
     #[error("the value {name:?} of its [[context]]: {problem}")]
     Unreadable {
         /// The value's name.
         name: String,
-        /// What is wrong. Never the value.
+        /// The problem, which never contains the value.
         problem: String,
     },
-    /// The contract's `contextSchema` does not take the values.
+    /// The values do not match the contract's `contextSchema`.
     #[error("its [[context]] does not match the contract's contextSchema at {:?}: {rule}", if .place.is_empty() { "/" } else { .place })]
     Invalid {
-        /// Where in the context, as a JSON pointer.
+        /// The place in the context, as a JSON pointer.
         place: String,
         /// The rule of the schema, as a JSON pointer.
         rule: String,
@@ -237,9 +238,9 @@ impl ContextLack {
         }
     }
 
-    /// The lines to add to the policy's file, as TOML that can be appended. They
-    /// give nothing until the operator has replaced what is marked: where a value
-    /// comes from is never the bundle's to say.
+    /// The lines to add to the policy's file, as TOML that can be appended. They grant nothing
+    /// until the operator has replaced the marked values, since a bundle must not choose where a
+    /// value comes from.
     pub fn lines_to_add(&self) -> String {
         if self.why != ContextWhy::NoRule {
             return format!("{}\n", comment(&self.to_string()));

@@ -1,5 +1,4 @@
-//! The decision: declaration against policy, and what becomes of it. A pure
-//! function without I/O.
+//! The decision: compares a declaration with a policy. A pure function without I/O.
 
 pub(crate) mod grant;
 
@@ -18,10 +17,10 @@ use crate::partial::Partial;
 use crate::policy::Policy;
 use crate::rule::Rule;
 
-/// Decides what `implementation` gets to carry out `contract`: the grant is what
-/// both declare and the policy gives, in full, or the tool is blocked; hosts and workspaces
-/// may be left out if a rule has `partial`. Nothing declared is dropped silently, and
-/// nothing undeclared is given.
+/// Decides the grant of `implementation` for `contract`. Everything that contract and driver
+/// declare must be granted by the policy, or the tool is blocked; only hosts and workspaces may be
+/// left out, if a rule has `partial`. Nothing declared is dropped silently, and nothing undeclared
+/// is granted.
 pub fn decide(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
@@ -33,14 +32,14 @@ pub fn decide(
     of(&view, &evaluated, request)
 }
 
-/// The decision about what was evaluated.
+/// The decision from the evaluated capabilities.
 pub(crate) fn of(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
     request: &DecisionContext<'_>,
 ) -> Decision {
     let denied_by = view.denied_by();
-    // Two wide declarations may ask for the same part.
+    // Two wide declarations may require the same part.
     let mut seen = HashSet::new();
     let missing = parts(evaluated).filter_map(|(declared, asked, found)| {
         Some(MissingGrant {
@@ -101,7 +100,7 @@ pub(crate) fn of(
     Decision::Ask(allowed, reasons)
 }
 
-/// The rules that gave something, in the policy's order.
+/// The rules that granted something, in the policy's order.
 fn rules(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
     let gave = parts(evaluated).flat_map(|(.., found)| found.iter().flatten());
     view.in_order(&gave.map(|placed| &placed.id).collect())
@@ -134,16 +133,17 @@ fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskRe
         let raises = placed.rule.approval == always;
         add(raises, AskReason::Rule(placed.id.clone()));
     }
-    // What is asked for other reasons is asked in its name, too.
+    // If a person is asked for other reasons, the referenced approval policy is named as a reason,
+    // too.
     if let Some(reference) = reference.filter(|_| own.approval != always && !reasons.is_empty()) {
         reasons.push(AskReason::Policy(reference));
     }
     reasons
 }
 
-/// The rules that replace the person's approval, if they do. Each thing that is changed,
-/// and each tool that is called where tools change something, is given by a
-/// rule with `preapproved`; from risk 2 on, everything that is asked for is.
+/// The rules that replace the person's approval; `None` if they don't. A rule with `preapproved`
+/// must grant each changed capability and, if nested calls have effects, each called tool. From
+/// risk 2 on, such a rule must grant every required capability.
 fn preapproval(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
@@ -163,8 +163,8 @@ fn preapproval(
     }
     let standing = |placed: &&&Placed<Rule>| placed.rule.preapproved;
     let rules: BTreeSet<&RuleId> = if needed.is_empty() {
-        // It asks for nothing that a rule could give. A rule about all tools does not
-        // count for this one.
+        // The tool requires nothing that a rule could grant. A rule about all tools does not count
+        // here.
         let rules = view.grants.iter().filter(standing);
         let named = rules.filter(|placed| !placed.rule.tool.is_all());
         named.map(|placed| &placed.id).collect()
@@ -181,7 +181,7 @@ fn preapproval(
     (!rules.is_empty()).then_some(rules)
 }
 
-/// The tables that are lacking for what is missing.
+/// The missing tables behind the missing grants.
 fn lacks(view: &PolicyView<'_>, missing: &[MissingGrant]) -> Vec<Lack> {
     let mut lacks = Vec::new();
     for one in missing.iter().filter(|one| one.why.lines_help()) {
@@ -210,7 +210,7 @@ fn lacks(view: &PolicyView<'_>, missing: &[MissingGrant]) -> Vec<Lack> {
                     Capability::of(Class::Network, scope)
                         .is_ok_and(|host| !declared.covers_one(&host))
                 };
-                // Every service was asked for, and there is none.
+                // All services are required, but none exists.
                 let name = match asked.is_wildcard() {
                     true => "choose".to_owned(),
                     false => asked.scope(),

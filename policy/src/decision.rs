@@ -1,4 +1,5 @@
-//! The arguments and the result of [`crate::decide`], and the hints about a tool that follow from it.
+//! The arguments and the result of [`crate::decide`], and the hints about a tool that are derived
+//! from the result.
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, Class};
@@ -14,21 +15,21 @@ use crate::name::RuleId;
 use crate::partial::Partial;
 use crate::rule::Confirmed;
 
-/// What is known beyond contract and driver. Nothing here depends on a call's
-/// input: the decision is made once for each pair of contract and driver.
+/// The inputs of a decision beyond contract and driver. They do not depend on a call's input, since
+/// the decision is made once for each pair of contract and driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DecisionContext<'m> {
-    /// The joined effects of all tools that it reaches over `requires.tools`, of
-    /// contract and driver, over any number of steps; of each tool the joined
-    /// effects of all its drivers. A missing tool can do nothing.
+    /// The joined effects of all tools that the tool reaches through `requires.tools` of contract
+    /// and driver, in any number of steps. For each tool, the effects of all its drivers are
+    /// joined. A missing tool has no effects.
     pub reachable: Effects,
-    /// Where calls would run; `None`: every directory can be used.
+    /// The machine where calls would run; `None` if every directory can be used.
     pub machine: Option<&'m Machine>,
 }
 
-/// The policy's decision about one contract carried out by one driver.
+/// The policy's decision about one contract with one driver.
 ///
-/// What an application may show of it:
+/// An application may show this:
 ///
 /// ```
 /// use toolward_policy::Decision;
@@ -45,8 +46,7 @@ pub struct DecisionContext<'m> {
 pub enum Decision {
     /// Calls may run with this grant.
     Allow(Allowed),
-    /// A call may run with this grant once a person approves it. There is at least
-    /// one reason.
+    /// A call may run with this grant once a person approves it. The list has at least one reason.
     Ask(Allowed, Vec<AskReason>),
     /// The tool is blocked.
     Deny(Denial),
@@ -58,7 +58,7 @@ impl Decision {
         self.allowed().map(|allowed| &allowed.grant)
     }
 
-    /// What is allowed, with or without approval.
+    /// The allowed access, with or without approval.
     pub fn allowed(&self) -> Option<&Allowed> {
         match self {
             Self::Allow(allowed) | Self::Ask(allowed, _) => Some(allowed),
@@ -70,13 +70,11 @@ impl Decision {
 /// A grant and how it came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// All that the sandbox gets.
+    /// Everything that the sandbox gets.
     pub grant: Grant,
-    /// The rules that gave something, in order. Empty where nothing was
-    /// declared.
+    /// The rules that granted something, in order. Empty if nothing was declared.
     pub rules: Vec<RuleId>,
-    /// The rules with `preapproved` that replace a person's approval; empty where
-    /// none was needed.
+    /// The rules with `preapproved` that replace a person's approval; empty if none was needed.
     pub preapproved: Vec<RuleId>,
     /// The tool's claims about itself that the operator confirms.
     pub confirmed: Confirmed,
@@ -85,7 +83,8 @@ pub struct Allowed {
     pub effects: Effects,
     /// The effects of the call itself, without the tools that it reaches.
     pub own_effects: Effects,
-    /// What it is served without, if a rule has `partial`; `None`: it gets all that is declared.
+    /// The parts that the tool is served without, if a rule has `partial`; `None` if it gets
+    /// everything that is declared.
     pub partial: Option<Partial>,
     /// The strictest approval class of contract, reachable tools, defaults and
     /// rules.
@@ -99,15 +98,15 @@ pub enum AskReason {
     /// The contract's `approval` is `always`.
     #[error("its contract always asks for approval")]
     Contract,
-    /// The contract's `approval` refers to a policy: the reason itself if that asks
-    /// always, otherwise in addition to other reasons.
+    /// The contract's `approval` refers to a policy. This alone is a reason if the policy always
+    /// asks; otherwise it is added to other reasons.
     #[error("its contract refers to {0}")]
     Policy(PolicyReference),
     /// It changes something.
     #[error("it changes something")]
     Mutates,
-    /// Its risk level is 2, effects outside, or 3, effects that can't be undone
-    /// (AIP-14, `risk_level`).
+    /// Its risk level is 2 (external effects) or 3 (effects that can't be undone; AIP-14,
+    /// `risk_level`).
     #[error("its contract declares risk level {0}")]
     Risk(u8),
     /// A tool that it reaches changes something.
@@ -116,7 +115,7 @@ pub enum AskReason {
     /// A tool that it reaches has risk level 2 or 3.
     #[error("a tool that it can call has risk level {0}")]
     ReachesRisk(u8),
-    /// A tool that it reaches always asks.
+    /// A tool that it reaches always requires approval.
     #[error("a tool that it can call always asks for approval")]
     ReachesApproval,
     /// `[defaults] approval` is `always`.
@@ -128,8 +127,8 @@ pub enum AskReason {
 }
 
 impl AskReason {
-    /// Whether a rule with `preapproved` can replace the person: for changes, up to
-    /// risk level 2.
+    /// Whether a rule with `preapproved` can replace the person, which holds for changes up to risk
+    /// level 2.
     pub fn can_be_preapproved(&self) -> bool {
         match self {
             Self::Mutates | Self::ReachesMutation => true,
@@ -140,14 +139,12 @@ impl AskReason {
     }
 }
 
-/// The effects of calling a tool. Approval and annotations follow from them,
-/// joined over everything that a tool reaches through `requires.tools`, so that a
-/// harmless tool can't launder a dangerous one. The default is a tool that
-/// only computes.
+/// The effects of calling a tool. Approval and annotations are derived from the effects of a tool,
+/// joined with the effects of all tools that it reaches through `requires.tools`. So a harmless
+/// tool can't hide a dangerous one. The default is a tool that only computes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Effects {
-    /// Whether it changes something; a class that this host does not know
-    /// counts as that.
+    /// Whether it changes something; a class that this host does not know counts as a change.
     pub writes: bool,
     /// Whether it reaches other hosts.
     pub network: bool,
@@ -155,13 +152,13 @@ pub struct Effects {
     pub secrets: bool,
     /// The risk level, 0 to 3.
     pub risk: u8,
-    /// The approval class that the contract asks for; `always` where it refers to a policy that is not resolved.
+    /// The approval class of the contract; `always` if it refers to a policy that is not resolved.
     pub approval: ApprovalClass,
 }
 
 impl Effects {
-    /// Those of one tool carried out by one driver, without the tools that it
-    /// calls. What the driver's own `requires` adds counts.
+    /// The effects of one tool with one driver, without the tools that it calls. The driver's own
+    /// `requires` counts.
     pub fn of(tool: &Tool, driver: &Driver) -> Self {
         let all = tool.declaration().union(&driver.requires.capabilities);
         let mut effects = Self {
@@ -171,8 +168,8 @@ impl Effects {
             risk: tool.risk_level,
             approval: (&tool.approval).into(),
         };
-        // What a program does is in no declaration: it counts as a change, with effects
-        // outside.
+        // No declaration describes the effects of a program, so it counts as a change with external
+        // effects.
         if driver.kind == DriverKind::Exec {
             effects.writes = true;
             effects.risk = effects.risk.max(ASK_FROM_RISK);
@@ -188,7 +185,8 @@ impl Effects {
         effects
     }
 
-    /// [`Effects::of`], without the hosts and workspaces that a rule with `partial` leaves out.
+    /// Like [`Effects::of`], without the hosts and workspaces that a rule with `partial` leaves
+    /// out.
     pub(crate) fn given(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Self {
         let Contract { tool, publisher } = view.contract;
         let declared = Self {
@@ -208,7 +206,7 @@ impl Effects {
         }
     }
 
-    /// Those of two tools together.
+    /// The joined effects of two tools.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
@@ -221,25 +219,25 @@ impl Effects {
     }
 }
 
-/// AIP-14 `risk_level` from which a contract claims to write.
+/// The AIP-14 `risk_level` from which a contract claims to write.
 const WRITES_RISK: u8 = 1;
-/// AIP-14 `risk_level` from which it claims effects outside.
+/// The AIP-14 `risk_level` from which a contract claims external effects.
 const EXTERNAL_RISK: u8 = 2;
-/// What a call of a tool may do.
+/// Hints about the effects of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
     /// It may overwrite or delete.
     pub destructive: bool,
-    /// Calling it twice has the effect of calling it once.
+    /// Calling it twice has the same effect as calling it once.
     pub idempotent: bool,
-    /// It reaches what is outside of this machine.
+    /// It has effects outside of this machine.
     pub open_world: bool,
 }
 
 impl Hints {
-    /// For a tool of which nothing is known.
+    /// The hints for an unknown tool.
     pub const CAUTIOUS: Self = Self {
         read_only: false,
         destructive: true,
@@ -247,12 +245,12 @@ impl Hints {
         open_world: true,
     };
 
-    /// For a contract whose calls have these effects.
+    /// The hints for a contract whose calls have these effects.
     pub fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Self {
         let writes = effects.writes || effects.risk >= WRITES_RISK;
         let outside = effects.network || effects.risk >= EXTERNAL_RISK;
         let reads_only = !writes && !outside && !effects.secrets;
-        // Idempotence is a claim, too.
+        // Idempotence is only a claim, too.
         let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
         let additive = confirmed.additive
             && effects.risk < IRREVERSIBLE_RISK
@@ -267,7 +265,7 @@ impl Hints {
     }
 }
 
-/// Whether the contract claims it in `metadata.mcp.annotations`.
+/// Whether the contract claims this value of the hint in `metadata.mcp.annotations`.
 fn claims(contract: &Tool, hint: &str, value: bool) -> bool {
     let claimed = contract
         .metadata

@@ -1,4 +1,4 @@
-//! Why a tool is blocked: what it lacks, as data.
+//! Why a tool is blocked: the missing grants and tables, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::implementation::{DeclaredBy, UnusableDirectory};
 use crate::name::RuleId;
 use crate::toml_text::{PLACEHOLDER_VARIABLE, comment, list, pair, text};
 
-/// Why a tool is blocked. It names contract and driver, so that the lines that
-/// would allow it can be written from it ([`Denial::lines_to_add`]).
+/// Why a tool is blocked. It names contract and driver, so that the lines that would allow the tool
+/// can be derived from it ([`Denial::lines_to_add`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Denial {
     /// `id@major` of the contract.
@@ -27,9 +27,9 @@ pub struct Denial {
     pub driver_publisher: String,
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
-    /// What is declared and not granted.
+    /// The declared capabilities that are not granted.
     pub missing: Vec<MissingGrant>,
-    /// Why its program may not run, for a tool that is carried out by one.
+    /// Why its program may not run, if the tool runs a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ExecLack>>,
     /// Missing tables other than rules.
@@ -57,7 +57,7 @@ impl fmt::Display for Denial {
 /// A declared capability that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct MissingGrant {
-    /// The capability, narrowed to what the driver uses.
+    /// The capability, narrowed to the part that the driver uses.
     pub capability: Capability,
     /// Whether it was declared in `mutates`.
     pub mutates: bool,
@@ -82,40 +82,41 @@ impl fmt::Display for MissingGrant {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code", content = "by")]
 pub enum Why {
-    /// No rule gives it.
+    /// No rule grants it.
     #[error("no rule gives it")]
     NoRule,
-    /// A rule gives it for reading, and the contract changes it.
+    /// A rule grants it only for reading, but the contract changes it.
     #[error("rules give it for reading only")]
     OnlyReading,
-    /// A rule gives storing the secret, and it is to be used.
+    /// A rule grants only storing the secret, but the tool uses it.
     #[error("rules give storing it only")]
     OnlyStoring,
-    /// It is a wildcard, and no rule writes the wildcard.
+    /// It is a wildcard, but no rule has the wildcard.
     #[error("a wildcard is given only by a rule that writes it")]
     WildcardNotWritten,
-    /// The driver adds it, and no rule that gives it names the driver.
+    /// The driver adds it, but no rule that grants it names the driver.
     #[error("no rule that gives it names the driver")]
     DriverNotNamed,
-    /// No rule gives it, and the request of a declarative driver goes there: `partial` can't leave it out.
+    /// No rule grants this host, and `partial` can't leave it out, because the request of a
+    /// declarative driver goes there.
     #[error("no rule gives it, and the driver's request goes there")]
     RequestHost,
-    /// A deny rule is about it.
+    /// A deny rule matches it.
     #[error("denied by {0}")]
     DeniedBy(RuleId),
-    /// No `[[workspace]]` maps the path or one above it.
+    /// No `[[workspace]]` maps the path or a parent of the path.
     #[error("no [[workspace]] maps the path to a directory")]
     NoWorkspace,
     /// The directory behind the path can't be used.
     #[error("its directory can't be used: {0}; {hint}", hint = .0.hint)]
     Directory(UnusableDirectory),
-    /// No `[[secret]]` of that publisher has the name.
+    /// The publisher has no `[[secret]]` of this name.
     #[error("there is no [[secret]] of that name for the publisher")]
     NoSecret,
     /// Its `[[secret]]` has no origin, and no rule reveals it.
     #[error("its [[secret]] has no origin, and no rule reveals it")]
     SecretNotUsable,
-    /// Its `[[secret]]` is tied to another place or other methods than the driver's request has.
+    /// Its `[[secret]]` allows only other places or methods than the driver's request uses.
     #[error("{0}: change the [[secret]] if you trust the request")]
     SecretMisfit(SecretMisfit),
     /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
@@ -124,7 +125,7 @@ pub enum Why {
     /// No `[[service]]` has the name.
     #[error("there is no [[service]] of that name")]
     NoService,
-    /// It can't be granted: all tools, all secrets, or reading what can only be
+    /// It can't be granted: it means all tools, all secrets, or reading a class that can only be
     /// changed.
     #[error("it is never granted")]
     NeverGranted,
@@ -147,7 +148,7 @@ impl Why {
         )
     }
 
-    /// Whether a rule is among them.
+    /// Whether a rule can be among these lines.
     pub(crate) fn rule_helps(&self) -> bool {
         self.lines_help() && !matches!(self, Self::NoWorkspace | Self::NoSecret | Self::NoService)
     }
@@ -162,13 +163,13 @@ pub(crate) enum Lack {
     Secret {
         slug: String,
         publisher: String,
-        /// The hosts that the driver declares: shown to a person, never used as a
+        /// The hosts that the driver declares. They are shown to a person, but never used as a
         /// value.
         egress: Vec<String>,
         /// The method of a declarative driver's request.
         method: Option<&'static str>,
-        /// Where a declarative driver's request has it, so that nothing is sent from
-        /// elsewhere.
+        /// The position of the secret in a declarative driver's request, so that it is sent from
+        /// nowhere else.
         position: Option<SecretPosition>,
     },
     /// A service of this name.
@@ -179,9 +180,9 @@ pub(crate) enum Lack {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[error("its [[secret]] allows {allowed}, and the driver's request sends it {sent}")]
 pub struct SecretMisfit {
-    /// What the `[[secret]]` allows.
+    /// The use that the `[[secret]]` allows.
     pub allowed: String,
-    /// What the driver's request does.
+    /// The use in the driver's request.
     pub sent: String,
 }
 
@@ -189,10 +190,10 @@ pub struct SecretMisfit {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code", content = "by")]
 pub enum ExecWhy {
-    /// No `[[exec]]` is for the tool.
+    /// No `[[exec]]` matches the tool.
     #[error("no [[exec]] is for it")]
     NoLine,
-    /// It is named by another publisher than the tool's.
+    /// Another publisher than the tool's names the program.
     #[error("another publisher than the tool's names it")]
     Foreign,
     /// Its `[[exec]]` has values for the operator to replace.
@@ -201,16 +202,16 @@ pub enum ExecWhy {
     /// Its `[[exec]]` names another program.
     #[error("its [[exec]] names another command")]
     Command,
-    /// Its `[[exec]]` has other arguments.
+    /// Its `[[exec]]` names other arguments.
     #[error("its [[exec]] has other `args`")]
     Args,
-    /// It declares the network, and its `[[exec]]` does not give it unfiltered.
+    /// It declares network access, but its `[[exec]]` does not grant unfiltered network access.
     #[error("it declares the network, and its [[exec]] does not say network = \"unfiltered\"")]
     NetworkNotGiven,
-    /// Its `[[exec]]` gives the network, which it does not declare.
+    /// Its `[[exec]]` grants network access, which it does not declare.
     #[error("its [[exec]] gives the network, which it does not declare")]
     NetworkNotDeclared,
-    /// It declares a secret that its `[[exec]]` puts into no variable.
+    /// It declares a secret for which its `[[exec]]` has no variable.
     #[error("its [[exec]] has no variable in `env` for the secret {0:?}")]
     SecretWithoutVariable(String),
     /// Its `[[exec]]` has a variable for a secret that it does not declare.
@@ -222,13 +223,13 @@ pub enum ExecWhy {
     /// The secret's value comes from neither a variable nor a file of the operator.
     #[error("the [[secret]] {0:?} has neither `env` nor `file`, and a program gets no other")]
     SecretStored(String),
-    /// It declares a workspace that its `[[exec]]` does not name, or not with that access.
+    /// It declares a workspace that its `[[exec]]` does not name, or names with other access.
     #[error("its [[exec]] does not give `{0}` as it is declared")]
     WorkspaceNotGiven(Capability),
-    /// Its `[[exec]]` names a workspace that it does not declare, or not with that access.
+    /// Its `[[exec]]` names a workspace that it does not declare, or declares with other access.
     #[error("its [[exec]] gives the workspace {0:?} otherwise than it declares it")]
     WorkspaceNotDeclared(String),
-    /// It declares a part of a workspace, and a program gets the whole directory or nothing.
+    /// It declares a part of a workspace, but a program gets the whole directory or nothing.
     #[error(
         "`{0}` is a part of a workspace, and a program gets the directory of a [[workspace]] or nothing"
     )]
@@ -243,7 +244,7 @@ pub enum ExecWhy {
 pub struct ExecLack {
     /// Why.
     pub why: ExecWhy,
-    /// The program, as the document names it.
+    /// The program, as named in the document.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -251,7 +252,7 @@ pub struct ExecLack {
     pub(crate) wanted: ExecWanted,
 }
 
-/// What the contract declares, as far as it matters to a program.
+/// The declarations of the contract that matter to a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExecWanted {
     pub(crate) network: bool,
@@ -267,8 +268,8 @@ impl fmt::Display for ExecLack {
 }
 
 impl ExecLack {
-    /// The table to add to the policy's file, as TOML that can be appended. It lets nothing run until the
-    /// operator has replaced what is marked: the digest is never the bundle's to say.
+    /// The table to add to the policy's file, as TOML that can be appended. It allows nothing until
+    /// the operator has replaced the marked values, since a bundle must not choose the digest.
     pub(crate) fn lines_to_add(&self, publisher: &str, tool: &str) -> String {
         if self.why != ExecWhy::NoLine {
             return format!("{}\n", comment(&format!("{tool}: {self}")));

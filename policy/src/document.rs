@@ -1,5 +1,5 @@
-//! `[[document]]`: which prompts and resources of bundles clients get to see, and under which names of their
-//! own. Tools are not meant: for those there are grants.
+//! `[[document]]`: the prompts and resources of bundles that clients can see, and the names that
+//! these may choose. Tools are shown by grants instead.
 
 use std::fmt;
 
@@ -8,23 +8,24 @@ use crate::fields::{Fields, list, optional, required};
 use crate::name::{Publisher, ToolPattern, matches_segments};
 use crate::toml_text::{self, pair};
 
-/// How long a URI may be, in bytes.
+/// The longest URI, in bytes.
 const MAX_URI_BYTES: usize = 512;
 
-/// What a publisher's bundles may show. Empty lists show nothing.
+/// The documents that a publisher's bundles may show. Empty lists show nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentRule {
     /// The publisher of the bundle.
     pub publisher: Publisher,
-    /// The ids of the bundles; in a file, all of the publisher's by default. Never with `@major`.
+    /// The ids of the bundles; in a file, by default all bundles of the publisher. Never with
+    /// `@major`.
     pub bundle: ToolPattern,
     /// The ids of prompts. Never with `@major`.
     pub prompts: Vec<ToolPattern>,
     /// Paths of resources, below `resources/`.
     pub resources: Vec<FilePattern>,
-    /// Names that those prompts may have instead of their ids.
+    /// Names that these prompts may have instead of their ids.
     pub names: Vec<String>,
-    /// URIs and URI templates that those resources may have instead of the host's.
+    /// URIs and URI templates that these resources may have instead of the host's.
     pub uris: Vec<String>,
 }
 
@@ -84,8 +85,8 @@ impl DocumentRule {
     }
 }
 
-/// Which files a rule is about: a path whose segments may be `*`. `*` stands for one whole segment; as the
-/// last one, for one or more.
+/// A pattern of file paths, whose segments may be `*`. `*` stands for one whole segment; as the
+/// last segment, it stands for one or more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePattern(String);
 
@@ -93,7 +94,7 @@ impl FilePattern {
     /// Reads a path with `*` for whole segments.
     ///
     /// # Errors
-    /// Anything else.
+    /// If the text is not such a pattern.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let segment = |part: &str| {
@@ -110,7 +111,7 @@ impl FilePattern {
             .hinted("write for example \"style.txt\", \"images/*\" or \"*\""))
     }
 
-    /// Whether a path below `resources/` falls under it.
+    /// Whether the pattern matches a path below `resources/`.
     pub fn matches(&self, path: &str) -> bool {
         matches_segments(self.0.split('/'), path.split('/'))
     }
@@ -122,7 +123,8 @@ impl fmt::Display for FilePattern {
     }
 }
 
-/// What a policy shows of the documents of one bundle. Made by [`Policy::documents_of`](crate::Policy::documents_of).
+/// The documents of one bundle that a policy shows. Made by
+/// [`Policy::documents_of`](crate::Policy::documents_of).
 #[derive(Debug, Clone)]
 pub struct DocumentAccess<'p> {
     pub(crate) rules: Vec<&'p DocumentRule>,
@@ -130,7 +132,7 @@ pub struct DocumentAccess<'p> {
 }
 
 impl DocumentAccess<'_> {
-    /// Whether a `[[deny]]` hides all of them, even if a `[[document]]` shows them.
+    /// Whether a `[[deny]]` hides all documents, even if a `[[document]]` shows them.
     pub fn is_denied(&self) -> bool {
         self.denied
     }
@@ -140,7 +142,7 @@ impl DocumentAccess<'_> {
         self.rules.iter().any(|rule| rule.covers_prompt(id))
     }
 
-    /// Whether it may have this name instead of its id.
+    /// Whether a prompt may have this name instead of its id.
     pub fn prompt_name(&self, id: &str, name: &str) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
         rules.any(|rule| rule.names.iter().any(|own| own == name))
@@ -151,7 +153,7 @@ impl DocumentAccess<'_> {
         self.rules.iter().any(|rule| rule.covers_resource(path))
     }
 
-    /// Whether it may have this URI or template instead of the host's.
+    /// Whether a resource may have this URI or template instead of the host's.
     pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
         rules.any(|rule| rule.uris.iter().any(|own| own == uri))
@@ -193,7 +195,7 @@ pub(crate) fn read_uri(text: &str) -> Result<String, PolicyError> {
         .hinted("write it as the bundle does, for example \"records://{number}/data\""))
 }
 
-/// Checks what a rule built in code can have that one from a file can't.
+/// Checks the properties that only a rule built in code can get wrong.
 pub(crate) fn check(rule: &DocumentRule) -> Result<(), PolicyError> {
     for pattern in rule.prompts.iter().chain([&rule.bundle]) {
         id_pattern(&pattern.to_string())?;

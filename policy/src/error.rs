@@ -1,5 +1,4 @@
-//! What is wrong with a policy: a stable code, a place, what was expected and
-//! found, and what to do.
+//! The errors of a policy: a stable code, a place, the expected and the found value, and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use serde::Serialize;
 use toolward_contract::diagnostic::Position;
 use toolward_support::report::{Code, codes};
 
-/// Why a policy is refused. Nothing of a refused policy holds.
+/// Why a policy is refused. No part of a refused policy applies.
 ///
 /// Its [`Display`](fmt::Display) form is one line without the hint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -17,7 +16,7 @@ pub struct PolicyError {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// The table that it is about, for policies built in code.
+    /// The table of the error, for policies built in code.
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +31,7 @@ pub struct PolicyError {
 pub(crate) trait Refuse {
     fn error(&self, message: impl Into<String>) -> PolicyError;
 
-    /// `expected …, found …`, where a text of the policy was found.
+    /// An error `expected …, found …` about a text of the policy.
     fn expected(&self, expected: impl fmt::Display, found: &str) -> PolicyError {
         self.error(format!("expected {expected}, found {}", quoted(found)))
     }
@@ -54,19 +53,19 @@ impl PolicyError {
         self
     }
 
-    /// Says which bytes of the text it is about. An earlier, closer place stays.
+    /// Sets the bytes of the text that the error is about. An earlier, more precise place stays.
     pub(crate) fn at(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
-    /// Says which table it is about.
+    /// Sets the table that the error is about.
     pub(crate) fn of(mut self, table: impl fmt::Display) -> Self {
         self.table.get_or_insert_with(|| table.to_string());
         self
     }
 
-    /// Turns the bytes into a line and a column.
+    /// Converts the byte position to a line and a column.
     pub(crate) fn placed(mut self, text: &str) -> Self {
         if let Some(span) = &self.span {
             let at = Position::of_offset(text, span.start);
@@ -81,12 +80,12 @@ impl PolicyError {
         self.code
     }
 
-    /// What was expected and what was found.
+    /// The message with the expected and the found value.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, where that is known.
+    /// What to do about the error, if that is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

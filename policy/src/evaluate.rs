@@ -1,5 +1,5 @@
-//! Evaluates a declaration against a policy, capability by capability: the source of
-//! the decision and of its explanation.
+//! Evaluates a declaration against a policy, capability by capability: decision and explanation are
+//! derived from the result.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::policy::Policy;
 use crate::resources::{Secret, ServiceRule, Workspace};
 use crate::rule::{Confirmed, DenyRule, Rule};
 
-/// A policy as one contract and one driver see it.
+/// The part of a policy that matches one contract and one driver.
 pub(crate) struct PolicyView<'a> {
     pub(crate) contract: Contract<'a>,
     pub(crate) implementation: Implementation<'a>,
@@ -24,24 +24,24 @@ pub(crate) struct PolicyView<'a> {
     denies: Vec<&'a Placed<DenyRule>>,
     /// The workspaces, by the paths that they map.
     workspaces: Vec<(Capability, &'a Workspace)>,
-    /// Where calls would run, if that is known.
+    /// The machine where calls would run, if known.
     machine: Option<&'a Machine>,
 }
 
-/// The rules that give something, or why it is not given.
+/// The rules that grant something, or why it is not granted.
 pub(crate) type Found<'a> = Result<Vec<&'a Placed<Rule>>, Why>;
 
-/// One declared capability and what was found about each of its parts.
+/// One declared capability, and the result for each of its parts.
 pub(crate) struct Evaluated<'a> {
     pub(crate) declared: Declared,
-    /// For each part that is asked for: the rules that give it, or why not.
+    /// For each required part, the rules that grant it, or why it is not granted.
     pub(crate) found: Vec<(Capability, Found<'a>)>,
-    /// The parts that a rule with `partial` leaves out, as a whole or but for what `found` has of
-    /// them, each with why no rule gives it.
+    /// The parts that a rule with `partial` leaves out, each with the reason why no rule grants it.
+    /// Smaller parts of them may be granted; these are in `found`.
     pub(crate) withheld: Vec<(Capability, Why)>,
 }
 
-/// Each part that is asked for, with its declaration and what was found about it.
+/// Each required part, with its declaration and its result.
 pub(crate) fn parts<'e, 'a>(
     evaluated: &'e [Evaluated<'a>],
 ) -> impl Iterator<Item = (&'e Declared, &'e Capability, &'e Found<'a>)> {
@@ -69,7 +69,7 @@ impl<'a> PolicyView<'a> {
         });
         let denies = policy.denies.iter().filter(|placed| {
             let rule = &placed.rule;
-            // A denied publisher is denied as the contract's and as the driver's.
+            // A denied publisher is denied both as the contract's and as the driver's publisher.
             let publishers = [contract.publisher, implementation.publisher];
             rule.publisher
                 .as_ref()
@@ -92,13 +92,13 @@ impl<'a> PolicyView<'a> {
         }
     }
 
-    /// Those of the rules that match, in the policy's order.
+    /// The matching grants among `rules`, in the policy's order.
     pub(crate) fn in_order(&self, rules: &BTreeSet<&RuleId>) -> Vec<RuleId> {
         let ids = self.grants.iter().map(|placed| &placed.id);
         ids.filter(|id| rules.contains(id)).cloned().collect()
     }
 
-    /// What the rules that match confirm of the tool, whichever part they give.
+    /// The claims of the tool that the matching rules confirm, whichever part they grant.
     pub(crate) fn confirmed(&self) -> Confirmed {
         let rules = self.grants.iter().map(|placed| placed.rule.confirms);
         rules.collect()
@@ -113,7 +113,7 @@ impl<'a> PolicyView<'a> {
             .collect()
     }
 
-    /// One declared capability, without a look at `partial`.
+    /// Evaluates one declared capability, without regard to `partial`.
     pub(crate) fn evaluated(&self, declared: Declared) -> Evaluated<'a> {
         let found = declared.asked.iter();
         let found = found.map(|asked| {
@@ -127,7 +127,7 @@ impl<'a> PolicyView<'a> {
         }
     }
 
-    /// Grants that may give what `by` declared.
+    /// The grants that may apply to declarations of `by`.
     pub(crate) fn grants_for(&self, by: DeclaredBy) -> impl Iterator<Item = &'a Placed<Rule>> {
         self.grants
             .iter()
@@ -145,7 +145,7 @@ impl<'a> PolicyView<'a> {
             .unwrap_or_default()
     }
 
-    /// In whose space the secrets of `by` lie.
+    /// The publisher whose secrets `by` uses.
     pub(crate) fn publisher_of(&self, by: DeclaredBy) -> &'a str {
         match by {
             DeclaredBy::Contract => self.contract.publisher,
@@ -176,7 +176,7 @@ impl<'a> PolicyView<'a> {
         }
         match class.backing() {
             Some(Backing::Workspace) => self.usable(asked)?,
-            // Who stores a secret neither sends nor reads it.
+            // A tool that stores a secret neither sends nor reads it.
             Some(Backing::Secret) if mutates => {}
             Some(Backing::Secret) => match self.secret(asked, by) {
                 None => return Err(Why::NoSecret),
@@ -240,7 +240,7 @@ impl<'a> PolicyView<'a> {
         }
     }
 
-    /// Whether there is a directory behind a path.
+    /// Checks that a path has a usable directory.
     fn usable(&self, asked: &Capability) -> Result<(), Why> {
         let workspace = self.workspace(asked).ok_or(Why::NoWorkspace)?;
         let machine = self.machine;
@@ -251,7 +251,7 @@ impl<'a> PolicyView<'a> {
         }
     }
 
-    /// The closest workspace at or above a path.
+    /// The closest workspace that contains a path.
     pub(crate) fn workspace(&self, asked: &Capability) -> Option<&'a Workspace> {
         self.workspaces
             .iter()
@@ -279,13 +279,13 @@ impl<'a> PolicyView<'a> {
             .filter(move |service| all || service.name == name)
     }
 
-    /// Whether there is a `[[service]]` of the name.
+    /// Whether a `[[service]]` of this name exists.
     pub(crate) fn has_service(&self, asked: &Capability) -> bool {
         self.services(asked).next().is_some()
     }
 
-    /// The hosts behind an external service, as far as the driver's egress takes
-    /// them in, each with the port that its `[[service]]` has.
+    /// The hosts behind an external service, as far as the driver's egress covers them, each with
+    /// the port in its `[[service]]`.
     pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<(HostPattern, Option<u16>)> {
         let egress = &self.implementation.driver.egress;
         let narrowed = |written: &HostPattern| {
@@ -304,15 +304,15 @@ impl<'a> PolicyView<'a> {
     }
 }
 
-/// Whether one entry of a rule covers it. Leave to change includes leave to read,
-/// but leave to store a secret does not include leave to use it.
+/// Whether an entry of a rule covers the capability. Permission to change includes permission to
+/// read, but permission to store a secret does not include permission to use it.
 pub(crate) fn gives(
     rule: &Rule,
     contract: &Contract<'_>,
     asked: &Capability,
     mutates: bool,
 ) -> bool {
-    // `accepts` lets the tool run and gives the sandbox nothing.
+    // `accepts` lets the tool run, but grants the sandbox nothing.
     if let Class::Other(class) = asked.class() {
         return mutates
             && rule.accepts.contains(class)

@@ -1,5 +1,5 @@
-//! `[[exec]]`: the programs that an operator lets run outside the sandbox, each for one tool. Without a
-//! line that agrees exactly with the tool's document, the tool is blocked.
+//! `[[exec]]`: the programs that an operator allows outside the sandbox, each for one tool. Without
+//! a table that matches the tool's document exactly, the tool is blocked.
 
 pub(crate) mod rule;
 
@@ -12,7 +12,7 @@ use crate::resources::SecretSource;
 
 pub use rule::{ExecDigest, ExecLimits, ExecRule, Interpreter, WorkspaceAccess};
 
-/// The line that lets the program of a driver run; `None` for drivers of other kinds.
+/// Finds the table that allows the program of a driver; `None` for drivers of other kinds.
 pub(crate) fn find<'a>(
     view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
@@ -98,7 +98,7 @@ fn fitting<'a>(
     Ok(rule)
 }
 
-/// Whether the line gives each declared capability, which a rule has granted.
+/// Checks that the table grants each declared capability, which a rule has granted already.
 fn capabilities(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
@@ -107,7 +107,7 @@ fn capabilities(
     for (declared, asked, found) in parts(evaluated) {
         match asked.class() {
             class if class.is_on_the_network() => {}
-            // Accepted by name: it counts as a change, and gives nothing.
+            // A class that is accepted by name counts as a change, and grants nothing.
             Class::Other(_) => {}
             Class::Secret if !declared.mutates => {
                 let slug = asked.scope();

@@ -1,6 +1,5 @@
-//! A decision with everything that led to it, side by side: what is declared,
-//! which rules give it, what is granted, and why not. Values for programs, text
-//! for people.
+//! Explains a decision: shows each declaration next to the rules that grant it, the grant, or why
+//! it is not granted. As values for programs, and as text for people.
 
 use std::fmt;
 
@@ -21,7 +20,7 @@ use crate::name::RuleId;
 use crate::partial::{Partial, Withheld};
 use crate::policy::Policy;
 
-/// What became of a tool.
+/// The outcome for a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExplainedOutcome {
@@ -34,8 +33,8 @@ pub enum ExplainedOutcome {
     Deny,
 }
 
-/// Why a decision is what it is. Its [`Display`](std::fmt::Display) form has several
-/// lines. Names come from bundles: show them as you show a bundle's text.
+/// The explanation of a decision. Its [`Display`](std::fmt::Display) form has several lines. Names
+/// come from bundles, so show them like other text of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `id@major` of the contract.
@@ -46,45 +45,46 @@ pub struct Explanation {
     pub driver: String,
     /// The driver's publisher.
     pub driver_publisher: String,
-    /// What became of the tool.
+    /// The outcome for the tool.
     pub outcome: ExplainedOutcome,
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
-    /// One for each part of the declaration.
+    /// One entry for each part of the declaration.
     pub capabilities: Vec<Explained>,
-    /// What the tool is served without, if a rule has `partial`.
+    /// The parts that the tool is served without, if a rule has `partial`.
     #[serde(skip)]
     pub without: Vec<Withheld>,
     /// Why a person is asked.
     pub ask: Vec<AskReason>,
-    /// The rules that stand for the person.
+    /// The rules that replace the person's approval.
     pub preapproved: Vec<RuleId>,
     /// The approval policy that the contract refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_policy: Option<PolicyReference>,
-    /// What a call can bring about, the tools that it reaches included.
+    /// The effects of a call, including the tools that it reaches.
     pub effects: Effects,
     /// What happens at the first attempt to go beyond the grant.
     pub on_violation: OnViolation,
-    /// Why the tool has no context, where its contract requires one. It is blocked
-    /// then, but for callers that give one themselves.
+    /// Why the tool has no context, if its contract requires one. The tool is then blocked, except
+    /// for callers that give a context themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextLack>,
-    /// The secrets that it is granted and that have no value. It is blocked then. Whoever reads the values fills them in,
-    /// with [`Explanation::without_secrets`].
+    /// The granted secrets without a value. They block the tool. The code that reads the values
+    /// sets this list, with [`Explanation::without_secrets`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets_missing: Vec<String>,
-    /// The program that carries the tool out, outside the sandbox, and what it gets.
+    /// The program that runs the tool outside the sandbox, and its access.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ExplainedProgram>,
-    /// The lines to add to the policy, where the tool is blocked.
+    /// The lines to add to the policy, if the tool is blocked.
     pub lines_to_add: String,
-    /// Fewer lines, as an example: they give some of the hosts and workspaces only. Empty if there are none.
+    /// Fewer lines, as an example that grants only some of the hosts and workspaces. Empty if no
+    /// such lines exist.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub narrower_lines: String,
 }
 
-/// One part of a declaration, and what became of it.
+/// One part of a declaration, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explained {
     /// The capability as declared.
@@ -93,17 +93,17 @@ pub struct Explained {
     pub mutates: bool,
     /// Who declared it.
     pub declared_by: DeclaredBy,
-    /// What of it is asked for: for a network capability the part that the
-    /// driver's egress takes in; `None` where the driver uses nothing of it.
+    /// The required part. For a network capability, this is the part that the driver's egress
+    /// covers; `None` if the driver uses nothing of it.
     pub asked: Option<Capability>,
-    /// The rules that give it.
+    /// The rules that grant it.
     pub rules: Vec<RuleId>,
-    /// What the sandbox gets for it, for people. Empty where the tool is
-    /// blocked.
+    /// The access that the sandbox gets for it, as text for people. Empty if the tool is blocked.
     pub granted: Vec<String>,
-    /// Why it is not given.
+    /// Why it is not granted.
     pub missing: Option<Why>,
-    /// Why it is not given, or not as a whole, to a tool that is served without it: a rule has `partial`.
+    /// Why it is not granted, or not in full, to a tool that a rule with `partial` lets run without
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Why>,
 }
@@ -113,7 +113,7 @@ pub struct Explained {
 pub struct ExplainedProgram {
     /// Its path and arguments.
     pub command: Vec<String>,
-    /// What its `[[exec]]` gives it, for people. Empty where the tool is blocked.
+    /// The access that its `[[exec]]` grants, as text for people. Empty if the tool is blocked.
     pub granted: Vec<String>,
     /// Why it may not run.
     pub missing: Option<ExecWhy>,
@@ -141,7 +141,7 @@ impl ExplainedProgram {
     }
 }
 
-/// What a line gives a program.
+/// The access that a table grants to a program.
 fn given(rule: &ExecRule) -> Vec<String> {
     let network = rule
         .network
@@ -155,7 +155,7 @@ fn given(rule: &ExecRule) -> Vec<String> {
     network.into_iter().chain(processes).chain(all).collect()
 }
 
-/// [`decide`](crate::decide()), with the reasons.
+/// Decides like [`decide`](crate::decide()), and returns the reasons.
 pub fn explain(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
@@ -242,7 +242,7 @@ fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explai
         Ok(rules) => {
             row.rules
                 .extend(rules.iter().map(|placed| placed.id.clone()));
-            // What a program gets is shown next to the program.
+            // The access of a program is shown next to the program.
             let program = view.implementation.driver.kind == DriverKind::Exec;
             if !blocked && !program {
                 let part = decide::grant::part(view, &one.declared, asked, rules);
@@ -276,7 +276,8 @@ fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explai
 }
 
 impl Explanation {
-    /// The same of a tool whose secrets of these names have no value: calls fail.
+    /// The same explanation for a tool whose secrets of these names have no value, so that calls
+    /// fail.
     #[must_use]
     pub fn without_secrets(mut self, slugs: Vec<String>) -> Self {
         if !slugs.is_empty() {

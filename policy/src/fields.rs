@@ -1,4 +1,5 @@
-//! The keys of a policy's tables: values of TOML by type, each key once, all others refused. Knows no table.
+//! Reads the keys of a policy's tables: TOML values by type. Each key may occur once, and all
+//! unknown keys are refused. This module knows no specific table.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use toolward_support::report::Code;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
 
-/// Entries of a list.
+/// The most entries of a list.
 const MAX_ENTRIES: usize = 1024;
 
 pub(crate) type Field<'t> = toolward_support::fields::Field<'t, Span>;
@@ -61,7 +62,8 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
     }
 }
 
-/// The keys of a table that people call `what`, read by `read`; all others are refused.
+/// Reads a table, which messages call `what`, with `read`. Refuses all keys that `read` does not
+/// take.
 pub(crate) fn table<'t, T>(
     field: Field<'t>,
     what: &str,
@@ -115,7 +117,7 @@ pub(crate) fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> Poli
     error::WRONG_TYPE.error(message).at(found.at.clone())
 }
 
-/// A text that is taken as it is written.
+/// A text that is used unchanged.
 pub(crate) fn own(text: &str) -> Result<String, PolicyError> {
     Ok(text.to_owned())
 }
@@ -144,7 +146,7 @@ pub(crate) fn value<'t, T>(
     read(field.text()?).map_err(|error| error.at(field.at.clone()))
 }
 
-/// A text, or a list of them.
+/// A text, or a list of texts.
 pub(crate) fn one_or_each<'t, T>(
     fields: &mut Fields<'t>,
     key: &'static str,
@@ -169,7 +171,7 @@ pub(crate) fn each<'t, T, C: FromIterator<T>>(
     field.map(|field| texts(&field, read)).transpose()
 }
 
-/// [`each`]; without the key there are none.
+/// Like [`each`], but without the key the list is empty.
 pub(crate) fn list<'t, T, C: FromIterator<T> + Default>(
     fields: &mut Fields<'t>,
     key: &'static str,
@@ -193,7 +195,7 @@ pub(crate) fn texts<'t, T, C: FromIterator<T>>(
     items.map(text).collect()
 }
 
-/// One of the words of `T`; `expected` as the message names them.
+/// One of the words of `T`; `expected` names them in the message.
 pub(crate) fn word<'t, T: Deserialize<'t>>(
     code: &Code,
     expected: &str,
@@ -204,7 +206,7 @@ pub(crate) fn word<'t, T: Deserialize<'t>>(
     }
 }
 
-/// A table with keys of the operator's choice.
+/// A table whose keys the operator chooses.
 pub(crate) fn by_name<'t, T>(
     fields: &mut Fields<'t>,
     key: &'static str,

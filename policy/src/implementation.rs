@@ -1,5 +1,5 @@
-//! What decisions are about, as plain data: a contract and a driver, each with its publisher, and the machine that a
-//! host runs on.
+//! The subjects of decisions, as plain data: a contract and a driver, each with its publisher, and
+//! the machine that a host runs on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
-/// From this risk level on a person is asked.
+/// The risk level from which a person is asked.
 pub(crate) const ASK_FROM_RISK: u8 = 2;
 /// The risk level that only a person can approve.
 pub(crate) const IRREVERSIBLE_RISK: u8 = 3;
 
-/// A contract and the publisher whose bundle it came in.
+/// A contract, and the publisher of its bundle.
 #[derive(Debug, Clone, Copy)]
 pub struct Contract<'a> {
     /// The contract.
@@ -23,7 +23,7 @@ pub struct Contract<'a> {
     pub publisher: &'a str,
 }
 
-/// A driver and the publisher whose bundle it came in.
+/// A driver, and the publisher of its bundle.
 #[derive(Debug, Clone, Copy)]
 pub struct Implementation<'a> {
     /// The driver.
@@ -38,18 +38,18 @@ pub struct Implementation<'a> {
 pub enum DeclaredBy {
     /// The contract.
     Contract,
-    /// The driver, beyond the contract: it needs a rule that names the driver.
+    /// The driver, in addition to the contract. This needs a rule that names the driver.
     Driver,
 }
 
-/// One capability as declared, and what of it is asked for.
+/// One capability as declared, and the parts of it that are required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Declared {
     pub(crate) capability: Capability,
     pub(crate) mutates: bool,
     pub(crate) by: DeclaredBy,
-    /// The capability itself, or the parts of a network capability that the driver's
-    /// egress takes in: none if the driver does not use it.
+    /// The capability itself, or the parts of a network capability that the driver's egress covers.
+    /// Empty if the driver does not use it.
     pub(crate) asked: Vec<Capability>,
 }
 
@@ -64,8 +64,8 @@ impl Declared {
     }
 }
 
-/// All that is asked for: what the contract reads, what it changes, and what
-/// the driver adds.
+/// All required capabilities: capabilities that the contract reads or changes, and capabilities
+/// that the driver adds.
 pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
     let one = |capability, mutates, by| Declared::of(capability, mutates, by, driver);
     let reads = tool
@@ -92,7 +92,7 @@ pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
         .collect()
 }
 
-/// What is declared for reading, and left out by [`declared`] because `mutates` includes it.
+/// The capabilities for reading that [`declared`] leaves out because `mutates` includes them.
 pub(crate) fn implied_reads(tool: &Tool, driver: &Driver) -> Vec<Declared> {
     let reads = tool.requires.capabilities.iter();
     reads
@@ -101,17 +101,17 @@ pub(crate) fn implied_reads(tool: &Tool, driver: &Driver) -> Vec<Declared> {
         .collect()
 }
 
-/// Whether `mutates` already includes it: changing implies reading. Not for secrets:
-/// storing does not imply using.
+/// Whether `mutates` already includes the capability, since changing implies reading. This does not
+/// hold for secrets: storing does not imply using.
 fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
-/// Parts of a declaration up to which covered ones are left out. That only saves
-/// rows; a hostile declaration has thousands of parts.
+/// The most parts of a declaration for which covered parts are left out. Leaving them out only
+/// saves rows, and a hostile declaration has thousands of parts.
 const MAX_TIDIED_PARTS: usize = 256;
 
-/// What of a capability is asked for, given the driver's egress.
+/// The required parts of a capability, given the driver's egress.
 pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
     if *capability.class() != Class::Network {
         return vec![capability.clone()];
@@ -125,14 +125,15 @@ pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<C
     parts.into_iter().collect()
 }
 
-/// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
+/// The properties of a host that drivers and grants may need. The host describes itself, and this
+/// crate inspects nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     pub(crate) os: String,
     pub(crate) arch: String,
     pub(crate) memory_bytes: u64,
     unusable: BTreeMap<PathBuf, UnusableDirectory>,
-    /// Kinds of drivers that it runs and not every host does.
+    /// The additional kinds of drivers that it runs.
     kinds: BTreeSet<String>,
 }
 
@@ -140,13 +141,13 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[error("{}: {problem}", .directory.display())]
 pub struct UnusableDirectory {
-    /// The directory, as the policy names it.
+    /// The directory, as named in the policy.
     pub directory: PathBuf,
     /// The stable code of the problem: `workspace-missing`.
     pub code: &'static str,
-    /// What is wrong with it, for people.
+    /// The problem, as text for people.
     pub problem: String,
-    /// What the operator does about it.
+    /// What the operator can do about it.
     pub hint: String,
 }
 
@@ -163,14 +164,15 @@ impl Machine {
         }
     }
 
-    /// The same machine, where this directory of a workspace can't be used.
+    /// The same machine, on which this directory of a workspace can't be used.
     #[must_use]
     pub fn without(mut self, directory: UnusableDirectory) -> Self {
         self.unusable.insert(directory.directory.clone(), directory);
         self
     }
 
-    /// The same machine as if every directory could be used: for what a policy would give once they can.
+    /// The same machine, as if every directory could be used. It shows what a policy would grant
+    /// once they can be used.
     #[must_use]
     pub fn with_all_directories(mut self) -> Self {
         self.unusable.clear();

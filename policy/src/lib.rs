@@ -1,5 +1,4 @@
-//! What an operator grants: policy files, the decision, and the grant. Pure,
-//! without I/O.
+//! The policy of an operator: policy files, the decision, and the grant. This crate does no I/O.
 
 mod approval;
 mod check;

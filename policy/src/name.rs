@@ -1,5 +1,5 @@
-//! Names in a policy: publishers, patterns of tool ids, and what people know a rule by. Parsed once; a later
-//! stage compares, and checks nothing.
+//! Names in a policy: publishers, patterns of tool ids, and names of rules. They are parsed once;
+//! later stages only compare them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use toolward_contract::tool::is_word;
 
 use crate::error::{self, PolicyError, Refuse as _};
 
-/// Who signed a bundle, as the host calls it: a name of the trust store,
-/// `key:` and the key id for a key trusted ad hoc, or `dev:` and the directory
-/// of unsigned work. Never a wildcard.
+/// The publisher that signed a bundle, by its name in the host: a name of the trust store, `key:`
+/// and the key id for a key trusted ad hoc, or `dev:` and the directory of an unsigned bundle.
+/// Never a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher(Arc<str>);
 
-/// Digits of a key id after `key:`: what the trust store calls such a publisher.
-/// All of them: a short prefix can be forged by generating keys.
+/// The digits of a key id after `key:`, by which the trust store names such a publisher. All digits
+/// are needed, since a short prefix can be forged by generating keys.
 const KEY_ID_DIGITS: usize = 64;
-/// Bytes of the directory of `dev:`.
+/// The most bytes of the directory of `dev:`.
 const MAX_DEV_BYTES: usize = 4096;
 
 impl Publisher {
     /// Reads a publisher's name.
     ///
     /// # Errors
-    /// Another form, `*` among them.
+    /// If the name has another form, such as `*`.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let good = if let Some(directory) = text.strip_prefix("dev:") {
             (1..=MAX_DEV_BYTES).contains(&directory.len())
@@ -57,7 +57,7 @@ impl Publisher {
     }
 }
 
-/// What a trust store takes as a name.
+/// Whether a trust store accepts the text as a name.
 fn is_trust_name(text: &str) -> bool {
     (2..=80).contains(&text.len()) && is_word(text, &['-', '.']) && !text.contains("..")
 }
@@ -68,10 +68,9 @@ impl fmt::Display for Publisher {
     }
 }
 
-/// Which tools a rule is about: an id whose segments may be `*`, and possibly a
-/// major version. `*` stands for one whole segment; as the last one, for one or
-/// more. `notes.*` matches `notes.append` and `notes.a.b`, and neither `notes`
-/// nor `notesx.a`.
+/// A pattern of tools: an id whose segments may be `*`, and optionally a major version. `*` stands
+/// for one whole segment; as the last segment, it stands for one or more. `notes.*` matches
+/// `notes.append` and `notes.a.b`, but neither `notes` nor `notesx.a`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolPattern {
     segments: Vec<String>,
@@ -79,7 +78,7 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
-    /// Whether it matches any id: all of its segments are `*`.
+    /// Whether it matches any id, because all of its segments are `*`.
     pub(crate) fn is_all(&self) -> bool {
         self.segments.iter().all(|segment| segment == "*")
     }
@@ -95,7 +94,7 @@ impl ToolPattern {
     /// Reads `id`, `id@major`, with `*` for whole segments.
     ///
     /// # Errors
-    /// Anything else.
+    /// If the text is not such a pattern.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let refused = || {
             error::TOOL
@@ -129,7 +128,7 @@ impl ToolPattern {
         })
     }
 
-    /// Whether a segment stands for others.
+    /// Whether a segment is a wildcard.
     pub(crate) fn has_wildcard(&self) -> bool {
         self.segments.iter().any(|segment| segment == "*")
     }
@@ -139,7 +138,7 @@ impl ToolPattern {
         self.major
     }
 
-    /// Whether a tool falls under it.
+    /// Whether the pattern matches a tool.
     pub fn matches(&self, id: &str, major: u64) -> bool {
         if self.major.is_some_and(|own| own != major) {
             return false;
@@ -148,7 +147,8 @@ impl ToolPattern {
     }
 }
 
-/// Whether the segments of a name match the segments of a pattern: `*` stands for one, as the last one for one or more.
+/// Whether the segments of a name match the segments of a pattern: `*` stands for one segment; as
+/// the last segment, it stands for one or more.
 pub(crate) fn matches_segments<'s>(
     pattern: impl Iterator<Item = &'s str>,
     mut found: impl Iterator<Item = &'s str>,
@@ -175,7 +175,7 @@ impl fmt::Display for ToolPattern {
     }
 }
 
-/// Whether a rule gives or denies.
+/// Whether a rule grants or denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
@@ -194,20 +194,20 @@ impl RuleKind {
     }
 }
 
-/// Names a rule to people, so that the rule that decided can be shown.
+/// The name of a rule for people, so that the deciding rule can be shown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RuleId {
-    /// Whether it gives or denies.
+    /// Whether it grants or denies.
     pub kind: RuleKind,
     /// Its place among the rules of its kind in its source, from 1.
     pub number: usize,
-    /// Where it comes from, a file's name for example.
+    /// Its source, such as the name of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The line where its table stands, from 1.
+    /// The line of its table, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub description: String,
 }
 

@@ -1,5 +1,5 @@
-//! Whether one policy gives at most what another one gives, so that a running server may
-//! adopt it. What can't be shown to be narrower counts as wider.
+//! Compares two policies: whether one grants at most as much as the other, so that a running server
+//! may adopt it. A change counts as wider unless it can be shown to be narrower.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::policy::{Policy, PolicyTables};
 use crate::resources::{ServiceRule, Workspace};
 use crate::rule::{DenyRule, Rule};
 
-/// Something of a policy that may give more than an earlier policy did.
+/// A part of a policy that may grant more than an earlier policy did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Wider(String);
@@ -21,23 +21,25 @@ fn wider(what: impl fmt::Display) -> Result<(), Wider> {
 }
 
 impl Policy {
-    /// Whether every tool gets at most what it gets under `earlier`, and a person is asked
-    /// at least as often. A policy narrows another one when
+    /// Checks that every tool gets at most what it gets under `earlier`, and that a person is asked
+    /// at least as often. A policy narrows another policy if
     ///
-    /// * each of its grants is for the tools, publishers and driver of an earlier one, and
-    ///   gives a part of what that one gives;
-    /// * each earlier grant that asks more often, or ends a call at a violation, is
-    ///   kept, and so is each deny; with a grant that has `partial`, every earlier grant is;
-    /// * workspaces, secrets, programs, documents and approvals are earlier ones, and contexts, services and shares
-    ///   are the earlier ones: without one of these a tool may get another in its place;
-    /// * every driver that its `[resolve]` wants, the earlier one wants too;
+    /// * each of its grants has the tools, publishers and driver of an earlier grant, and grants at
+    ///   most the same;
+    /// * each earlier grant that requires more approval, or ends a call at a violation, is kept,
+    ///   and so is each deny. If any grant has `partial`, all earlier grants are kept;
+    /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy; and
+    ///   its contexts, services and shares are exactly the earlier ones, since without one of these
+    ///   a tool may get another in its place;
+    /// * the earlier `[resolve]` accepts every driver that its `[resolve]` accepts;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
     ///   other CA file is trusted.
     ///
     /// # Errors
-    /// The first thing that is, or may be, wider.
+    /// The first part that is, or may be, wider.
     pub fn narrows(&self, earlier: &Self) -> Result<(), Wider> {
-        // Each field is compared below; a further one does not compile until it is named.
+        // Each field is compared below. The pattern does not compile until a new field is named
+        // here.
         let Self {
             grants: _,
             denies: _,
@@ -104,8 +106,8 @@ impl Policy {
         }
     }
 
-    /// If a rule has `partial`, a tool that loses a grant may be served without what it gave: a tool that was blocked,
-    /// or asked about, may run.
+    /// If a rule has `partial`, a tool that loses a grant may be served without the lost part. So a
+    /// tool that was blocked, or that needed approval, may run.
     fn partial_narrows(&self, earlier: &Self) -> Result<(), Wider> {
         let is_there = |rule: &Rule| self.grants().any(|known| known == rule);
         if !self.grants().any(|rule| rule.partial) {
@@ -129,7 +131,8 @@ impl PolicyTables {
                 return wider(format_args!("[[workspace]] {} is another", workspace.path));
             }
         }
-        // What it mapped falls to the workspace above it, which is another directory.
+        // The paths of a removed workspace fall to the workspace above it, which has another
+        // directory.
         for gone in &earlier.workspaces {
             let root = |workspace: &Workspace| {
                 Capability::of(Class::Workspace, &workspace.path.to_string()).ok()
@@ -149,7 +152,7 @@ impl PolicyTables {
         }
         let secret = added(&self.secrets, &earlier.secrets);
         let document = added(&self.documents, &earlier.documents);
-        // One that is gone asks always.
+        // A removed approval policy counts as `always`.
         let approval = added(&self.approvals, &earlier.approvals);
         let exec = added(&self.execs, &earlier.execs);
         let others = |table: &str| format!("the [[{table}]] tables are others");
@@ -175,14 +178,15 @@ fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
     some.len() == others.len() && some.iter().all(|one| others.contains(one))
 }
 
-/// Whether two denies are the same, in the spelling of hosts too: without a port a host is denied at every port, with
-/// `:443` at that one.
+/// Whether two denies are the same, including the spelling of hosts: a host without a port is
+/// denied at every port, and with `:443` only at that port.
 fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
     let written = |rule: &DenyRule| rule.capabilities.as_ref().map(written);
     one == other && written(one) == written(other)
 }
 
-/// Services in the spelling of hosts too: plain http passes to a host without a port only.
+/// Services including the spelling of hosts, since plain http is allowed only to a host without a
+/// port.
 fn spelled(services: &[ServiceRule]) -> Vec<(&ServiceRule, Vec<Option<u16>>)> {
     let ports = |service: &ServiceRule| {
         service
@@ -227,7 +231,7 @@ fn limits(now: &LimitSettings, before: &LimitSettings) -> Result<(), Wider> {
     Ok(())
 }
 
-/// Without a number the host's own holds, which is not known here.
+/// Without a number, the host's own number applies, which is not known here.
 fn is_at_most(now: Option<u64>, before: Option<u64>) -> bool {
     match (now, before) {
         (Some(now), Some(before)) => now <= before,

@@ -1,5 +1,6 @@
-//! `partial` of a `[[grant]]`: a tool is served with some of the hosts and workspaces that it declares, and without the
-//! others. It narrows a declaration and gives nothing; everything else that is declared is given, or the tool is blocked.
+//! `partial` of a `[[grant]]`: a tool is served with some of its declared hosts and workspaces, and
+//! without the others. It narrows a declaration and grants nothing. All other declarations must be
+//! granted, or the tool is blocked.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,16 +15,18 @@ use crate::evaluate::{self, Evaluated, Found, PolicyView};
 use crate::implementation::{self, DeclaredBy};
 use crate::rule::Rule;
 
-/// Parts of all declarations of a tool that rules can give one by one. A hostile declaration has thousands of wildcards,
-/// of which a long rule gives as many parts each; with more parts the tool stays blocked.
+/// The most parts of a tool's declarations that rules can grant separately. With more parts, the
+/// tool stays blocked. A hostile declaration may have thousands of wildcards, and a long rule may
+/// grant thousands of parts of each.
 const MAX_PARTS: usize = 1024;
 
-/// What a tool gets of its declaration, if a rule has `partial` and something is left out.
+/// The parts of a declaration that a tool gets, if a rule has `partial` and something is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partial {
-    /// All that is given, hosts as far as the driver uses them.
+    /// All granted capabilities, and whether each may be changed. Hosts are included only as far as
+    /// the driver uses them.
     pub given: Vec<(Capability, bool)>,
-    /// What is declared and not given, or not as a whole; at least one.
+    /// The declared capabilities that are not granted, or not in full; at least one.
     pub withheld: Vec<Withheld>,
 }
 
@@ -36,13 +39,13 @@ pub struct Withheld {
     pub mutates: bool,
     /// Who declared it.
     pub declared_by: DeclaredBy,
-    /// The parts of it that are given all the same.
+    /// The parts of it that are granted nevertheless.
     pub given: Vec<Capability>,
 }
 
 impl fmt::Display for Withheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Parts that are named.
+        /// The most parts that are named.
         const MAX_SHOWN: usize = 5;
         write!(f, "{}", self.capability)?;
         if self.mutates {
@@ -62,7 +65,7 @@ impl fmt::Display for Withheld {
 }
 
 impl<'a> PolicyView<'a> {
-    /// Everything that is declared.
+    /// Evaluates everything that is declared.
     pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
         let all = implementation::declared(self.contract.tool, self.implementation.driver);
         let evaluated = all.into_iter().map(|declared| self.evaluated(declared));
@@ -71,7 +74,7 @@ impl<'a> PolicyView<'a> {
 }
 
 impl Partial {
-    /// `None` where nothing is left out.
+    /// Collects the parts; `None` if nothing is left out.
     pub(crate) fn of(evaluated: &[Evaluated<'_>]) -> Option<Self> {
         let withheld: Vec<Withheld> = evaluated
             .iter()
@@ -92,7 +95,7 @@ impl Partial {
     }
 }
 
-/// Checks a rule with `partial`: it gives a host or a workspace.
+/// Checks that a rule with `partial` grants a host or a workspace.
 pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
     let all = rule.requires.iter().chain(&rule.mutates);
     if !rule.partial || all.into_iter().any(can_be_left_out) {
@@ -103,13 +106,14 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
         .hinted("write the hosts and workspaces to give into `requires` or `mutates`"))
 }
 
-/// Whether a tool can be served without it.
+/// Whether a tool can be served without the capability.
 pub(crate) fn can_be_left_out(capability: &Capability) -> bool {
     matches!(capability.class(), Class::Network | Class::Workspace)
 }
 
-/// Leaves out what no rule gives of the declared hosts and workspaces, if a rule with `partial` gives some of them. A
-/// program is given what its `[[exec]]` has, and nothing else: nothing is left out for it.
+/// Leaves out the declared hosts and workspaces that no rule grants, if a rule with `partial`
+/// grants some of them. Leaves out nothing for a program, which gets exactly the access of its
+/// `[[exec]]`.
 pub(crate) fn narrow<'a>(
     view: &PolicyView<'a>,
     mut evaluated: Vec<Evaluated<'a>>,
@@ -124,7 +128,7 @@ pub(crate) fn narrow<'a>(
     if partial.is_empty() {
         return evaluated;
     }
-    // Reading what may be changed is part of changing it only as long as all of that is given.
+    // Changing a capability includes reading it only if all of the capability is granted.
     let narrowed = evaluated.iter().filter(|one| one.declared.mutates);
     let narrowed = narrowed.filter(|one| one.found.iter().any(|(_, found)| found.is_err()));
     let narrowed: Vec<Capability> = narrowed
@@ -161,7 +165,7 @@ pub(crate) fn narrow<'a>(
     evaluated
 }
 
-/// Whether nothing but a rule is in the way.
+/// Whether only a rule is missing.
 fn is_open(why: &Why) -> bool {
     matches!(
         why,
@@ -169,7 +173,7 @@ fn is_open(why: &Why) -> bool {
     )
 }
 
-/// Whether the rule gives at least a part of one declared host or workspace.
+/// Whether the rule grants at least a part of one declared host or workspace.
 fn gives_some(rule: &Rule, evaluated: &[Evaluated<'_>]) -> bool {
     evaluated.iter().any(|one| {
         let of_side = one.declared.by == DeclaredBy::Contract || rule.driver.is_some();
@@ -183,14 +187,14 @@ fn gives_some(rule: &Rule, evaluated: &[Evaluated<'_>]) -> bool {
     })
 }
 
-/// What a rule gives for reading, or for changing.
+/// The capabilities that a rule grants for reading, or for changing.
 fn entries(rule: &Rule, mutates: bool) -> impl Iterator<Item = &Capability> {
     let reads = (!mutates).then_some(&rule.requires);
     reads.into_iter().chain([&rule.mutates]).flatten()
 }
 
-/// The parts of what is asked for that rules give, each with what there is about it; `None` if there are more than
-/// `room`.
+/// The parts of a required capability that rules grant, each with its result; `None` if they are
+/// more than `room`.
 fn parts<'a>(
     view: &PolicyView<'a>,
     asked: &Capability,

@@ -1,5 +1,4 @@
-//! The policy: all that an operator is ready to give, and to whom. An empty one
-//! gives nothing.
+//! The policy: everything that an operator grants, and to whom. An empty policy grants nothing.
 
 mod parts;
 
@@ -16,9 +15,8 @@ use crate::rule::{DenyRule, Rule};
 
 pub use parts::{PolicyParts, PolicyTables};
 
-/// What an operator grants, denies and limits: read from a file
-/// ([`Policy::from_toml`]) or put together in code ([`PolicyParts`]). The
-/// default is [`Policy::empty`].
+/// The grants, denies and limits of an operator, read from a file ([`Policy::from_toml`]) or built
+/// in code ([`PolicyParts`]). The default is [`Policy::empty`].
 ///
 /// ```
 /// use toolward_policy::Policy;
@@ -43,7 +41,7 @@ pub struct Policy {
     pub(crate) grants: Vec<Placed<Rule>>,
     pub(crate) denies: Vec<Placed<DenyRule>>,
     pub(crate) tables: PolicyTables,
-    /// Where each `[[context]]` is written.
+    /// The place of each `[[context]]`.
     pub(crate) context_places: Vec<String>,
 }
 
@@ -53,7 +51,7 @@ impl Policy {
         Self::default()
     }
 
-    /// Everything but the rules.
+    /// Everything except the rules.
     pub fn tables(&self) -> &PolicyTables {
         &self.tables
     }
@@ -63,7 +61,7 @@ impl Policy {
         self.grants.iter().map(|placed| &placed.rule)
     }
 
-    /// The grants that are about none of these contracts, in order.
+    /// The grants that match none of these contracts, in order.
     pub fn unmatched_grants<'p>(
         &'p self,
         contracts: &'p [Contract<'p>],
@@ -79,13 +77,14 @@ impl Policy {
             .map(|placed| &placed.id)
     }
 
-    /// Whether a grant lets this tool be shown by a name that it asks for.
+    /// Whether a grant allows this tool to have the name that it requests.
     pub fn names_tool(&self, publisher: &str, id: &str, major: u64, name: &str) -> bool {
         let mut grants = self.grants_about(publisher, id, major);
         grants.any(|rule| rule.names.iter().any(|own| own == name))
     }
 
-    /// Which half of a tool's results clients of MCP are sent, as the first grant for it that sets `result` states.
+    /// The part of a tool's results that MCP clients are sent, from the first grant for the tool
+    /// that sets `result`.
     pub fn mcp_result(&self, publisher: &str, id: &str, major: u64) -> Option<McpResult> {
         let mut grants = self.grants_about(publisher, id, major);
         grants.find_map(|rule| rule.mcp_result)
@@ -97,7 +96,7 @@ impl Policy {
         })
     }
 
-    /// The grants that are about an action, with their names, in order.
+    /// The grants for an action, with their names, in order.
     pub fn action_grants(&self) -> impl Iterator<Item = (&RuleId, &Rule)> {
         let grants = self.grants.iter().map(|placed| (&placed.id, &placed.rule));
         grants.filter(|(_, rule)| rule.action.is_some())
@@ -108,7 +107,7 @@ impl Policy {
         self.denies.iter().map(|placed| &placed.rule)
     }
 
-    /// The `[[context]]`s that none of these contracts gets a value from, in order.
+    /// The `[[context]]` tables from which none of these contracts gets a value, in order.
     pub fn unused_contexts<'p>(
         &'p self,
         contracts: &'p [Contract<'p>],
@@ -117,9 +116,9 @@ impl Policy {
         placed.filter_map(|(rule, place)| UnusedContext::of(rule, place, contracts))
     }
 
-    /// Looks up the values of `[[context]]` that come from a variable or a file,
-    /// once: `look` gives the text, or what is wrong, in which the text must not
-    /// appear. Without it a tool whose context needs one of them is blocked.
+    /// Looks up, once, the values of `[[context]]` that come from a variable or a file. `look`
+    /// returns the text, or a problem, which must not contain the text. If this is not called,
+    /// tools whose contexts need such values are blocked.
     #[must_use]
     pub fn with_contexts(
         mut self,
@@ -131,8 +130,8 @@ impl Policy {
         self
     }
 
-    /// When a person is asked about a tool of a publisher, by the tool's own `approval` and
-    /// what it refers to.
+    /// The approval class of a tool, from its own `approval` and the approval policy that it refers
+    /// to.
     pub fn approval_of(&self, tool: &Tool, publisher: &str) -> ApprovalClass {
         let reference = self.approval_reference(tool, publisher);
         reference.map_or_else(|| (&tool.approval).into(), |found| found.approval)
@@ -143,8 +142,8 @@ impl Policy {
         PolicyReference::of(&self.tables.approvals, tool, publisher)
     }
 
-    /// What is shown of a bundle's prompts and resources. Nothing where a `[[deny]]` is about all tools
-    /// of its publisher and everything that they declare.
+    /// The prompts and resources of a bundle that are shown. Nothing is shown if a `[[deny]]`
+    /// covers all tools of its publisher and everything that they declare.
     pub fn documents_of(&self, publisher: &str, bundle: &str) -> DocumentAccess<'_> {
         let denied = self.denies().any(|deny| {
             let of = deny.publisher.as_ref();
@@ -161,14 +160,13 @@ impl Policy {
         }
     }
 
-    /// This policy with another one on top. Rules and tables of both hold, the
-    /// denies of either win over the grants of both, the denied tags of either
-    /// are denied, and single values (defaults, limits, the CA file, the other
-    /// keys of `[resolve]`) of `later` win.
+    /// This policy with another one on top. Rules and tables of both apply, and denies of either
+    /// win over grants of both. Tags that either denies are denied. For single values (defaults,
+    /// limits, the CA file, the other keys of `[resolve]`), `later` wins.
     ///
     /// # Errors
-    /// Where both have a table about the same thing, workspaces that overlap,
-    /// or too many rules together.
+    /// If both have a table for the same subject, overlapping workspaces, or too many rules
+    /// together.
     pub fn layer(mut self, later: Self) -> Result<Self, PolicyError> {
         self.grants.extend(later.grants);
         self.denies.extend(later.denies);

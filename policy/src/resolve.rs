@@ -1,7 +1,9 @@
-//! `[resolve]`: which drivers an operator wants at all, by the regions and tags that they claim. It gives nothing.
+//! `[resolve]`: the drivers that an operator accepts at all, by the regions and tags that they
+//! claim. It grants nothing.
 //!
-//! A driver's `region` and `policy_tags` are its publisher's claims (AIP-30). A claim against the driver always counts;
-//! a claim for it counts only if the operator believes the publisher.
+//! A driver's `region` and `policy_tags` are its publisher's claims (AIP-30). A claim against the
+//! driver always counts; a claim for the driver counts only if the operator trusts the claims of
+//! its publisher.
 
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::fields::{Fields, each, list, one_or_each};
@@ -12,40 +14,42 @@ use crate::routing::Rejection;
 /// The region that a driver without `region` has (AIP-30).
 const GLOBAL: &str = "global";
 
-/// Longest region or tag, in bytes.
+/// The longest region or tag, in bytes.
 const MAX_LABEL_BYTES: usize = 128;
 
-/// Entries of a list: as many as a list in a file may have. Layers add up.
+/// The most entries of a list, as many as a list in a file may have. The entries of layers add up.
 const MAX_ENTRIES: usize = 1024;
 
-/// Which drivers may serve tools. The default is all of them.
+/// The drivers that may serve tools. The default accepts all drivers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResolveTable {
-    /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
-    /// claims none is of the region `global`. `None` and an empty list: any.
+    /// The accepted regions. A driver that reaches the network must claim one of them, exactly as
+    /// written here. A driver without a region has the region `global`. `None` and an empty list
+    /// accept any region.
     pub region: Option<Vec<String>>,
-    /// The policy tags of which a driver has to claim one. `None` and an empty list: it need not.
+    /// The policy tags of which a driver must claim one. `None` and an empty list require none.
     pub allowed_tags: Option<Vec<String>>,
     /// The policy tags that no driver may have.
     pub denied_tags: Vec<String>,
-    /// Whose drivers' claims of region and allowed tags are believed. `None`: no publisher's.
+    /// The publishers whose drivers' claims of region and allowed tags are trusted. `None` for no
+    /// publisher.
     pub publishers: Option<Vec<Publisher>>,
-    /// Whether the next driver serves a call whose driver failed. `None`: no.
+    /// Whether the next driver serves a call whose driver failed. `None` means no.
     pub fallback: Option<bool>,
 }
 
 impl ResolveTable {
-    /// The regions of which a driver must claim one; empty if it need not.
+    /// The regions of which a driver must claim one; empty if none is required.
     pub fn regions(&self) -> &[String] {
         self.region.as_deref().unwrap_or_default()
     }
 
-    /// The tags of which one is asked for; empty if none is.
+    /// The tags of which a driver must claim one; empty if none is required.
     pub fn allowed_tags(&self) -> &[String] {
         self.allowed_tags.as_deref().unwrap_or_default()
     }
 
-    /// Whose claims are believed.
+    /// The publishers whose claims are trusted.
     pub fn publishers(&self) -> &[Publisher] {
         self.publishers.as_deref().unwrap_or_default()
     }
@@ -55,7 +59,7 @@ impl ResolveTable {
         self.fallback.unwrap_or_default()
     }
 
-    /// Why a driver is not wanted; empty if it is.
+    /// Why a driver is not accepted; empty if it is.
     pub(crate) fn rejects(&self, implementation: &Implementation<'_>) -> Vec<Rejection> {
         let tags = &implementation.driver.policy_tags;
         let denied = tags.iter().find(|tag| self.denied_tags.contains(tag));
@@ -78,7 +82,8 @@ impl ResolveTable {
         }
     }
 
-    /// A driver without egress sends nothing anywhere: it runs where the host does.
+    /// Why a driver's region is not accepted. A driver without egress sends nothing, so its region
+    /// does not matter.
     fn lacks_region(&self, implementation: &Implementation<'_>) -> Option<Rejection> {
         let needed = self.regions();
         let driver = implementation.driver;
@@ -91,7 +96,7 @@ impl ResolveTable {
             .chain(unclaimed)
             .filter(|region| needed.iter().any(|one| one == region));
         let claimed: Vec<&str> = claimed.collect();
-        // `global` is a claim that needs no belief.
+        // The claim `global` needs no trust.
         if claimed.contains(&GLOBAL)
             || (!claimed.is_empty() && self.believes(implementation.publisher))
         {
@@ -113,7 +118,8 @@ impl ResolveTable {
         publishers.any(|known| known.as_str() == publisher)
     }
 
-    /// This table with another one on top: what either denies is denied, and each other key of `later` wins.
+    /// This table with another one on top: tags that either denies are denied, and for each other
+    /// key `later` wins.
     pub(crate) fn layer(mut self, later: Self) -> Self {
         self.denied_tags.extend(later.denied_tags);
         self.denied_tags.sort();
@@ -127,7 +133,8 @@ impl ResolveTable {
         }
     }
 
-    /// Whether `earlier` wants every driver that this table wants. The error names the key that wants more.
+    /// Checks that `earlier` accepts every driver that this table accepts. The error names the key
+    /// that accepts more.
     pub(crate) fn narrows(&self, earlier: &Self) -> Result<(), &'static str> {
         let denied = |tag| self.denied_tags.contains(tag);
         if !earlier.denied_tags.iter().all(denied) {
@@ -145,7 +152,7 @@ impl ResolveTable {
         if self.fallback() && !earlier.fallback() {
             return Err("fallback");
         }
-        // If nothing is asked for, no claim is believed.
+        // If nothing is required, trusted claims do not matter.
         let asked = !earlier.regions().is_empty() || !earlier.allowed_tags().is_empty();
         let known = |publisher| earlier.publishers().contains(publisher);
         if asked && !self.publishers().iter().all(known) {
@@ -154,7 +161,7 @@ impl ResolveTable {
         Ok(())
     }
 
-    /// Checks what a file and code can both get wrong.
+    /// Checks the properties that both a file and code can get wrong.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let lists = [
             ("region", self.regions().len()),
@@ -185,7 +192,7 @@ impl ResolveTable {
     }
 }
 
-/// Checks a region or tag, which is compared with what drivers claim, letter by letter.
+/// Checks a region or tag, which is compared with drivers' claims letter by letter.
 pub(crate) fn label(text: &str) -> Result<String, PolicyError> {
     let fits = (1..=MAX_LABEL_BYTES).contains(&text.len()) && text.trim() == text;
     if fits && text != "*" && !text.chars().any(toolward_support::text::is_hidden) {

@@ -1,5 +1,5 @@
-//! The tables that name what tools use: workspaces, secrets, services, shared buckets; and how the names in them and in
-//! rules are read.
+//! The tables that name what tools use: workspaces, secrets, services, shared buckets; and reads
+//! the names in these tables and in rules.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,13 +23,12 @@ pub struct Workspace {
     pub path: PathPattern,
     /// The host directory. Absolute.
     pub directory: PathBuf,
-    /// Whether the directory may overlap that of another workspace, which must
-    /// say so, too.
+    /// Whether the directory may overlap the directory of another workspace, which must also be
+    /// shared.
     pub shared: bool,
-    /// Bytes that one call may add; `None`: the host's limit.
+    /// The most bytes that one call may add; `None` for the host's limit.
     pub max_bytes: Option<u64>,
-    /// Files and directories that one call may create; `None`: the host's
-    /// limit.
+    /// The most files and directories that one call may create; `None` for the host's limit.
     pub max_files: Option<u64>,
 }
 
@@ -56,7 +55,7 @@ impl Workspace {
             PathPattern::parse(text).map_err(|message| error::WORKSPACE.error(message))
         })?;
         let directory = required(fields, "directory", |text| {
-            // It would be taken for a directory of that name next to the file.
+            // Such a text would be read as a directory of that name next to the file.
             if text.starts_with('~') || text.contains('$') {
                 return Err(error::WORKSPACE
                     .expected("a directory", text)
@@ -74,35 +73,34 @@ impl Workspace {
     }
 }
 
-/// Where the value of a secret comes from.
+/// The source of a secret's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),
-    /// A file, as written: relative to the policy's file.
+    /// A file, as written; the path is relative to the policy's file.
     File(String),
-    /// The publisher's own space, where tools with `mutates: secret:…` store it.
+    /// The publisher's store, where tools with `mutates: secret:…` put it.
     #[default]
     Store,
 }
 
-/// `[[secret]]`: a secret's value, whose tools may use it, and where it goes
-/// out.
+/// `[[secret]]`: a secret's value, the publisher whose tools may use it, and where it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     /// Its name, as contracts declare it.
     pub slug: String,
     /// The publisher whose tools may use it.
     pub publisher: Publisher,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: SecretSource,
-    /// Where the placeholder is replaced; `None`: nowhere, the secret can only
-    /// be revealed.
+    /// Where the placeholder is replaced by the value; `None` if nowhere, so that the secret can
+    /// only be revealed.
     pub binding: Option<Arc<SecretBinding>>,
 }
 
 impl Secret {
-    /// A secret in the publisher's own space that goes out nowhere.
+    /// A secret in the publisher's store that is sent nowhere.
     pub fn new(slug: impl Into<String>, publisher: Publisher) -> Self {
         Self {
             slug: slug.into(),
@@ -112,8 +110,8 @@ impl Secret {
         }
     }
 
-    /// Whether the operator still has to choose where its value comes from or
-    /// where it goes out. Until then it is not granted.
+    /// Whether the operator must still choose the source of its value or where it is sent. Until
+    /// then it is not granted.
     pub fn is_placeholder(&self) -> bool {
         let variable =
             matches!(&self.source, SecretSource::Env(name) if name == PLACEHOLDER_VARIABLE);
@@ -180,13 +178,12 @@ impl Secret {
 pub struct ServiceRule {
     /// Its name, as contracts declare it.
     pub name: String,
-    /// The hosts. None: the service reaches nothing.
+    /// The hosts. If empty, the service reaches nothing.
     pub hosts: Vec<HostPattern>,
 }
 
 impl ServiceRule {
-    /// Whether the operator still has to choose its hosts. Until then it is
-    /// not granted.
+    /// Whether the operator must still choose its hosts. Until then it is not granted.
     pub fn is_placeholder(&self) -> bool {
         self.hosts
             .iter()
@@ -208,9 +205,9 @@ impl ServiceRule {
 pub struct Share {
     /// The bucket's name.
     pub database: String,
-    /// Whose bucket it is.
+    /// The publisher that owns the bucket.
     pub from: Publisher,
-    /// Whose tools may open it, as far as a grant gives them the bucket.
+    /// The publisher whose tools may open it, if a grant gives them the bucket.
     pub to: Publisher,
 }
 
@@ -224,23 +221,24 @@ impl Share {
     }
 }
 
-/// Headers with credentials that a rule may let the guest set itself.
+/// Headers with credentials that a rule may allow the guest to set.
 const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
 
-/// Bytes of a header's name, a parameter's, a method, a path prefix.
+/// The most bytes of the name of a header or parameter, of a method, and of a path prefix.
 const MAX_HEADER_BYTES: usize = 64;
 const MAX_PARAMETER_BYTES: usize = 64;
 const MAX_METHOD_BYTES: usize = 16;
 const MAX_PATH_BYTES: usize = 1024;
 
 impl SecretBinding {
-    /// Reads the parts of `[[secret]]` that name where the secret goes out: an
-    /// `https://host[:port]`, a header or parameter, methods (at least one) and the prefix of
-    /// the path.
+    /// Reads the parts of `[[secret]]` that name where the secret is sent: an
+    /// `https://host[:port]`, a header or parameter, methods (at least one) and the prefix of the
+    /// path.
     ///
     /// # Errors
-    /// Another scheme, user, path or wildcard in the origin; a header that
-    /// frames or routes a request; a parameter that would be sent with escapes; no method; a path that is not plain.
+    /// For another scheme, or a user, path or wildcard in the origin; a header that frames or
+    /// routes a request; a parameter that would be sent with escapes; no method; or a path that is
+    /// not plain.
     pub fn new(
         origin: &str,
         position: &SecretPosition,
@@ -267,8 +265,7 @@ impl SecretBinding {
         })
     }
 
-    /// Holds a binding that was put together in code to the rules of
-    /// [`SecretBinding::new`].
+    /// Checks a binding that was built in code by the rules of [`SecretBinding::new`].
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let origin = format!("https://{}:{}", self.host, self.port);
         let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
@@ -304,7 +301,7 @@ pub(crate) fn read_origin(text: &str) -> Result<(String, u16), PolicyError> {
     Ok((host.host(), host.port().unwrap_or(443)))
 }
 
-/// The name of a header that a secret may go out in, in lower case.
+/// The name of a header in which a secret may be sent, in lower case.
 pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
     // RFC 9110, section 5.6.2: token.
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -312,7 +309,7 @@ pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
     if name.is_empty() || name.len() > MAX_HEADER_BYTES || !name.bytes().all(token) {
         return Err(error::HEADER.expected("the name of a header", text));
     }
-    // Set by the host, or never sent: no request carries a secret there.
+    // The host sets these headers or never sends them, so no request carries a secret there.
     if header::is_forbidden(&name) || name == "content-length" {
         return Err(error::HEADER
             .error(format!(
@@ -323,7 +320,8 @@ pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
     Ok(name)
 }
 
-/// The name of a parameter that may hold a secret: it has one spelling (RFC 3986, section 2.3).
+/// The name of a parameter that may hold a secret: it must have only one spelling (RFC 3986,
+/// section 2.3).
 pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if (1..=MAX_PARAMETER_BYTES).contains(&text.len()) && text.bytes().all(plain) {
@@ -337,7 +335,7 @@ pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example `query = \"key\"`"))
 }
 
-/// A header that a guest may be let to set, in lower case.
+/// A header that a guest may be allowed to set, in lower case.
 pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
     let name = text.to_ascii_lowercase();
     if GUEST_HEADERS.contains(&name.as_str()) {
@@ -352,7 +350,7 @@ pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
 pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
     let plain = (1..=MAX_METHOD_BYTES).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_uppercase());
-    // They make a tunnel, or echo the request with the secret in it.
+    // These methods create a tunnel, or echo the request with its secret.
     let refused = matches!(text, "CONNECT" | "TRACE");
     if plain && !refused {
         return Ok(text.to_owned());
@@ -360,7 +358,7 @@ pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
     Err(error::METHOD.expected("a method such as GET or POST in upper case", text))
 }
 
-/// What the path of a request starts with.
+/// The prefix of a request's path.
 pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"%?#\\\"<>^`{|}*".contains(&byte);
     let inner: Vec<&str> = text.split('/').skip(1).collect();
@@ -393,7 +391,7 @@ pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
     })
 }
 
-/// Checks that a text can name a file. The host finds out where it leads.
+/// Checks that a text can name a file. Only the host resolves the name.
 pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());

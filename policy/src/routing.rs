@@ -1,5 +1,6 @@
-//! Which drivers may serve which tools, in which order, what each call reaches, and the policy's decision on it. A pure
-//! function: a host serves by it, and everything that shows an operator what a host does computes it here as well.
+//! Routing: the drivers that may serve each tool, their order, the tools that each call reaches,
+//! and the policy's decision. A pure function. A host uses its result, and so does everything that
+//! shows an operator what a host does.
 
 mod candidates;
 mod rank;
@@ -26,13 +27,13 @@ pub struct ToolRoutes<'a> {
     pub contract: Contract<'a>,
     /// The drivers that may serve it, best first, each with the policy's decision.
     pub routes: Vec<Route<'a>>,
-    /// The drivers that name the contract and may not serve it, by id.
+    /// The drivers that name the contract but may not serve it, by id.
     pub rejected: Vec<Rejected<'a>>,
 }
 
 impl ToolRoutes<'_> {
-    /// Whether no driver serves the contract, and nothing but the region that the policy asks for is in the way of any
-    /// that is its own publisher's, or bound to it.
+    /// Whether no driver serves the contract, only because of the region that the policy requires.
+    /// Considers the drivers of its own publisher and the drivers that are bound to it.
     pub fn lacks_only_region(&self) -> bool {
         let mut candidates = self
             .rejected
@@ -58,37 +59,37 @@ pub struct Route<'a> {
     pub reach: Reach,
     /// The policy's decision.
     pub decision: Decision,
-    /// Whether calls fall to it once another driver of the contract failed.
+    /// Whether it may take over a call after another driver of the contract failed.
     pub takes_over: bool,
-    /// Whether calls fall from and to it although another driver may have changed what they change.
+    /// Whether calls may fall from and to it although the change may then be made twice.
     pub repeats: bool,
-    /// Routes of one number are one publisher's, and only their ids put them in their order.
+    /// Routes with the same number have the same publisher, and are ordered only by their ids.
     pub tie: usize,
 }
 
-/// Two contracts or two drivers of one `id@major`. No host takes both.
+/// Two contracts or two drivers with the same `id@major`, which no host accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("two bundles bring the same {kind}")]
 pub struct DuplicateId {
     /// `tool` or `driver`.
     pub kind: &'static str,
-    /// The place of the first one in the list that was given.
+    /// The index of the first one in the given list.
     pub first: usize,
-    /// The place of the second one.
+    /// The index of the second one.
     pub second: usize,
 }
 
-/// The routes of all `tools`, in their order, out of `drivers`, under `policy` on `machine`.
+/// Computes the routes of all `tools`, in their order, from `drivers`, under `policy` on `machine`.
 ///
 /// # Errors
-/// Where an id is brought twice.
+/// If an id occurs twice.
 pub fn routes<'a>(
     tools: &[Contract<'a>],
     drivers: &[Implementation<'a>],
     policy: &Policy,
     machine: &Machine,
 ) -> Result<Vec<ToolRoutes<'a>>, DuplicateId> {
-    // A denied one serves nothing: its id is not taken.
+    // A denied driver serves nothing, so its id stays free.
     let driver_ids = drivers.iter().enumerate();
     let driver_ids = driver_ids.filter(|(_, one)| one.driver.denied.is_none());
     unique(
@@ -146,10 +147,11 @@ fn of_tool<'a>(
     fit.collect()
 }
 
-/// The least risk of calls that are made once only.
+/// The lowest risk level of calls that are never repeated.
 const ONCE_ONLY: u8 = 2;
 
-/// Whether the operator lets a second driver repeat what a first one may have done, and the contract bears it.
+/// Whether the operator allows a second driver to repeat a possible change of the first, and the
+/// contract permits it.
 fn repeats(contract: &Contract<'_>, decision: &Decision, policy: &Policy) -> bool {
     let (Decision::Allow(allowed) | Decision::Ask(allowed, _)) = decision else {
         return false;
@@ -188,29 +190,30 @@ impl Route<'_> {
         crate::explain(&self.contract, &self.implementation, policy, &request)
     }
 
-    /// Whether the driver is another publisher's than the contract.
+    /// Whether the driver has another publisher than the contract.
     pub fn is_foreign(&self) -> bool {
         self.contract.publisher != self.implementation.publisher
     }
 
-    /// Whether calls may run by it, asked about or not.
+    /// Whether calls may run by this route, with or without approval.
     pub fn is_open(&self) -> bool {
         self.decision.grant().is_some()
     }
 }
 
-/// The tools reachable from one, and what they may do.
+/// The tools reachable from a tool, and their effects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The joined effects of all of them, with every driver that may serve each tool.
+    /// The joined effects of all these tools, with every driver that may serve each.
     pub effects: Effects,
-    /// By `id@major`, in order.
+    /// The tools by `id@major`, in order.
     pub tools: Vec<String>,
 }
 
-/// All tools, by the names that other tools call them by.
+/// All tools, by the names that other tools use for them.
 struct Callable<'c, 'a> {
-    /// An id means each of its majors, although a call reaches the newest only.
+    /// Tools by name. An id stands for all its major versions, although a call reaches only the
+    /// newest.
     by_name: BTreeMap<&'c str, Vec<(&'c str, &'c Candidates<'a>)>>,
     policy: &'c Policy,
 }
@@ -228,7 +231,7 @@ impl<'c, 'a> Callable<'c, 'a> {
         Self { by_name, policy }
     }
 
-    /// What a call of `tool` through `driver` can reach.
+    /// The tools that a call of `tool` through `driver` can reach.
     fn reach(&self, tool: &Tool, driver: &Driver) -> Reach {
         let mut seen = BTreeSet::new();
         let mut open: Vec<String> = called(tool, driver);
@@ -255,7 +258,7 @@ impl<'c, 'a> Callable<'c, 'a> {
     }
 }
 
-/// The tools that a contract and its driver ask to call.
+/// The tools that a contract and its driver request to call.
 fn called(tool: &Tool, driver: &Driver) -> Vec<String> {
     let declared = tool.declaration().union(&driver.requires.capabilities);
     declared

@@ -1,4 +1,4 @@
-//! How a declarative driver's request sends a secret, and whether the `[[secret]]` lets it.
+//! How a declarative driver's request sends a secret, and whether the `[[secret]]` allows that.
 
 use toolward_contract::driver::{Method, Template, TemplatePart};
 use toolward_contract::url_path;
@@ -13,16 +13,16 @@ const HTTPS_PORT: u16 = 443;
 pub(crate) struct SecretUse {
     /// The request's method.
     pub(crate) method: Method,
-    /// Where the request has the secret; `None` where it leaves that to the policy.
+    /// The position of the secret in the request; `None` if the policy chooses it.
     pub(crate) position: Option<SecretPosition>,
-    /// Where the request goes: host and port.
+    /// The host and port of the request.
     pub(crate) origin: Option<(String, u16)>,
     /// The segments of the request's path.
     pub(crate) path: Vec<Template>,
 }
 
 impl SecretUse {
-    /// What of the request the `[[secret]]` does not allow.
+    /// The part of the request that the `[[secret]]` does not allow.
     pub(crate) fn misfit(&self, binding: &SecretBinding) -> Option<SecretMisfit> {
         if let Some(position) = self
             .position
@@ -44,7 +44,7 @@ impl SecretUse {
         })
     }
 
-    /// Another origin or path than that of the `[[secret]]`.
+    /// The misfit, if the request's origin or path differs from the `[[secret]]`.
     fn elsewhere(&self, binding: &SecretBinding) -> Option<SecretMisfit> {
         if let Some((host, port)) = &self.origin
             && (*host != binding.host || *port != binding.port)
@@ -62,7 +62,8 @@ impl SecretUse {
     }
 }
 
-/// Whether some values of the placeholders give a path below the prefix, by the rule that requests are held to.
+/// Whether some values of the placeholders produce a path below the prefix, by the rule that
+/// applies to requests.
 fn may_be_below(segments: &[Template], prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     if prefix.is_empty() {
@@ -89,7 +90,7 @@ fn may_be_below(segments: &[Template], prefix: &str) -> bool {
         })
 }
 
-/// Whether some values of a segment's placeholders give this name.
+/// Whether some values of a segment's placeholders produce this name.
 fn may_be(segment: &Template, name: &str) -> bool {
     if let Some(text) = literal(segment) {
         return text == name;
@@ -112,7 +113,7 @@ fn literal(segment: &Template) -> Option<&str> {
     }
 }
 
-/// The path as DRIVER.md has it.
+/// The path in the form of DRIVER.md.
 fn written(segments: &[Template]) -> String {
     let mut path = String::new();
     for segment in segments {

@@ -1,5 +1,5 @@
-//! The lines that an operator would add to a policy: of one blocked tool, or
-//! the fewest for a whole bundle. Only for people: an agent is never shown them.
+//! Suggests lines that an operator could add to a policy: for one blocked tool, or the fewest lines
+//! for a whole bundle. They are only for people; an agent never sees them.
 
 mod write;
 
@@ -19,16 +19,15 @@ use crate::policy::Policy;
 use crate::routing::{Rejection, ToolRoutes};
 use crate::toml_text::comment;
 
-/// The fewest lines that let these tools run, when they are appended to the file
-/// of `policy`; empty where nothing is missing. As narrow as the declarations: one
-/// rule for each tool and major version. Approval stays what it is.
+/// The fewest lines that let these tools run, when they are appended to the file of `policy`; empty
+/// if nothing is missing. The lines are as narrow as the declarations, with one rule for each tool
+/// and major version. They do not change approval.
 ///
-/// Without `driver` the lines are for drivers of each contract's own publisher,
-/// and change nothing about others, whether the policy binds them or not. With it
-/// they are for this one driver, and bind it where it is another publisher's. With
-/// `preapproved` each `[[grant]]` of the lines has it.
-/// `policy` and `machine` must be the ones used to make the routes. `choices` fills in what the
-/// operator has chosen already.
+/// Without `driver`, the lines are for drivers of each contract's own publisher, and do not affect
+/// other drivers, whether the policy binds them or not. With `driver`, the lines are only for this
+/// driver, and bind it if it has another publisher. With `preapproved`, each `[[grant]]` of the
+/// lines has this key. `policy` and `machine` must be the ones used to make the routes. `choices`
+/// are the values that the operator has chosen already.
 pub fn suggest<'r, 'a: 'r>(
     tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
     driver: Option<&str>,
@@ -85,8 +84,8 @@ pub fn suggest<'r, 'a: 'r>(
 pub struct Choices {
     /// The directory of each workspace, by its path.
     pub workspaces: BTreeMap<String, String>,
-    /// Where each secret comes from and goes, by its publisher and name. The publisher may be left out if no other
-    /// one's secret of the name is in the lines.
+    /// The source and destination of each secret, by its publisher and name. The publisher may be
+    /// left out if the lines have no secret of this name of another publisher.
     pub secrets: BTreeMap<(Option<String>, String), SecretChoice>,
     /// The hosts of the services, each with the service's name, which may be left out if the lines have one service.
     pub hosts: Vec<(Option<String>, String)>,
@@ -114,7 +113,7 @@ impl Choices {
     }
 }
 
-/// Where a secret comes from, and where it goes.
+/// The source and the destination of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretChoice {
     /// The key of `[[secret]]`: `env` or `file`.
@@ -139,14 +138,14 @@ impl SecretChoice {
     }
 }
 
-/// A choice that no declaration makes and the operator has not made.
+/// A choice that only the operator can make, and has not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenChoice {
     /// The directory of the workspace with this path.
     Workspace(String),
-    /// Where a secret comes from and goes.
+    /// The source and destination of a secret.
     Secret {
-        /// Whose drivers use it.
+        /// The publisher whose drivers use it.
         publisher: String,
         /// Its name.
         slug: String,
@@ -160,36 +159,36 @@ pub enum OpenChoice {
         /// The hosts that the driver declares.
         egress: BTreeSet<String>,
     },
-    /// Whole tables, of a program or a context, that the operator writes.
+    /// Whole tables of a program or a context, which the operator must write.
     Tables,
 }
 
-/// Suggested lines, with what is still to be chosen in them.
+/// Suggested lines, with the choices that are still open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChosenLines {
     /// Tables to append.
     pub lines: String,
-    /// The choices that the lines leave open: they hold a value that gives nothing there.
+    /// The open choices. In their place, the lines have a value that grants nothing.
     pub open: Vec<OpenChoice>,
-    /// Fewer lines, as an example: they give some of the hosts and workspaces only, with `partial`.
+    /// Fewer lines, as an example that grants only some of the hosts and workspaces, with
+    /// `partial`.
     pub narrower: Option<String>,
-    /// What was chosen and is in no line.
+    /// The choices that no line uses.
     pub unused: Vec<String>,
-    /// What was chosen for one of several secrets or services without the name of which, as sentences. It is in no line.
+    /// The choices that could mean several secrets or services, as sentences. No line uses them.
     pub ambiguous: Vec<String>,
 }
 
 impl Denial {
-    /// The lines to add to the policy's file for this tool, as TOML that can be
-    /// appended. Where the operator has to choose a directory, a host or a
-    /// variable, the lines have a value that gives nothing, and a comment on it.
-    /// What no line can grant is a comment, too.
+    /// The lines to add to the policy's file for this tool, as TOML that can be appended. If the
+    /// operator must choose a directory, a host or a variable, the lines have a value that grants
+    /// nothing, with a comment. Capabilities that no line can grant are only comments.
     pub fn lines_to_add(&self) -> String {
         SuggestedLines::of(self).write().lines
     }
 
-    /// Fewer lines than [`Denial::lines_to_add`], as an example: they give only the first of the hosts and workspaces, with
-    /// `partial`. Empty if it lacks at most one.
+    /// Fewer lines than [`Denial::lines_to_add`], as an example that grants only the first of the
+    /// hosts and workspaces, with `partial`. Empty if the tool lacks at most one of them.
     pub fn narrower_lines(&self) -> String {
         let mut lines = SuggestedLines::of(self);
         match lines.narrow() {
@@ -199,7 +198,7 @@ impl Denial {
     }
 }
 
-/// What a `[[grant]]` is about.
+/// The subject of a `[[grant]]`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     publisher: String,
@@ -208,18 +207,18 @@ struct Key {
     driver: Option<String>,
 }
 
-/// What is known of a secret.
+/// The known facts of a secret.
 #[derive(Clone, Default)]
 struct KnownSecret {
-    /// The hosts that the drivers declare: only shown.
+    /// The hosts that the drivers declare, which are only shown.
     egress: BTreeSet<String>,
-    /// The methods of the requests that send it; empty where no declarative driver does.
+    /// The methods of the requests that send it; empty if no declarative driver sends it.
     methods: BTreeSet<&'static str>,
-    /// Where a request has it.
+    /// The position of the secret in a request.
     position: Option<SecretPosition>,
 }
 
-/// What a `[[grant]]` gives.
+/// The capabilities of a `[[grant]]`.
 #[derive(Clone, Default)]
 struct GrantParts {
     requires: CapabilitySet,
@@ -229,7 +228,7 @@ struct GrantParts {
 }
 
 impl GrantParts {
-    /// Leaves out all hosts and workspaces but the first, which it returns.
+    /// Leaves out all hosts and workspaces except the first, and returns those left out.
     fn narrow(&mut self) -> Vec<Capability> {
         let all = self.requires.iter().chain(self.mutates.iter());
         let mut removable = all.filter(|one| can_be_left_out(one)).cloned();
@@ -271,14 +270,14 @@ struct SuggestedLines {
     /// Directories that a placeholder must not overlap.
     taken: Vec<PathBuf>,
     workspaces: CapabilitySet,
-    /// By publisher and slug.
+    /// The secrets by publisher and slug.
     secrets: BTreeMap<(String, String), KnownSecret>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, GrantParts>,
     programs: BTreeSet<String>,
-    /// Whole blocks.
+    /// The contexts, as whole tables.
     contexts: BTreeSet<String>,
-    /// Whether each `[[grant]]` has it.
+    /// Whether each `[[grant]]` has `preapproved`.
     preapproved: bool,
     choices: Choices,
     remarks: Vec<String>,
@@ -349,7 +348,7 @@ impl SuggestedLines {
         }
     }
 
-    /// Binds another publisher's driver to a contract, with all that it lacks.
+    /// Binds another publisher's driver to a contract, with everything that it lacks.
     fn bind(
         &mut self,
         contract: &Contract<'_>,
@@ -381,7 +380,7 @@ impl SuggestedLines {
         }
     }
 
-    /// Leaves out hosts and workspaces; `false` if there is nothing to leave out.
+    /// Leaves out hosts and workspaces. Returns `false` if nothing can be left out.
     fn narrow(&mut self) -> bool {
         let left_out: Vec<Capability> = self
             .grants

@@ -1,9 +1,9 @@
-//! Writes lines of TOML, in which text of bundles stays text.
+//! Writes lines of TOML, in which text of bundles can't become syntax.
 
-/// Characters of a comment.
+/// The most characters of a comment.
 const MAX_COMMENT_CHARS: usize = 500;
 
-/// A comment on one line, in which nothing looks like something else.
+/// A comment on one line, without characters that could mislead a reader.
 pub(crate) fn comment(text: &str) -> String {
     let mut comment = String::from("# ");
     for c in text.chars().take(MAX_COMMENT_CHARS) {
@@ -15,8 +15,7 @@ pub(crate) fn comment(text: &str) -> String {
     comment
 }
 
-/// Whether a character shows as itself, and does not control, format or
-/// join others.
+/// Whether a character is displayed as itself, and does not control, format or join others.
 fn is_plain(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
@@ -47,8 +46,7 @@ pub(crate) fn text(value: &str) -> String {
     quoted
 }
 
-/// Below it lie the directories that [`crate::suggest`] writes for the operator
-/// to replace.
+/// The parent of the directories that [`crate::suggest`] writes for the operator to replace.
 pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
 
 /// The host that [`crate::suggest`] writes for the operator to replace. It

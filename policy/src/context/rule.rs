@@ -1,4 +1,4 @@
-//! `[[context]]`: one table, and what no tool gets a value from.
+//! `[[context]]`: one table, and tables from which no tool gets a value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use crate::name::{Publisher, ToolPattern};
 use crate::resources;
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
-/// How deep a value that is written in a policy may be.
+/// The most levels of a value that is written in a policy.
 const MAX_DEPTH: usize = 16;
-/// The principal that stands for all.
+/// The word for all principals.
 const EVERYBODY: &str = "*";
-/// Values of one table.
+/// The most values of one table.
 const MAX_VALUES: usize = 64;
-/// Bytes of a principal's name, and of the name of a value.
+/// The most bytes of a principal's name, and of the name of a value.
 const MAX_NAME_BYTES: usize = 256;
 
 /// `[[context]]`: values for the calls of one tool.
@@ -30,20 +30,22 @@ pub struct ContextRule {
     pub publisher: Publisher,
     /// The tool, without wildcards.
     pub tool: ToolPattern,
-    /// Whose calls get the values; `None`: everybody's.
+    /// The principal whose calls get the values; `None` for all principals.
     pub principal: Option<String>,
-    /// The publisher of the driver that sees the values; in a file, the contract's by default.
+    /// The publisher of the driver that sees the values; in a file, by default the contract's
+    /// publisher.
     pub driver_publisher: Publisher,
-    /// The driver that sees them; `None`: all of the contract's own publisher.
+    /// The driver that sees the values; `None` for all drivers of the contract's own publisher.
     pub driver: Option<String>,
-    /// The values, by the name that the contract's `contextSchema` has for them.
+    /// The values, by their names in the contract's `contextSchema`.
     pub values: BTreeMap<String, ContextValue>,
-    /// Whether values that come from a variable or a file may be shown. Otherwise
-    /// they are kept out of all that a call shows, as a revealed secret is.
+    /// Whether values that come from a variable or a file may be shown. Otherwise they are removed
+    /// from everything that a call shows, like a revealed secret.
     pub public: bool,
 }
 
-/// Refuses `pinnedProvider`, which a host takes out of a caller's context (AIP-30): here it would pin nothing.
+/// Refuses `pinnedProvider`, which a host removes from a caller's context (AIP-30). Here it would
+/// have no effect.
 pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
     if name != CONTEXT_PIN {
         return Ok(());
@@ -55,8 +57,7 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
 }
 
 impl ContextRule {
-    /// Whether the operator still has to choose something. Until then it gives
-    /// nothing.
+    /// Whether the operator must still choose a value. Until then the table gives nothing.
     pub fn is_placeholder(&self) -> bool {
         let chosen = |value: &ContextValue| !matches!(value.source(), ContextSource::Env(name) if name == PLACEHOLDER_VARIABLE);
         self.principal.as_deref() == Some(PLACEHOLDER_VARIABLE) || !self.values.values().all(chosen)
@@ -72,7 +73,7 @@ impl ContextRule {
             })
     }
 
-    /// The values that could not be looked up, each with what is wrong.
+    /// The values that could not be looked up, each with the problem.
     pub fn problems(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.values.iter();
         values.filter_map(|(name, value)| Some((name.as_str(), value.problem()?)))
@@ -94,7 +95,7 @@ impl ContextRule {
         self.publisher.as_str() == contract.publisher && self.tool.matches(id, major)
     }
 
-    /// The more specific rule is taken first.
+    /// How specific the rule is; a more specific rule comes first.
     pub(super) fn closeness(&self) -> (bool, bool, bool) {
         (
             self.principal.is_some(),
@@ -142,7 +143,7 @@ impl ContextRule {
         Ok(())
     }
 
-    /// What no other rule of a policy may have.
+    /// The name of the table, which must be unique in a policy.
     pub(crate) fn name(&self) -> String {
         let principal = self.principal.as_deref().unwrap_or(EVERYBODY);
         let driver = self.driver.as_deref().unwrap_or(EVERYBODY);
@@ -157,7 +158,7 @@ impl ContextRule {
         let principal = |text: &str| Ok((text != EVERYBODY).then(|| text.to_owned()));
         let mut rule = Self {
             tool: required(fields, "tool", ToolPattern::parse)?,
-            // Not by default: who sees a value is to be read in the table.
+            // No default, so that the table shows who sees a value.
             principal: required(fields, "principal", principal)?,
             driver_publisher: optional(fields, "driver_publisher", Publisher::parse)?
                 .unwrap_or_else(|| publisher.clone()),
@@ -206,7 +207,7 @@ fn add(
         .hinted("say in one of `values`, `env` and `file` where it comes from"))
 }
 
-/// A value of TOML as JSON has it.
+/// Converts a TOML value to JSON.
 fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
     let wrong = |expected: &str| {
         error::CONTEXT
@@ -239,14 +240,14 @@ fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
     })
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContextSource {
     /// It is written in the policy.
     Written(Value),
     /// An environment variable of the host.
     Env(String),
-    /// A file, as written: relative to the policy's file.
+    /// A file, as written; the path is relative to the policy's file.
     File(String),
 }
 
@@ -283,17 +284,17 @@ impl fmt::Debug for ContextText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextValue {
     source: ContextSource,
-    /// What was found there, or why nothing was.
+    /// The text that was looked up, or why none was found.
     found: Option<Result<ContextText, String>>,
 }
 
 impl ContextValue {
-    /// Where it comes from.
+    /// The source of the value.
     pub fn source(&self) -> &ContextSource {
         &self.source
     }
 
-    /// Its text, where it comes from a variable or a file.
+    /// Its text, if it comes from a variable or a file.
     pub(super) fn text(&self) -> Result<&ContextText, &str> {
         match &self.found {
             Some(Ok(text)) => Ok(text),
@@ -302,7 +303,7 @@ impl ContextValue {
         }
     }
 
-    /// Why it could not be looked up, if it had to be.
+    /// Why the lookup failed, if the value needed one.
     pub(super) fn problem(&self) -> Option<&str> {
         match &self.source {
             ContextSource::Written(_) => None,
@@ -310,7 +311,7 @@ impl ContextValue {
         }
     }
 
-    /// Looks it up, unless it is written in the policy.
+    /// Looks the value up, unless it is written in the policy.
     pub(crate) fn look_up(
         &mut self,
         look: &mut dyn FnMut(&ContextSource) -> Result<String, String>,
@@ -320,7 +321,7 @@ impl ContextValue {
         }
     }
 
-    /// Where a relative file lies.
+    /// The file of the value, whose path may be relative.
     pub(crate) fn file(&mut self) -> Option<&mut String> {
         match &mut self.source {
             ContextSource::File(name) => Some(name),
@@ -329,7 +330,7 @@ impl ContextValue {
     }
 }
 
-/// A `[[context]]` that no tool gets a value from.
+/// A `[[context]]` from which no tool gets a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnusedContext<'p> {
     rule: &'p ContextRule,

@@ -13,12 +13,13 @@ use crate::fields::{Fields, by_name, flag, integer, optional, own, required, tab
 use crate::name::{Publisher, ToolPattern};
 use crate::toml_text::PLACEHOLDER_VARIABLE;
 
-/// Secrets, and workspaces, of one table.
+/// The most secrets, and the most workspaces, of one table.
 const MAX_ENTRIES: usize = 32;
-/// Bytes of the name of a variable.
+/// The most bytes of the name of a variable.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Variables that decide which code a program loads, or what the C library does in it.
+/// The prefixes of variables that affect the code that a program loads, or the behaviour of its C
+/// library.
 const LOADING: [&str; 6] = ["LD_", "GLIBC_", "MALLOC_", "PYTHON", "PERL", "RUBY"];
 
 /// `[[exec]]`: a program that runs outside the sandbox, for the calls of one tool.
@@ -32,24 +33,25 @@ pub struct ExecRule {
     pub command: String,
     /// The digest of the file.
     pub digest: ExecDigest,
-    /// Its arguments, after the path of the input: exactly the document's.
+    /// Its arguments after the path of the input, which must equal the document's arguments.
     pub args: Vec<String>,
-    /// What runs the file, if it starts with `#!`.
+    /// The interpreter of the file, if it starts with `#!`.
     pub interpreter: Option<Interpreter>,
-    /// By the slugs of secrets, the variables that hold their values. Each must be revealed.
+    /// The variables that hold the values of secrets, by the slugs of the secrets. Each secret must
+    /// be revealed.
     pub env: BTreeMap<String, String>,
-    /// Whether it may make connections, to anywhere (`network = "unfiltered"`).
+    /// Whether it may connect to any host (`network = "unfiltered"`).
     pub network: bool,
-    /// By their virtual paths, the workspaces that it reaches.
+    /// The workspaces that it reaches, by their virtual paths.
     pub workspaces: BTreeMap<String, WorkspaceAccess>,
-    /// Whether it may start processes, where all of them end with it.
+    /// Whether it may start processes, which all end with it.
     pub processes: bool,
-    /// What it may spend.
+    /// The limits of a run.
     pub limits: ExecLimits,
 }
 
 impl ExecRule {
-    /// Whether the operator still has to choose something. Until then nothing runs.
+    /// Whether the operator must still choose a value. Until then the program can't run.
     pub fn is_placeholder(&self) -> bool {
         let interpreter = self.interpreter.as_ref();
         let digests = interpreter.map(|interpreter| &interpreter.digest);
@@ -96,8 +98,8 @@ impl ExecRule {
         self.limits.check()
     }
 
-    /// What no other rule of a policy may have: a tool has one program for all its versions, so that
-    /// none takes the place of a line that is removed.
+    /// The name of the table, which must be unique in a policy. A tool has one program for all its
+    /// versions, so that removing a table can't let another program take over.
     pub(crate) fn name(&self) -> String {
         let tool = self.tool.to_string();
         let id = tool.split_once('@').map_or(tool.as_str(), |(id, _)| id);
@@ -126,7 +128,8 @@ impl ExecRule {
             tool: required(fields, "tool", ToolPattern::parse)?,
             command: required(fields, "command", own)?,
             digest: required(fields, "digest", str::parse)?,
-            // Required, though it is often empty: who writes the line sees that there are none.
+            // Required although it is often empty, so that the author of the table sees that the
+            // program has no arguments.
             args: texts(&fields.required("args")?, own)?,
             interpreter: fields.take("interpreter").map(interpreter).transpose()?,
             env: by_name(fields, "env", own)?,
@@ -142,7 +145,7 @@ impl ExecRule {
     }
 }
 
-/// The name of an environment variable that has no meaning to the loader of programs.
+/// The name of an environment variable that does not affect how programs are loaded.
 fn variable(name: &str) -> Result<(), PolicyError> {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let good = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -161,12 +164,12 @@ fn variable(name: &str) -> Result<(), PolicyError> {
 pub enum ExecDigest {
     /// The digest.
     Blake3([u8; 32]),
-    /// The operator still has to write it.
+    /// The operator must still write the digest.
     Placeholder,
 }
 
 impl ExecDigest {
-    /// The bytes, once they are chosen.
+    /// The bytes, once the operator has chosen them.
     pub fn bytes(&self) -> Option<[u8; 32]> {
         match self {
             Self::Blake3(bytes) => Some(*bytes),
@@ -207,22 +210,22 @@ impl fmt::Display for ExecDigest {
     }
 }
 
-/// What runs a file that starts with `#!`.
+/// The interpreter of a file that starts with `#!`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Its absolute path, as the file names it.
+    /// Its absolute path, as named in the file.
     pub path: String,
-    /// The digest of it.
+    /// The digest of the interpreter.
     pub digest: ExecDigest,
 }
 
-/// What a program may do in a workspace.
+/// The access of a program to a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkspaceAccess {
-    /// Read it.
+    /// Read only.
     ReadOnly,
-    /// Change it, too.
+    /// Read and write.
     ReadWrite,
 }
 
@@ -243,11 +246,11 @@ impl WorkspaceAccess {
     }
 }
 
-/// What one run of a program may spend.
+/// The limits of one run of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecLimits {
-    /// Wall clock. The call's own deadline holds, too.
+    /// Wall-clock time. The call's own deadline applies, too.
     pub timeout_ms: u64,
     /// Address space of each of its processes, in MiB.
     pub memory_mib: u64,
@@ -272,8 +275,8 @@ impl Default for ExecLimits {
 }
 
 impl ExecLimits {
-    /// Each number with its name and the least and most that it may be. Output is held in memory, by
-    /// the broker and by the host.
+    /// Each number with its name, minimum and maximum. The output is held in memory by the broker
+    /// and by the host.
     pub(crate) fn rows(&mut self) -> [(&'static str, &mut u64, u64, u64); 5] {
         [
             ("timeout_ms", &mut self.timeout_ms, 1, 3_600_000),
@@ -284,7 +287,7 @@ impl ExecLimits {
         ]
     }
 
-    /// The wall clock.
+    /// The limit on wall-clock time.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }

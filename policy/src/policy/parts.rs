@@ -1,5 +1,4 @@
-//! What policies are made of: rules and tables, from a file or from code. All of them are
-//! checked.
+//! The parts of policies: rules and tables, from a file or from code. All parts are checked.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,12 +16,12 @@ use crate::resolve::ResolveTable;
 use crate::resources::{self, Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{Defaults, DenyRule, Rule};
 
-/// The tables of a policy besides its rules.
+/// The tables of a policy, without its rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyTables {
-    /// `[[workspace]]`: which host directories are behind contracts' paths.
+    /// `[[workspace]]`: the host directories behind contracts' paths.
     pub workspaces: Vec<Workspace>,
-    /// `[[secret]]`: where values come from and where they go out.
+    /// `[[secret]]`: where values come from and where they are sent.
     pub secrets: Vec<Secret>,
     /// `[[context]]`: the state that tools are given.
     pub contexts: Vec<ContextRule>,
@@ -32,14 +31,14 @@ pub struct PolicyTables {
     pub services: Vec<ServiceRule>,
     /// `[[share]]`: buckets of one publisher for another.
     pub shares: Vec<Share>,
-    /// `[[document]]`: which prompts and resources are shown.
+    /// `[[document]]`: the prompts and resources that are shown.
     pub documents: Vec<DocumentRule>,
-    /// `[approval.NAME]`: what contracts' `approval: policy:NAME` stands for.
+    /// `[approval.NAME]`: the class that contracts' `approval: policy:NAME` stands for.
     pub approvals: Vec<ApprovalPolicy>,
-    /// `[resolve]`: which drivers are wanted at all.
+    /// `[resolve]`: the drivers that may serve tools at all.
     pub resolve: ResolveTable,
-    /// `[network] ca_file`, as written: certificates to trust in addition to
-    /// the system's. Relative to the policy's file.
+    /// `[network] ca_file`, as written: certificates to trust in addition to the system's. The path
+    /// is relative to the policy's file.
     pub ca_file: Option<String>,
     /// `[limits]`.
     pub limits: LimitSettings,
@@ -47,7 +46,7 @@ pub struct PolicyTables {
     pub defaults: Defaults,
 }
 
-/// What a [`Policy`] is made of in code.
+/// The parts from which a [`Policy`] is built in code.
 ///
 /// ```
 /// use toolward_policy::{PolicyParts, Publisher, Rule};
@@ -59,11 +58,10 @@ pub struct PolicyTables {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct PolicyParts {
-    /// What people know the rules by.
+    /// The source of the rules, which names them to people.
     pub source: Option<String>,
-    /// The directory of relative directories of workspaces, and of relative files of secrets
-    /// and authorities. Without it a relative directory is refused, and
-    /// files stay relative.
+    /// The base for relative paths: directories of workspaces, and files of secrets and
+    /// authorities. Without it, a relative directory is refused, and files stay relative.
     pub base: Option<PathBuf>,
     /// `[[grant]]`.
     pub grants: Vec<Rule>,
@@ -77,12 +75,12 @@ impl PolicyParts {
     /// Makes the policy.
     ///
     /// # Errors
-    /// The first thing that is wrong: the same rules hold as for a file.
+    /// The first problem. The same rules apply as for a file.
     pub fn build(self) -> Result<Policy, PolicyError> {
         self.build_with(&|_| None, &|place, error| error.of(place))
     }
 
-    /// [`PolicyParts::build`], where tables have lines and errors places.
+    /// Like [`PolicyParts::build`], for tables with lines, so that errors have places.
     pub(crate) fn build_with(
         self,
         line: &dyn Fn(TablePlace) -> Option<usize>,
@@ -153,7 +151,7 @@ impl Policy {
 }
 
 impl PolicyTables {
-    /// These tables with others on top.
+    /// These tables with `later` on top.
     pub(super) fn layer(mut self, later: Self) -> Self {
         self.workspaces.extend(later.workspaces);
         self.secrets.extend(later.secrets);
@@ -172,7 +170,7 @@ impl PolicyTables {
         self
     }
 
-    /// Makes what is relative absolute.
+    /// Makes relative paths absolute.
     fn resolve_beneath(&mut self, base: &Path) -> Result<(), PolicyError> {
         // An empty name stays empty: the check refuses it.
         for workspace in &mut self.workspaces {

@@ -1,4 +1,4 @@
-//! The drivers that may serve a contract, best first, and why the others may not.
+//! Sorts the drivers that may serve a contract, best first, and collects why others may not.
 
 use serde::Serialize;
 use toolward_contract::driver::{DriverKind, Implements, Platform};
@@ -20,18 +20,18 @@ pub(super) struct Candidates<'a> {
 pub(super) struct Fit<'a> {
     pub(super) implementation: Implementation<'a>,
     pub(super) entry: &'a Implements,
-    /// Whether calls fall to it once another driver failed.
+    /// Whether it may take over a call after another driver failed.
     pub(super) takes_over: bool,
-    /// Drivers of one number differ in nothing that the order depends on but their ids.
+    /// Drivers with the same number rank equal and are ordered only by their ids.
     pub(super) tie: usize,
 }
 
-/// A driver that claims to implement a contract, and may not serve it.
+/// A driver that claims to implement a contract but may not serve it.
 #[derive(Debug, Clone)]
 pub struct Rejected<'a> {
     /// The driver.
     pub implementation: Implementation<'a>,
-    /// Every reason; at least one.
+    /// All reasons, at least one.
     pub reasons: Vec<Rejection>,
 }
 
@@ -125,7 +125,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// What a driver needs and this machine does not have. Disk space does not matter to a sandbox without files.
+/// The requirements of a driver that this machine does not meet. Disk space does not matterto a
+/// sandbox without files.
 fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
     let mut lacks = Vec::new();
     if !platform.runs_on_os(&machine.os) {
@@ -150,16 +151,17 @@ fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
     lacks
 }
 
-/// On which terms a driver may serve a contract at all.
+/// The binding of a driver to a contract that it may serve.
 struct Binding {
     standing: Standing,
-    /// Whether calls may fall to it.
+    /// Whether it may take over calls.
     fallback: bool,
 }
 
 impl Binding {
-    /// The contract's own publisher needs none. Another publisher's driver needs a rule for the contract that names both
-    /// the driver and its publisher; `None` where there is none.
+    /// A driver of the contract's own publisher needs no rule. Another publisher's driver needs a
+    /// rule for the contract that names both the driver and its publisher; `None` without such a
+    /// rule.
     fn of(
         contract: &Contract<'_>,
         implementation: &Implementation<'_>,

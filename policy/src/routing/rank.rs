@@ -1,4 +1,4 @@
-//! In which order a host takes the drivers of a contract (AIP-30, "Multi-driver routing", phase 5).
+//! Orders the drivers of a contract for a host (AIP-30, "Multi-driver routing", phase 5).
 
 use std::cmp::Ordering;
 
@@ -6,36 +6,37 @@ use toolward_contract::driver::Implements;
 
 use crate::implementation::{Contract, Implementation};
 
-/// The place of a driver among all that may serve a contract: the least is taken first. The fields are compared in
-/// their order.
+/// The rank of a driver among all that may serve a contract. The lowest rank is taken first. Fields
+/// are compared in their order.
 #[derive(Debug, PartialEq)]
 pub(super) struct Rank<'a> {
     /// Whether it is not the contract's `default_implementation`.
     not_default: bool,
-    /// A price is its publisher's claim, and must not draw calls away from the contract's own publisher.
+    /// The standing comes before the cost: a price is only a publisher's claim, and must not draw
+    /// calls away from the contract's own publisher.
     standing: Standing,
-    /// What a call costs; infinite if it is not stated.
+    /// The cost of a call; infinite if it is not stated.
     cost: f64,
-    /// How much it takes to reach drivers of its kind.
+    /// The effort to reach drivers of its kind.
     dispatch: u8,
     id: &'a str,
-    /// Of two majors of one driver the newer goes first.
+    /// The major version: of two versions of a driver, the newer comes first.
     major: u64,
 }
 
-/// Whose a driver is, and whether the operator prefers it.
+/// The publisher of a driver relative to the contract, and whether the operator prefers the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
-    /// Another publisher's, and the rule that binds it has `prefer`.
+    /// Another publisher's driver, bound by a rule with `prefer`.
     Preferred,
-    /// The contract's own publisher's.
+    /// A driver of the contract's own publisher.
     Own,
-    /// Another publisher's.
+    /// Another publisher's driver.
     Bound,
 }
 
 impl<'a> Rank<'a> {
-    /// The place of a driver for a contract, which it serves by `entry`.
+    /// The rank of a driver that serves a contract by `entry`.
     pub(super) fn of(
         contract: &Contract<'_>,
         implementation: &Implementation<'a>,
@@ -48,7 +49,7 @@ impl<'a> Rank<'a> {
         Self {
             not_default: contract.tool.default_implementation.as_deref() != Some(id),
             standing,
-            // Minus zero is zero.
+            // Turns minus zero into zero.
             cost: cost.map_or(f64::INFINITY, |units| units + 0.0),
             dispatch: driver.kind.rank(),
             id,
@@ -56,14 +57,14 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// Which of two drivers is taken first.
+    /// Compares two drivers; the lesser is taken first.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         self.before_id(other)
             .then(self.id.cmp(other.id))
             .then(other.major.cmp(&self.major))
     }
 
-    /// Whether nothing but their ids puts one before the other.
+    /// Whether only their ids determine the order of the two.
     pub(super) fn ties(&self, other: &Self) -> bool {
         self.before_id(other) == Ordering::Equal
     }
@@ -85,15 +86,18 @@ mod tests {
 
     use super::*;
 
-    /// A driver in few words: whose it is, its id, its kind, its own cost and its entry's.
+    /// A driver in short form: its publisher, its id, its kind, its own cost and the cost of its
+    /// entry.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
     const C: &str = "component";
     const H: &str = "http";
 
-    /// Which of two drivers goes first, and why. `default` is always the id of the contract's default.
+    /// Pairs of drivers, of which the first ranks first. `default` is always the id of the
+    /// contract's default.
     const CASES: [(Row<'static>, Row<'static>); 36] = [
-        // The default goes first: before a lower id, a lower price, a nearer kind, and its own publisher's drivers.
+        // The default comes first: before a lower id, a lower price, a nearer kind, and drivers of
+        // the contract's publisher.
         (("acme", "default", C, "", ""), ("acme", "aa", C, "", "")),
         (("acme", "default", C, "", ""), ("acme", "aa", C, "0", "")),
         (("acme", "default", C, "9", ""), ("acme", "aa", C, "", "0")),
@@ -103,12 +107,12 @@ mod tests {
         ),
         (("labs", "default", C, "", ""), ("acme", "aa", C, "0", "")),
         (("acme", "default", C, "", ""), ("labs", "aa", C, "0", "")),
-        // Then what the operator prefers, at any cost.
+        // Then the drivers that the operator prefers, at any cost.
         (("pref", "bb", C, "9", ""), ("acme", "aa", C, "0", "")),
         (("pref", "bb", H, "", ""), ("labs", "aa", C, "0", "")),
         (("pref", "bb", C, "1", ""), ("pref", "aa", C, "2", "")),
         (("acme", "default", C, "9", ""), ("pref", "aa", C, "0", "")),
-        // Then the contract's own publisher, at any price of the others.
+        // Then the drivers of the contract's own publisher, regardless of the price of others.
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "")),
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "0", "")),
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "0")),
@@ -118,7 +122,8 @@ mod tests {
             ("labs", "aa", "builtin", "", ""),
         ),
         (("acme", "bb", H, "5", "900"), ("labs", "aa", C, "0", "0")),
-        // Then the price: the entry's before the driver's, and none at the end.
+        // Then the price: the entry's price replaces the driver's, and drivers without a price come
+        // last.
         (("acme", "bb", C, "1", ""), ("acme", "aa", C, "2", "")),
         (("acme", "bb", C, "", "1"), ("acme", "aa", C, "", "2")),
         (("acme", "bb", C, "9", "1"), ("acme", "aa", C, "2", "")),
@@ -170,7 +175,7 @@ mod tests {
             "---\nid: {id}\nname: D\ndescription: Does it.\nversion: 1.0.0\nkind: {kind}\n{more}\
              implements:\n  - tool: a.tool\n    version: 1.x\n{indented}{own}---\n"
         );
-        // A driver of kind http has no request here, and is read all the same.
+        // A driver of kind http has no request here, but can be read nevertheless.
         let source = match kind {
             H => source.replace("kind: http", "kind: sdk"),
             _ => source,

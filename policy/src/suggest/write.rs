@@ -1,4 +1,4 @@
-//! Writes what blocked tools lack as tables of a policy, with the operator's choices in them.
+//! Writes the tables of a policy that blocked tools lack, with the operator's choices.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::toml_text::{
     PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE, comment, list, pair,
 };
 
-/// Hosts of a driver that a remark names.
+/// The most hosts of a driver that a comment names.
 const MAX_SHOWN_HOSTS: usize = 5;
 
 impl SuggestedLines {
@@ -67,8 +67,8 @@ impl SuggestedLines {
         blocks
     }
 
-    /// A bundle's own words never decide where a secret comes from or goes to: these values work only once the operator
-    /// has chosen them.
+    /// A bundle must never decide where a secret comes from or is sent, so these values work only
+    /// once the operator has chosen them.
     fn secret_blocks(&self, open: &mut Vec<OpenChoice>) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
         for ((publisher, slug), secret) in &self.secrets {
@@ -160,14 +160,14 @@ impl SuggestedLines {
         blocks.collect()
     }
 
-    /// The publishers whose secret of this name is in the lines.
+    /// The publishers that have a secret of this name in the lines.
     fn publishers_of(&self, slug: &str) -> Vec<&str> {
         let known = self.secrets.keys().filter(|(_, known)| known == slug);
         known.map(|(publisher, _)| publisher.as_str()).collect()
     }
 
-    /// The choice for a publisher's secret. One without a publisher is for the only one of the name: a credential that
-    /// is meant for one publisher must not reach another.
+    /// The choice for a publisher's secret. A choice without a publisher applies only if the name
+    /// is unique, since a credential for one publisher must not reach another.
     fn chosen_secret(&self, publisher: &str, slug: &str) -> Option<&SecretChoice> {
         let of = |publisher: Option<&str>| {
             let key = (publisher.map(str::to_owned), slug.to_owned());
@@ -191,7 +191,7 @@ impl SuggestedLines {
         chosen.map(|(_, host)| host.as_str()).collect()
     }
 
-    /// The choices that no line needs.
+    /// The choices that no line uses.
     fn unused(&self) -> Vec<String> {
         let choices = &self.choices;
         let named = |path: &str| self.workspaces.iter().any(|one| *one.scope() == *path);
@@ -243,7 +243,7 @@ impl SuggestedLines {
     }
 }
 
-/// A directory for the operator to replace, outside all others.
+/// A placeholder directory for the operator to replace, which overlaps no other.
 fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = path.chars().take(64);
@@ -260,8 +260,8 @@ fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
         };
         let own = PathBuf::from(&directory);
         let apart = |other: &PathBuf| !other.starts_with(&own) && !own.starts_with(other);
-        // Some existing directory may hold all of them: the operator chooses
-        // another one anyway.
+        // An existing directory may contain all candidates. The operator replaces the placeholder
+        // anyway.
         if taken.iter().all(apart) || number > taken.len() + 1 {
             taken.push(own);
             return directory;
@@ -270,7 +270,7 @@ fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
     }
 }
 
-/// Marks a host to choose, with the hosts that the driver declares.
+/// A comment that marks a host to choose, and names the hosts that the driver declares.
 fn choose(egress: &BTreeSet<String>) -> String {
     if egress.is_empty() {
         return comment("choose");

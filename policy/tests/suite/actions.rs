@@ -1,4 +1,4 @@
-//! Rules about an action: which tools they cover, and what they never give.
+//! Rules for an action: which tools they cover, and what they never grant.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use toolward_policy::{Decision, Policy};
 
 use crate::support::{allowed, ask, ask_of, driver, granted, policy};
 
-/// The action `storage:commit`, in the contract's own bundle or in a library of somebody.
+/// The action `storage:commit`, in the contract's own bundle or in a library of another publisher.
 struct Actions(Option<&'static str>);
 
 impl SchemaScope for Actions {}
@@ -25,7 +25,7 @@ impl Scope for Actions {
     }
 }
 
-/// `notes.append` of a publisher, which opens a bucket and says what it implements.
+/// `notes.append` of a publisher, which opens a bucket and declares the actions that it implements.
 fn implementing(implements: &str, library: Option<&'static str>, more: &str) -> Tool {
     let source = format!(
         "---\nid: notes.append\nname: A tool\ndescription: Does something.\nversion: 1.2.0\n\
@@ -72,7 +72,7 @@ fn a_rule_covers_the_tools_that_implement_its_action_by_a_name_that_others_know(
         "[[grant]]\npublisher = \"acme\"\naction = \"storage:push\"\nrequires = [\"database:counters\"]\n",
     );
     assert!(!is_given(&other, &implementing("storage:commit", None, "")));
-    // Nor tools that implement nothing, and those that the rule's `tool` leaves out.
+    // The rule does not cover tools that implement nothing, or that its `tool` leaves out, either.
     let plain = crate::support::tool("requires: { database: [counters] }");
     assert!(!is_given(&own, &plain));
     let narrower = rule("tool = \"text.*\"");
@@ -88,7 +88,7 @@ fn an_action_of_a_library_is_covered_where_the_rule_names_its_publisher() {
     assert!(!is_given(&rule(""), &of_library));
     assert!(is_given(&rule("library = \"verbs\""), &of_library));
     assert!(!is_given(&rule("library = \"others\""), &of_library));
-    // A library's action is not the publisher's own, and the other way round.
+    // A library's action differs from the publisher's own action of this name.
     let own = implementing("storage:commit", None, "");
     assert!(!is_given(&rule("library = \"verbs\""), &own));
 }
@@ -198,10 +198,10 @@ fn a_rule_accepts_the_unknown_classes_that_its_action_declares_and_no_others() {
     let both = policy_of("\"storage\", \"workspace\"");
     let declared = tool("\"storage:*\", \"workspace:metadata\"");
     assert!(is_given(&both, &declared));
-    // It gives the sandbox nothing.
+    // The rule grants the sandbox nothing.
     assert!(granted(&ask(&both, &declared, &driver(""))).is_empty());
     assert!(!is_given(&policy_of("\"storage\""), &declared));
-    // What the tool adds to its action is not covered.
+    // Capabilities that the tool adds to its action are not covered.
     let more = tool("\"storage:*\", \"workspace:metadata\", \"audit:log\"");
     let all = policy_of("\"storage\", \"workspace\", \"audit\"");
     assert!(!is_given(&all, &more));

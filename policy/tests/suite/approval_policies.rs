@@ -1,4 +1,5 @@
-//! `[approval.NAME]`: what `approval: policy:NAME` stands for, for whom, and what it never lowers.
+//! `[approval.NAME]`: the class that `approval: policy:NAME` stands for, the tools that may refer
+//! to it, and the approvals that it never lowers.
 
 use toolward_policy::{
     ApprovalClass, AskReason, Contract, Decision, DecisionContext, ExplainedOutcome, Explanation,
@@ -18,7 +19,7 @@ fn is_allowed(decision: &Decision) -> bool {
     matches!(decision, Decision::Allow(_))
 }
 
-/// The reasons as words, those of an approval policy by its name and class.
+/// The reasons as words. A reason of an approval policy has its name and class.
 fn words(decision: &Decision) -> Vec<String> {
     let word = |reason: &AskReason| match reason {
         AskReason::Policy(reference) => {

@@ -1,4 +1,4 @@
-//! When a person is asked, and what stands for the person.
+//! When a person is asked, and what replaces the person's approval.
 
 use toolward_policy::{ApprovalClass, AskReason, Confirmed, Decision, Effects};
 
@@ -177,7 +177,7 @@ fn where_nothing_is_asked_for_only_a_rule_that_names_the_tool_is_a_yes() {
         policy(&format!("{rule}\ntool = \"{pattern}\""))
     };
     let nothing = tool("risk_level: 2");
-    // Changed in name only: the driver reaches no host.
+    // Nothing is changed, since the driver reaches no host.
     let unused = tool("mutates: ['network:a.example']");
     for tool in [nothing, unused] {
         for (pattern, stands) in [

@@ -1,4 +1,4 @@
-//! `[[context]]` as it is read: what it has to say, and what it may not.
+//! Reading `[[context]]`: what a table must contain, and what it may not.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn values_are_written_or_come_from_a_variable_or_a_file() {
     let source = |name: &str| rule.values[name].source().clone();
     assert_eq!(source("level"), ContextSource::Written(3.into()));
     assert_eq!(source("tenant"), ContextSource::Env("TENANT".to_owned()));
-    // Relative to the policy's file.
+    // The path is relative to the policy's file.
     let file = ContextSource::File("/etc/toolward/account.txt".to_owned());
     assert_eq!(source("account"), file);
     assert!(!rule.public && !rule.is_placeholder());

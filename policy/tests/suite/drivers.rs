@@ -1,4 +1,4 @@
-//! What a driver's own `requires` adds.
+//! The capabilities that a driver's own `requires` adds.
 
 use toolward_policy::{DeclaredBy, Effects, Why};
 

@@ -1,4 +1,4 @@
-//! `[[exec]]`: which lines are read, and which of them let a tool's program run.
+//! `[[exec]]`: which tables are valid, and which allow a tool's program.
 
 use serde_json::{Value, json};
 use toolward_contract::NoScope;
@@ -190,7 +190,7 @@ fn with_its_line_a_person_is_asked_though_nothing_is_declared() {
         allowed.grant.program().expect("its line").command,
         "/opt/render"
     );
-    // Saying yes in writing takes a rule that names the tool.
+    // A written approval needs a rule that names the tool.
     for (grant, asks) in [
         (
             "[[grant]]\npublisher = \"acme\"\npreapproved = true\n",
@@ -269,7 +269,7 @@ fn what_is_declared_is_given_by_grant_and_line_or_the_tool_is_blocked() {
     let Decision::Ask(allowed, _) = &decision else {
         panic!("{decision:?}");
     };
-    // The process of the host gets none of it for itself.
+    // The host's own process gets no part of the grant.
     let grant = &allowed.grant;
     assert!(grant.network().is_empty() && grant.workspaces().is_empty());
     assert!(grant.secrets()[0].reveal);

@@ -1,4 +1,4 @@
-//! A decision beside its reasons.
+//! Tests that a decision agrees with its explanation.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! Policy files: each wrong one beside the error that it gives, as
-//! `code line:column message` and the hint. `BLESS=1 cargo test` writes them;
-//! read the difference.
+//! Policy files: each invalid file is next to its error, as `code line:column message` and the
+//! hint. `BLESS=1 cargo test` writes the errors; read the difference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +44,7 @@ fn each_wrong_file_gives_its_error() {
         let expected = fs::read_to_string(&expected).unwrap_or_default();
         assert_eq!(shown(&error), expected, "{}", path.display());
     }
-    // Too large a text, and what only code can get wrong, need no file.
+    // Errors of texts that are too large, and errors that only code can cause, need no file.
     let tested: BTreeSet<&str> = CODES.iter().map(|code| code.code).collect();
     let unseen: Vec<_> = tested.difference(&seen).copied().collect();
     assert_eq!(unseen, ["policy-too-large"]);
@@ -118,7 +117,7 @@ fn every_limit_can_be_set_by_name() {
     }
 }
 
-/// The book's pages about policies, and the generated page of limits, to which they lead.
+/// The book's pages about policies, and the generated page of limits that they link to.
 const PAGE: &str = concat!(
     include_str!("../../../docs/src/policy.md"),
     include_str!("../../../docs/src/policy-secrets.md"),

@@ -1,4 +1,4 @@
-//! What a grant holds, and what it does not, case by case.
+//! The contents of a grant, case by case.
 
 use std::path::Path;
 
@@ -177,7 +177,7 @@ fn a_bucket_is_the_publishers_own_unless_another_shares_it_by_name() {
             "bucket * of acme, read-only"
         ]
     );
-    // A share gives nothing without a rule.
+    // A share grants nothing without a rule.
     let decision = ask(&policy(share), &tool, &driver(""));
     assert_eq!(denial(&decision).missing[0].why, Why::NoRule);
 }
@@ -222,7 +222,7 @@ fn a_deny_wins_and_names_itself() {
     );
     let outside = tool("requires: { network: [api.example] }");
     assert_eq!(granted(&ask(&policy, &outside, &driver)).len(), 1);
-    // A wider declaration takes in what is denied.
+    // A wider declaration includes the denied part.
     let wide = tool("requires: { network: ['*'] }");
     assert_eq!(missing(&ask(&policy, &wide, &driver)).len(), 1);
 }
@@ -321,8 +321,8 @@ fn the_rules_that_gave_something_are_named_in_order() {
     );
 }
 
-/// As many entries as a contract and a driver can hold, each wide enough to meet
-/// all of the others.
+/// The most entries that a contract and a driver can have, each wide enough to overlap with all
+/// others.
 #[test]
 fn a_declaration_made_to_be_slow_is_decided_all_the_same() {
     let mut tool = tool("");

@@ -1,4 +1,4 @@
-//! Every class × how it is declared × how policy gives it.
+//! Every class × how it is declared × how the policy grants it.
 
 use toolward_contract::capability::Capability;
 use toolward_policy::{Decision, Policy, PolicyParts, Publisher, Rule};
@@ -7,10 +7,10 @@ use crate::support::{
     EVERYWHERE, allowed, ask, denial, driver, granted, policy, reasons, tool, words,
 };
 
-/// A class, and what the sandbox gets for reading and for changing.
+/// A class, and the sandbox's access for reading and for changing.
 struct Row {
     capability: &'static str,
-    /// How `requires` spells it; `None`: it can only be changed.
+    /// Its spelling in `requires`; `None` if it can only be changed.
     requires: Option<&'static str>,
     read: &'static [&'static str],
     write: &'static [&'static str],
@@ -105,7 +105,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// How policy gives it.
+/// How the policy grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     Not,
@@ -141,7 +141,7 @@ fn each_class_is_granted_exactly_as_declared_and_allowed() {
                 continue;
             };
 
-            // Not declared: nothing, whatever policy gives.
+            // Without a declaration, nothing is granted by any policy.
             let decision = ask(&policy, &tool(""), &driver);
             assert!(matches!(decision, Decision::Allow(_)), "{case}");
             assert_eq!(
@@ -154,7 +154,7 @@ fn each_class_is_granted_exactly_as_declared_and_allowed() {
             if let Some(requires) = row.requires {
                 let tool = tool(&format!("requires: {requires}"));
                 let decision = ask(&policy, &tool, &driver);
-                // Storing a secret is no leave to use it.
+                // Permission to store a secret is not permission to use it.
                 let secret = row.capability.starts_with("secret:");
                 if given == Given::Not || (secret && given == Given::ForChanging) {
                     let missing = &denial(&decision).missing;
@@ -212,7 +212,7 @@ fn a_class_that_nobody_knows_is_accepted_by_its_name_and_gives_nothing() {
     let decision = ask(&policy(rule), &tool, &driver(EVERYWHERE));
     assert!(granted(&decision).is_empty(), "{decision:?}");
     assert_eq!(reasons(&decision), [toolward_policy::AskReason::Mutates]);
-    // One name is no other's, and one tool's rule no other's.
+    // A rule for one name or tool does not apply to another.
     for other in [
         rule.replace("\"gpu\"", "\"gp\", \"gpux\""),
         format!("{rule}tool = \"text.*\"\n"),

@@ -1,4 +1,4 @@
-//! Which changes of a policy a server may take over while it runs.
+//! Which changes of a policy a running server may adopt.
 
 use toolward_policy::{Policy, Wider};
 
@@ -76,13 +76,13 @@ principal = "alice"
 values.tenant = "north"
 "#;
 
-/// Whether [`POLICY`] with one text in place of another narrows it.
+/// Whether [`POLICY`] with one text replaced by another narrows it.
 fn edited(from: &str, to: &str) -> Result<(), Wider> {
     assert!(POLICY.contains(from), "{from}");
     policy(&POLICY.replace(from, to)).narrows(&policy(POLICY))
 }
 
-/// So many bytes of [`POLICY`] from `start`.
+/// `length` bytes of [`POLICY`] from `start`.
 fn between(start: usize, length: usize) -> &'static str {
     POLICY.get(start..start + length).expect("whole characters")
 }
@@ -138,7 +138,7 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
     for (from, to) in [
         ("[[deny]]", another),
         ("tool = \"notes.*\"", "tool = \"*\""),
-        // A yes in writing counts for more in a rule that names its tool.
+        // A written approval has more effect in a rule that names its tool.
         ("tool = \"notes.*\"", "tool = \"notes.append\""),
         (
             "tool = \"notes.*\"",
@@ -166,10 +166,10 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
             "plain_http = true\n",
             "plain_http = true\npreapproved = true\n",
         ),
-        // http at that port is new, although https at it is not.
+        // http at this port is new, although https at this port is not.
         ("network:plain.example", "network:plain.example:443"),
         ("approval = \"always\"", "approval = \"auto\""),
-        // A grant that gives little, and asks.
+        // A grant that grants little but requires approval.
         (table("[[grant]]\npublisher = \"acme\"\nrequires"), ""),
         (table("[[deny]]"), ""),
         ("[\"network:evil.example\"]", "[\"network:worse.example\"]"),
@@ -178,7 +178,7 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
         ("/etc/ca.pem", "/etc/other.pem"),
         ("maximum = 5000", "maximum = 6000"),
         (", maximum = 5000", ""),
-        // What the host would set is not known.
+        // The host's own value is not known.
         ("[limits]", "[limits]\nfuel = { maximum = 1 }"),
         ("/srv/notes", "/srv/others"),
         ("max_bytes = 100", "max_bytes = 101"),
@@ -201,7 +201,7 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
         ("[\"third-party\", \"beta\"]", "[\"beta\"]"),
         ("denied_tags = [\"third-party\", \"beta\"]\n", ""),
         ("[\"acme\", \"labs\"]", "[\"acme\", \"labs\", \"other\"]"),
-        // Another tenant's state; without the table, that of one for everybody.
+        // Another tenant's state; without the table, the state for all principals.
         ("\"north\"", "\"south\""),
         ("\"alice\"", "\"*\""),
         ("\"north\"", "\"north\"\npublic = true"),
@@ -219,7 +219,7 @@ fn what_gives_more_or_may_do_so_is_not_taken() {
 fn a_policy_that_begins_to_ask_for_regions_or_tags_narrows_one_that_did_not() {
     let without = POLICY.replace(table("[resolve]"), "");
     policy(POLICY).narrows(&policy(&without)).unwrap();
-    // Whoever is believed makes no difference where nothing is asked for.
+    // Trusted publishers make no difference if nothing is required.
     let believes = format!("{without}\n[resolve]\npublishers = [\"other\"]\n");
     policy(&believes).narrows(&policy(&without)).unwrap();
     policy(POLICY).narrows(&policy(&believes)).unwrap();
@@ -246,7 +246,7 @@ fn without_a_workspace_its_path_falls_to_no_other() {
     let (with, without) = (policy(&(text.to_owned() + inner)), policy(text));
     let asked = tool("requires: { workspace: [/notes] }");
     let ask = |policy| granted(&ask(policy, &asked, &driver("")));
-    // Another directory than before.
+    // The directory differs from before.
     assert_ne!(ask(&with), ask(&without));
     assert!(without.narrows(&with).is_err());
 }
@@ -281,7 +281,7 @@ fn a_running_server_does_not_take_over_another_spelling_of_an_origin_that_gives_
         deny("\"network:a.example:443\""),
     );
     assert!(one.narrows(&all).is_err());
-    // Both together deny every port, in either order.
+    // Both rules together deny every port, in either order.
     for both in [
         "\"network:a.example\", \"network:a.example:443\"",
         "\"network:a.example:443\", \"network:a.example\"",

@@ -1,4 +1,4 @@
-//! Which hosts, ports and methods a grant holds.
+//! The hosts, ports and methods of a grant.
 
 use toolward_policy::Grant;
 
@@ -29,7 +29,7 @@ fn the_network_is_narrowed_to_what_the_driver_uses() {
         missing(&ask(&one, &tool, &narrow)),
         ["`network:b.example:8443`: no rule gives it"]
     );
-    // Even where policy gives everything, no egress is no network.
+    // Without egress a driver has no network, even if the policy grants everything.
     let all = policy_for("\"network:*\"");
     assert_eq!(granted(&ask(&all, &tool, &driver(""))), NONE);
 }
@@ -64,7 +64,7 @@ fn what_one_rule_says_of_its_hosts_is_no_leave_for_those_of_another() {
         "#,
     );
     let tool = tool("requires: { network: ['*.example'] }\nmutates: ['network:dev.example']");
-    // Reading is given twice; changing dev.example by nobody.
+    // Two rules grant reading, but no rule grants changing dev.example.
     let decision = ask(&policy, &tool, &driver(EVERYWHERE));
     assert_eq!(
         missing(&decision),
@@ -81,7 +81,7 @@ fn what_one_rule_says_of_its_hosts_is_no_leave_for_those_of_another() {
     );
 }
 
-/// Which of http and https passes to which port.
+/// The ports to which http and https are allowed.
 fn passing(grant: &Grant) -> Vec<String> {
     let mut passing = Vec::new();
     for (scheme, default) in [("http", 80), ("https", 443)] {
@@ -106,7 +106,7 @@ fn plain_http_passes_to_port_80_and_to_a_port_that_the_policy_names_but_for_that
     let named_80: &[&str] = &["http:80", "https:80"];
     let named_8080: &[&str] = &["http:8080", "https:8080"];
     let ports = ["", ":80", ":443", ":8080"];
-    // A line for each port that the contract declares, a column for each that the
+    // One line for each port that the contract declares, and one column for each port that the
     // policy names.
     let matrix = [
         [default, BLOCKED, at_443, BLOCKED],

@@ -1,4 +1,4 @@
-//! Rules with `partial`: a tool is served with some of the hosts and workspaces that it declares.
+//! Rules with `partial`: a tool is served with some of its declared hosts and workspaces.
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
@@ -84,7 +84,7 @@ fn a_wildcard_is_given_as_far_as_rules_say() {
         "requires = ['network:a.example', 'network:*.c.example:8080', 'workspace:/docs/public']\npartial = true",
     );
     let decision = ask(&policy, &tool, &driver(EVERYWHERE));
-    // `*` has the standard port only.
+    // `*` means only the standard port.
     assert_eq!(
         granted(&decision),
         [
@@ -265,7 +265,7 @@ fn the_host_of_a_declarative_driver_is_never_left_out() {
         missing(&decision),
         ["`network:api.example`: no rule gives it, and the driver's request goes there"]
     );
-    // The lines that are suggested let it run.
+    // The suggested lines let it run.
     let lines = suggested_for(
         &policy,
         std::slice::from_ref(&tool),

@@ -1,4 +1,4 @@
-//! What holds for every policy, contract and driver.
+//! Properties of every policy, contract and driver.
 
 mod generators;
 
@@ -38,7 +38,7 @@ fn reaching(policy: &Policy, tool: &Tool, driver: &Driver, reachable: Effects) -
     )
 }
 
-/// 0: blocked, 1: a person is asked, 2: runs.
+/// 0 if blocked, 1 if a person is asked, 2 if it runs.
 fn freedom(decision: &Decision) -> u8 {
     match decision {
         Decision::Deny(_) => 0,
@@ -52,8 +52,8 @@ fn network(texts: impl IntoIterator<Item = String>) -> CapabilitySet {
     texts.into_iter().map(read).collect()
 }
 
-/// Whether everything that is granted is declared, used by the driver, and given
-/// by some rule of the policy. Written without a look at how it is decided.
+/// Whether everything that is granted is declared, used by the driver, and granted by some rule of
+/// the policy. Written independently of the decision's code.
 fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision) {
     let Some(grant) = decision.grant() else {
         return;
@@ -137,7 +137,7 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
     }
 }
 
-/// Whether nothing is asked for, once the network is narrowed to the egress.
+/// Whether nothing is required, once the network is narrowed to the egress.
 fn declares_nothing(policy: &Policy, tool: &Tool, driver: &Driver) -> bool {
     let publisher = "acme";
     let found = explain(
@@ -149,7 +149,7 @@ fn declares_nothing(policy: &Policy, tool: &Tool, driver: &Driver) -> bool {
     found.capabilities.iter().all(|row| row.asked.is_none())
 }
 
-/// Whether a request passes, as outgoing HTTP reads a grant.
+/// Whether a request is allowed, by the rules with which outgoing HTTP reads a grant.
 fn passes(grant: &Grant, host: &str, port: u16, https: bool, change: bool) -> bool {
     let default_port = port == if https { 443 } else { 80 };
     grant.network().iter().any(|granted| {
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn a_policy_that_narrows_another_never_gives_more(
         before in prop::collection::vec(rules(), 0..5),
-        // Which of them stay, with what of their capabilities, and what else changes.
+        // Which rules stay, which of their capabilities stay, and what else changes.
         edits in prop::collection::vec((any::<bool>(), some(READABLE), 0_u8..6), 5),
         denies in prop::collection::vec(denies(), 0..2),
         tool in contracts(), driver in drivers(),
@@ -246,12 +246,12 @@ proptest! {
         }
         let (before, after) = (of(&policy, &tool, &driver), of(&policy, &wider, &driver));
         is_within(&policy, &wider, &driver, &after);
-        // What blocked the tool still does, unless the driver asked for it and
-        // it is now the contract's to ask for.
+        // The reasons that blocked the tool remain, unless a capability moved from the driver to
+        // the contract.
         if driver.requires.capabilities.is_empty() && before.grant().is_none() {
             prop_assert!(after.grant().is_none());
         }
-        // Where no rule gives it, it blocks the tool.
+        // If no rule grants it, it blocks the tool.
         let given = policy.grants().any(|rule| {
             rule.mutates.covers_one(&more) || rule.requires.covers_one(&more)
         });
@@ -339,7 +339,7 @@ proptest! {
             tool.mutates = CapabilitySet::new();
             tool.risk_level = 2;
         }
-        // Rules without a yes that give all that can be given.
+        // Rules that grant everything that can be granted, without `preapproved`.
         let mut given = Rule::new(Publisher::parse("acme").unwrap());
         let givable = |set: &CapabilitySet| -> CapabilitySet {
             let known = |one: &&Capability| {
@@ -396,13 +396,13 @@ proptest! {
                 for missing in &denial.missing {
                     let hopeless = matches!(
                         missing.why,
-                        // What was suggested waits for the operator.
+                        // Suggested values wait for the operator.
                         Why::DeniedBy(_) | Why::NeverGranted | Why::NotChosen
                     );
                     prop_assert!(hopeless, "{}\n{}", missing, lines);
                 }
             }
-            // The lines of one tool alone do as well.
+            // The lines of one tool have the same property.
             if let Decision::Deny(denial) = of(&policy, tool, &driver) {
                 let one = Policy::from_toml(&denial.lines_to_add()).unwrap();
                 let alone = of(&policy.clone().layer(one).unwrap(), tool, &driver);
@@ -427,7 +427,7 @@ proptest! {
             &DecisionContext::default(),
         );
         prop_assert_eq!(found.outcome as u8, 2 - freedom(&decision));
-        // Two declarations may ask for the same part, which is missing once.
+        // Two declarations may require the same part, which is missing only once.
         let missing = found.capabilities.iter().filter(|row| row.missing.is_some());
         let missing: HashSet<_> = missing
             .map(|row| (&row.asked, row.mutates, row.declared_by))
@@ -443,7 +443,7 @@ proptest! {
                 let rows = found.capabilities.iter();
                 let shown: BTreeSet<&String> = rows.flat_map(|row| &row.granted).collect();
                 for words in words(&allowed.grant) {
-                    // Uses of one secret are shown apart and granted together.
+                    // The uses of one secret are shown separately, but granted together.
                     let known = shown.contains(&words)
                         || words.starts_with("secret ")
                         || words.starts_with("tool ")

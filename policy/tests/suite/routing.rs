@@ -1,4 +1,4 @@
-//! Which drivers may serve a tool, in which order, and for which of them lines are suggested.
+//! Which drivers may serve a tool, their order, and the drivers for which lines are suggested.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use toolward_policy::{
 
 use crate::support::{denial, driver, machine, named_tool, policy, suggested_for, tool};
 
-/// The drivers that may serve the tool, best first; and the others, with the reasons.
+/// The drivers that may serve the tool, best first, and the others with the reasons.
 fn found(
     policy: &Policy,
     tool: &Tool,
@@ -60,7 +60,7 @@ fn a_denied_tag_rejects_a_driver_whoever_made_it() {
         assert!(against(denies, "", publisher).is_empty());
         assert!(against("", tagged, publisher).is_empty());
     }
-    // What is denied counts, whatever else is allowed.
+    // A denied tag counts even if other tags are allowed.
     let both = format!("{denies}\nallowed_tags = [\"pii-safe\"]");
     assert_eq!(against(&both, tagged, "acme"), ["tag-denied"]);
 }
@@ -94,7 +94,7 @@ fn a_driver_that_reaches_the_network_claims_the_region_that_is_asked_for() {
         assert_eq!(against(europe, &claims(region), "acme"), ["region"]);
     }
     assert_eq!(against(europe, EGRESS, "acme"), ["region"]);
-    // What sends nothing runs where this host is.
+    // A driver that sends nothing runs in the region of this host.
     assert!(against(europe, "", "labs").is_empty());
     assert!(against(europe, "region: us", "labs").is_empty());
     for anywhere in ["", "region = []"] {
@@ -113,7 +113,7 @@ fn a_region_is_one_of_several_and_a_driver_that_claims_none_is_global() {
         );
     }
     assert_eq!(against(several, &claims("us"), "acme"), ["region"]);
-    // `global` is no promise.
+    // `global` promises nothing.
     for unclaimed in [EGRESS.to_owned(), claims("global"), claims("[EU, global]")] {
         assert!(against(several, &unclaimed, "labs").is_empty());
         assert!(against("region = \"global\"", &unclaimed, "labs").is_empty());
@@ -161,7 +161,7 @@ fn only_the_region_is_in_the_way_where_nothing_else_is() {
     assert!(!only(&[elsewhere, ""], europe, "acme"));
     assert!(!only(&[], europe, "acme"));
     assert!(!only(&[elsewhere], "", "acme"));
-    // Those that nothing binds are no candidates.
+    // Drivers that no rule binds are not candidates.
     assert!(!only(&[elsewhere], europe, "labs"));
 }
 
@@ -214,7 +214,7 @@ fn a_driver_that_states_no_cost_comes_after_all_that_do() {
     ];
     let order = found(&Policy::empty(), &tool(""), &all).0;
     assert_eq!(order, ["d.free", "c.cheap", "b.dear", "a.silent"]);
-    // The contract's own choice goes before all of that.
+    // The contract's own default comes before all of these.
     let order = found(
         &Policy::empty(),
         &tool("default_implementation: a.silent"),
@@ -256,7 +256,7 @@ fn every_reason_against_a_driver_is_named() {
     let rejected = found(&Policy::empty(), &forbids, &[(&mcp, "acme")]).1;
     let codes: Vec<&str> = rejected[0].1.iter().map(Rejection::code).collect();
     assert_eq!(codes, ["kind-not-run", "kind-forbidden"]);
-    // Of no interest to a driver that does not name the tool at all.
+    // The rejection does not list a driver that does not name the tool at all.
     let unnamed = named_tool("other.tool", "");
     assert!(
         found(&Policy::empty(), &unnamed, &[(&here, "acme")])
@@ -306,7 +306,7 @@ fn lines_bind_another_publishers_driver_only_where_it_is_named() {
     let (serving, _) = found(&bound, &tools[0], &[(&driver, "other")]);
     assert_eq!(serving, ["acme.notes"]);
     assert_eq!(suggested(&bound, Some("acme.notes")), "");
-    // One that is bound already, and lacks something, is left alone as well.
+    // A driver that is bound already but lacks something is not changed either.
     let less = policy(&lines.replace("\"database:loot\", ", ""));
     assert_eq!(suggested(&less, None), "");
     assert!(suggested(&less, Some("acme.notes")).contains("database:loot"));
@@ -368,7 +368,7 @@ fn one_id_twice_is_an_error_with_both_places() {
     assert_eq!((twice.kind, twice.first, twice.second), ("driver", 0, 1));
 }
 
-/// The ids of the drivers, each with whether calls fall to it and its tie.
+/// The ids of the drivers, whether each takes over, and its tie.
 fn terms(text: &str, drivers: &[(&Driver, &str)]) -> Vec<(String, bool, usize)> {
     let tool = tool("");
     let tools = [Contract {
@@ -521,7 +521,7 @@ fn a_denied_transport_is_rejected_with_its_reason_and_takes_no_id() {
     let why = entry.driver(&contract, "tools.json").expect("a transport");
     let why = why.expect_err("denied");
     let denied = entry.denied(&contract, &why).expect("a driver");
-    // Also beside a driver of its id.
+    // The same holds next to a driver with the same id.
     let same = {
         let mut same = driver("");
         same.id = denied.id.clone();

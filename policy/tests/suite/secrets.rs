@@ -1,4 +1,4 @@
-//! Which secrets a grant holds, and where they go.
+//! The secrets of a grant, and where they are sent.
 
 use toolward_policy::{SecretPosition, Why};
 
@@ -66,7 +66,7 @@ fn revealing_is_a_line_of_its_own() {
     let table = "[[secret]]\nslug = \"token\"\npublisher = \"acme\"\nenv = \"T\"\n";
     let rule = "[[grant]]\npublisher = \"acme\"\nrequires = [\"secret:token\"]\n";
     let tool = tool("requires: { secrets: [token] }");
-    // It goes out nowhere, so without `reveal` it is of no use.
+    // The secret is sent nowhere, so it can't be used without `reveal`.
     let decision = ask(&policy(&format!("{table}{rule}")), &tool, &driver(""));
     assert_eq!(denial(&decision).missing[0].why, Why::SecretNotUsable);
     let reveal = format!("{table}{rule}reveal = [\"token\"]");

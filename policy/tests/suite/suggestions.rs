@@ -1,4 +1,4 @@
-//! The lines that would allow what is blocked.
+//! The lines that would allow blocked tools.
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
@@ -103,7 +103,7 @@ fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
             "{missing:?}"
         );
         assert_eq!(missing.len(), 2);
-        // Chosen, the same lines are all that it needs.
+        // With the choices made, the same lines are all that the tool needs.
         let chosen = lines
             .replace("host.invalid", "a.example")
             .replace("TOOLWARD_CHOOSE", "T");
@@ -113,7 +113,7 @@ fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
 
 #[test]
 fn nothing_in_the_lines_passes_for_something_else() {
-    // Of a class that no host knows, only the class is named.
+    // For a class that no host knows, only the class is named.
     let tool = tool("mutates: ['gpu:x\u{202e}\u{200b}y']");
     let text = suggested(&Policy::empty(), &[tool], &driver(""));
     assert!(text.contains("accepts = [\"gpu\"] # "), "{text}");
@@ -173,7 +173,7 @@ fn placeholders_keep_clear_of_each_other_and_of_earlier_ones() {
     let second = suggested(&policy, &tools, &driver(""));
     let both = policy.layer(Policy::from_toml(&second).unwrap()).unwrap();
     assert!(ask(&both, &tools[1], &driver("")).grant().is_some());
-    // The lines of one tool keep clear, too.
+    // The lines of a single tool avoid existing directories, too.
     let lines = denial(&ask(
         &crate::support::policy(&first),
         &tools[1],
@@ -261,7 +261,7 @@ fn a_secret_stands_where_the_drivers_own_request_has_it() {
     ] {
         let lines = suggested_with(request);
         assert!(lines.contains(line), "{request}: {lines}");
-        // Where to is not the bundle's to say, whatever its request holds.
+        // A bundle must not choose the destination, regardless of its request.
         assert!(
             lines.contains("origin = \"https://host.invalid\" # choose"),
             "{lines}"
@@ -304,17 +304,18 @@ fn narrower_lines_give_one_host_or_workspace_and_the_tool_runs_without_the_other
     assert!(lines.contains("network:a.example"), "{lines}");
     assert!(!lines.contains("b.example"), "{lines}");
     assert!(lines.contains("database:counters"), "{lines}");
-    // They are enough.
+    // The lines are enough.
     let decision = ask(&policy(&lines), &wide, &driver);
     allowed(&decision);
-    // With one host there is nothing to leave out.
+    // With one host, nothing can be left out.
     let one = tool("requires: { network: [a.example] }");
     let decision = ask(&Policy::empty(), &one, &driver);
     assert_eq!(denial(&decision).narrower_lines(), "");
 }
 
-/// The lines for a tool of acme and one of other, each with a driver of its publisher and a secret of one name, and for
-/// two services, with these choices: secrets as `NAME=SOURCE@ORIGIN` and hosts.
+/// The lines for a tool of acme and a tool of other, and for two services, with these choices:
+/// secrets as `NAME=SOURCE@ORIGIN`, and hosts. Each tool has a driver of its publisher, and both
+/// use a secret of the same name.
 fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
     let mut choices = Choices::default();
     for secret in secrets {
@@ -415,7 +416,7 @@ fn a_choice_that_could_be_meant_for_several_is_in_no_line() {
     assert!(!lines.lines.contains("a.example") && !lines.lines.contains("b.example"));
     let other = |open: &OpenChoice| matches!(open, OpenChoice::Secret { publisher, .. } if publisher == "other");
     assert!(lines.open.iter().any(other), "{:?}", lines.open);
-    // One of them is chosen, and the rest stays open.
+    // One service is chosen, and the rest stays open.
     let lines = chosen(&["acme:token=env:T@https://a.example"], &["mail=b.example"]);
     assert_eq!(
         (lines.open.len(), lines.ambiguous.len()),

@@ -1,4 +1,4 @@
-//! Contracts, drivers and policies in few words.
+//! Short constructors for contracts, drivers and policies.
 
 use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
@@ -8,7 +8,7 @@ use toolward_policy::{
     Implementation, Machine, Policy, decide, routes, suggest,
 };
 
-/// A contract `notes.append` 1.2.0 with these lines more in its front matter.
+/// A contract `notes.append` 1.2.0 with these additional lines in its front matter.
 pub(crate) fn tool(lines: &str) -> Tool {
     named_tool("notes.append", lines)
 }
@@ -23,7 +23,7 @@ pub(crate) fn named_tool(id: &str, lines: &str) -> Tool {
         .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
 }
 
-/// A driver `acme.notes` of three tools with these lines more in its front matter.
+/// A driver `acme.notes` of three tools, with these additional lines in its front matter.
 pub(crate) fn driver(lines: &str) -> Driver {
     let implements: String = ["notes.append", "notes.read", "text.other"]
         .map(|tool| format!("  - {{ tool: {tool}, version: \"^1.0.0\" }}\n"))
@@ -38,7 +38,7 @@ pub(crate) fn driver(lines: &str) -> Driver {
         .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
 }
 
-/// A declarative driver `acme.notes` of notes.append, whose request has these members more.
+/// A declarative driver `acme.notes` of notes.append, whose request has these additional members.
 pub(crate) fn http_driver(request: &str) -> Driver {
     let source = format!(
         "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
@@ -55,7 +55,7 @@ pub(crate) fn machine() -> Machine {
     Machine::new("linux", "x86_64", 64 << 20)
 }
 
-/// The lines that are suggested for tools of acme and a driver of `publisher`.
+/// The suggested lines for tools of acme and a driver of `publisher`.
 pub(crate) fn suggested_for(
     policy: &Policy,
     tools: &[Tool],
@@ -82,7 +82,7 @@ pub(crate) fn policy(text: &str) -> Policy {
     Policy::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What a policy says about a tool and a driver of acme.
+/// The decision of a policy about a tool and a driver of acme.
 pub(crate) fn ask(policy: &Policy, tool: &Tool, driver: &Driver) -> Decision {
     ask_of(policy, (tool, "acme"), (driver, "acme"))
 }
@@ -103,7 +103,7 @@ pub(crate) fn ask_of(
     )
 }
 
-/// What a policy says about a tool that reaches others.
+/// The decision of a policy about a tool that reaches others.
 pub(crate) fn ask_reaching(
     policy: &Policy,
     tool: &Tool,
@@ -166,12 +166,12 @@ pub(crate) fn words(grant: &Grant) -> Vec<String> {
     words
 }
 
-/// The words of what a decision grants.
+/// The grants of a decision, in words.
 pub(crate) fn granted(decision: &Decision) -> Vec<String> {
     words(&allowed(decision).grant)
 }
 
-/// What is missing, with why, in words.
+/// The missing grants with their reasons, in words.
 pub(crate) fn missing(decision: &Decision) -> Vec<String> {
     denial(decision)
         .missing

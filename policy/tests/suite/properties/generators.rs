@@ -1,4 +1,4 @@
-//! Policies, contracts and drivers made at random.
+//! Random policies, contracts and drivers.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -54,10 +54,10 @@ pub(super) const CHANGEABLE: &[&str] = &[
     "external:*",
 ];
 
-/// Classes that no host knows: a rule can accept them, and gives nothing by it.
+/// Classes that no host knows. A rule can accept them, which grants nothing.
 pub(super) const UNKNOWN: &[&str] = &["gpu:x", "storage:*"];
 
-/// What contracts may ask for and no rule can give.
+/// Capabilities that contracts may require but no rule can grant.
 pub(super) const HOPELESS: &[&str] = &["secret:*", "tool:*"];
 
 pub(super) const TABLES: &str = r#"
