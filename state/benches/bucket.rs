@@ -1,5 +1,5 @@
-//! What one operation costs, called as it is and from an async runtime by way of
-//! its blocking threads, on a file and in memory.
+//! Measures the cost of one operation, called directly and from an async runtime through its
+//! blocking threads, on a file and in memory.
 
 #![expect(clippy::expect_used, reason = "a benchmark, as a test")]
 

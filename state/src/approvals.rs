@@ -1,5 +1,6 @@
-//! What people are asked and what they decided, so that an agent can't wear them down: questions that wait for an
-//! answer, approvals that are remembered, and the backoff after denials.
+//! The approval questions for people and their decisions: questions that wait for an answer,
+//! remembered approvals, and the backoff after denials. They keep an agent from wearing people
+//! down.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -9,21 +10,23 @@ use tokio::sync::watch;
 use crate::BoxFuture;
 use crate::error::StateError;
 
-/// Questions about one tool for one principal that are open at the same time.
+/// The most open questions about one tool for one principal.
 pub const MAX_QUESTIONS_PER_TOOL: usize = 3;
 
-/// Questions for one principal about all tools: more than a person answers in the time that they are open.
+/// The most open questions for one principal about all tools, more than a person can answer in
+/// time.
 pub const MAX_QUESTIONS: usize = 32;
 
 /// Identifies a tool, or an approved call of it: a digest of what a person was shown.
 pub type ApprovalKey = [u8; 32];
 
-/// The decisions of people about calls. Whoever asks them shares it: a terminal, a server's clients, an application.
+/// The decisions of people about calls. All components that ask people share this state: a
+/// terminal, a server's clients, an application.
 pub trait Approvals: Send + Sync {
     /// Opens a question that times out at `until`, unless the tool is backed off, or too many questions are open. A
     /// denial of `also` counts, too.
     ///
-    /// Repeating it opens the question once.
+    /// Repeating the operation opens the question only once.
     ///
     /// # Errors
     ///
@@ -36,10 +39,12 @@ pub trait Approvals: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Opening, StateError>>;
 
-    /// Closes a question. A denial backs the tool off and withdraws the other open questions about it; an approval ends
-    /// the backoff. Returns whether the question was open: an approval of one that was not does not count.
+    /// Closes a question. A denial backs the tool off and withdraws the other open questions about
+    /// it; an approval ends the backoff. Returns whether the question was open. The approval of a
+    /// closed question does not count.
     ///
-    /// Repeating it is safe: a denial counts once, and an approval may be reported as too late.
+    /// Repeating the operation is safe: a denial counts once, but an approval may be reported as
+    /// too late.
     ///
     /// # Errors
     ///
@@ -51,7 +56,8 @@ pub trait Approvals: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<bool, StateError>>;
 
-    /// Remembers the approval of a tool for the session. Returns when it ends; `None` if it is not remembered.
+    /// Remembers the approval of a tool for the session. Returns when the approval ends; `None` if
+    /// it is not remembered.
     ///
     /// # Errors
     ///
@@ -63,7 +69,7 @@ pub trait Approvals: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Option<SystemTime>, StateError>>;
 
-    /// Looks up a remembered approval. One that has expired is returned once.
+    /// Looks up a remembered approval. An expired approval is returned once.
     ///
     /// # Errors
     ///
@@ -81,16 +87,16 @@ pub trait Approvals: Send + Sync {
 pub struct QuestionId {
     /// The principal.
     pub principal: Arc<str>,
-    /// What is asked about: a denial is one of all of it.
+    /// The tool of the question. A denial applies to the whole tool.
     pub tool: ApprovalKey,
-    /// Chosen at random by whoever asks.
+    /// A random number that the asking component chooses.
     pub number: u64,
 }
 
-/// What becomes of a question that is to be opened.
+/// The result of opening a question.
 #[derive(Debug)]
 pub enum Opening {
-    /// It is open.
+    /// The question is open.
     Open(QuestionWatch),
     /// A person denied the tool; the backoff lasts this long.
     Paused(Duration),
@@ -100,32 +106,33 @@ pub enum Opening {
     Full(Duration),
 }
 
-/// What a person decided.
+/// The answer of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersonsAnswer {
-    /// They approved.
+    /// The person approved.
     Approved,
-    /// They denied. A question that was withdrawn from them unanswered counts as denied.
+    /// The person denied. A question that was withdrawn from the person unanswered counts as
+    /// denied.
     Denied,
-    /// Nothing. The question is closed.
+    /// The person did not answer, and the question is closed.
     None,
 }
 
-/// An approval that was remembered.
+/// A remembered approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RememberedApproval {
-    /// It is valid until then.
+    /// It is valid until this time.
     Valid(SystemTime),
-    /// It ended then.
+    /// It ended at this time.
     Expired(SystemTime),
 }
 
-/// Tells whoever asks that the question was withdrawn.
+/// Notifies the asking component if the question is withdrawn.
 #[derive(Debug, Clone)]
 pub struct QuestionWatch(watch::Receiver<bool>);
 
 impl QuestionWatch {
-    /// A watch, and what withdraws its question by sending true.
+    /// Creates a watch, and the sender that withdraws its question by sending true.
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
@@ -139,7 +146,7 @@ impl QuestionWatch {
     /// Waits until another question about the tool was denied.
     pub async fn withdrawn(&mut self) {
         if self.0.wait_for(|withdrawn| *withdrawn).await.is_err() {
-            // It was closed.
+            // The question was closed.
             std::future::pending().await
         }
     }

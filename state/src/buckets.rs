@@ -5,13 +5,13 @@ use std::time::Instant;
 use crate::BoxFuture;
 use crate::error::Error;
 
-/// The buckets of tools. Who may open which bucket is decided elsewhere.
+/// The buckets of tools. Another component decides who may open which bucket.
 ///
-/// An operation is done as a whole, or fails and changes nothing, unless it ends with [`Error::Unknown`]. Only an
-/// increment can't be repeated safely then: everything else has the same effect twice. A change that has returned is
-/// seen by all later reads.
+/// An operation is done as a whole, or fails and changes nothing, unless it ends with
+/// [`Error::Unknown`]. In that case, all operations except increments can be repeated safely. All
+/// later reads see a change that has returned.
 pub trait Buckets: Send + Sync {
-    /// Does `operation` on a bucket, which comes into being with its first key.
+    /// Does `operation` on a bucket. A bucket is created with its first key.
     ///
     /// # Errors
     ///
@@ -24,23 +24,23 @@ pub trait Buckets: Send + Sync {
     ) -> BoxFuture<'_, Result<BucketReply, Error>>;
 }
 
-/// One bucket, and what its user may do with it. Owner, principal and name are separate: no text in one of them can
-/// reach into another.
+/// One bucket, and the access of its user. Owner, principal and name are separate, so that no text
+/// in one can be confused with another.
 #[derive(Debug, Clone)]
 pub struct BucketScope {
-    /// The publisher whose bucket it is.
+    /// The publisher that owns the bucket.
     pub owner: String,
     /// The principal whose data it has.
     pub principal: String,
     /// Its name.
     pub name: String,
-    /// What it is opened for.
+    /// The access for which it is opened.
     pub access: Access,
-    /// What it may hold.
+    /// The limits on its contents.
     pub limits: Limits,
 }
 
-/// What a bucket was opened for.
+/// The access for which a bucket was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
@@ -52,25 +52,25 @@ pub enum Access {
 /// The limits of one bucket. Keys are counted in bytes of UTF-8; the size of a bucket is the sum of its keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a key.
+    /// The most bytes of a key.
     pub key_bytes: u64,
-    /// Bytes of a value.
+    /// The most bytes of a value.
     pub value_bytes: u64,
-    /// Keys in the bucket.
+    /// The most keys in the bucket.
     pub bucket_keys: u64,
-    /// Bytes in the bucket.
+    /// The most bytes in the bucket.
     pub bucket_bytes: u64,
-    /// Buckets of one publisher and principal that hold something. Counts where
-    /// a publisher may make up names.
+    /// The most buckets of one publisher and principal that are not empty. Applies if a publisher
+    /// may choose names freely.
     pub buckets: u64,
-    /// Keys of one operation on many.
+    /// The most keys of one operation on many keys.
     pub batch_keys: u64,
-    /// Bytes that one operation on many reads or writes.
+    /// The most bytes that one operation on many keys reads or writes.
     pub batch_bytes: u64,
-    /// Keys of one page of a listing.
+    /// The most keys of one page of a listing.
     pub page_keys: u64,
-    /// Bytes of one page of a listing. A page has one key at least, however
-    /// large that is.
+    /// The most bytes of one page of a listing. A page has at least one key, even if this key is
+    /// larger.
     pub page_bytes: u64,
 }
 
@@ -90,18 +90,19 @@ impl Default for Limits {
     }
 }
 
-/// What is done with a bucket.
+/// An operation on a bucket.
 #[derive(Debug)]
 pub enum BucketOperation {
-    /// Opens it. Nothing is read or made.
+    /// Opens the bucket. Nothing is read or created.
     Open,
     /// The value of a key.
     Get(String),
     /// Whether a key has a value.
     Exists(String),
-    /// A page of keys, from a cursor on. A key that exists from the first page to the last is in exactly one of them.
+    /// A page of keys, from a cursor on. A key that exists from the first page to the last is on
+    /// exactly one page.
     Keys {
-        /// The cursor of the page before.
+        /// The cursor from the previous page.
         cursor: Option<u64>,
     },
     /// The values of keys, in their order.
@@ -110,17 +111,17 @@ pub enum BucketOperation {
     Set(String, Vec<u8>),
     /// Deletes a key. A missing key is not an error.
     Delete(String),
-    /// Adds to the number that is the value of a key, from 0 if there is none. The value is the number in decimal
-    /// digits, as text.
+    /// Adds to the number in a key's value; a missing key counts as 0. The value is the number as
+    /// decimal text.
     Increment(String, u64),
-    /// Sets the values of keys; of two for one key the last counts.
+    /// Sets the values of keys. If a key occurs twice, its last value counts.
     SetMany(Vec<(String, Vec<u8>)>),
     /// Deletes keys.
     DeleteMany(Vec<String>),
 }
 
 impl BucketOperation {
-    /// Whether it changes the bucket.
+    /// Whether the operation changes the bucket.
     pub fn writes(&self) -> bool {
         !matches!(
             self,
@@ -128,7 +129,7 @@ impl BucketOperation {
         )
     }
 
-    /// Bytes of keys and values that it moves to the store.
+    /// The bytes of keys and values that the operation moves to the store.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Open | Self::Keys { .. } => 0,
@@ -150,7 +151,7 @@ impl BucketOperation {
 /// The reply to a [`BucketOperation`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum BucketReply {
-    /// It is done.
+    /// The operation is done.
     Done,
     /// The value, if the key has one.
     Value(Option<Vec<u8>>),
@@ -160,7 +161,7 @@ pub enum BucketReply {
     Keys {
         /// The keys.
         keys: Vec<String>,
-        /// Where the next page starts; `None` after the last.
+        /// Where the next page starts; `None` after the last page.
         cursor: Option<u64>,
     },
     /// The keys that have values, with their values.
@@ -170,7 +171,7 @@ pub enum BucketReply {
 }
 
 impl BucketReply {
-    /// Bytes of keys and values that it moves from the store.
+    /// The bytes of keys and values that the reply moves from the store.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Done | Self::Exists(_) | Self::Number(_) => 0,

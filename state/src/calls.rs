@@ -1,4 +1,5 @@
-//! Ids that callers give their calls, as idempotency keys: the first call of an id runs, others get its reply.
+//! Ids that callers give their calls, as idempotency keys: the first call with an id runs, and
+//! others get its reply.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,26 +8,27 @@ use crate::BoxFuture;
 use crate::error::StateError;
 use crate::leases::Withdrawal;
 
-/// The most bytes of the replies that are kept for one principal.
+/// The most bytes of kept replies for one principal.
 pub const MAX_REPLY_BYTES: u64 = 4 << 20;
 
 /// A BLAKE3 digest.
 pub type CallDigest = [u8; 32];
 
-/// The calls of ids. Each principal has a share, and takes nothing from another one's.
+/// The calls that have ids. Each principal has a share, which other principals can't use.
 pub trait Calls: Send + Sync {
-    /// Starts a call, or finds what came of the first call of its id. While that one runs, this waits until it has
-    /// ended, and until `deadline` at the latest.
+    /// Starts a call, or finds the result of the first call with its id. While the first call runs,
+    /// this waits until the call has ended, at the latest until `deadline`.
     ///
-    /// Repeating it with the same [`CallId`] starts the call once: as long as that runs, each repetition returns
-    /// [`Begun::New`].
+    /// Repeating the operation with the same [`CallId`] starts the call only once. While this call
+    /// runs, each repetition returns [`Begun::New`].
     ///
     /// # Errors
     ///
     /// [`StateError`].
     fn begin(&self, call: CallId, deadline: Instant) -> BoxFuture<'_, Result<Begun, StateError>>;
 
-    /// Ends a call that runs. Does nothing if this call does not run, so that it may be repeated.
+    /// Ends a running call. Does nothing if this call does not run, so the operation may be
+    /// repeated.
     ///
     /// # Errors
     ///
@@ -39,44 +41,44 @@ pub trait Calls: Send + Sync {
     ) -> BoxFuture<'static, Result<(), StateError>>;
 }
 
-/// A call of an id.
+/// A call with an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallId {
     /// The principal.
     pub principal: CallDigest,
     /// The id, with the tool and the session that it is bound to.
     pub id: CallDigest,
-    /// What the caller gave.
+    /// A digest of the caller's input.
     pub input: CallDigest,
-    /// Tells calls of one id from each other: a new one for each call.
+    /// Distinguishes calls with the same id; each call has a new value.
     pub call: [u8; 16],
 }
 
-/// What an id has when a call of it starts.
+/// The state of an id when a call with it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// Nothing: the call runs from now on, until it is [ended](Calls::end).
+    /// No earlier call: this call runs from now on, until it is [ended](Calls::end).
     New,
-    /// A call that still runs at the deadline.
+    /// Another call, which still runs at the deadline.
     Running,
-    /// A call that runs, and this many others that wait for it: no more may.
+    /// Another call runs, and this many calls wait for it, which is the maximum.
     Busy(usize),
-    /// The reply of the call that ran.
+    /// Another call ran, and this is its reply.
     Replied(Arc<[u8]>),
-    /// A call that ran and whose reply is not kept.
+    /// Another call ran, but its reply is not kept.
     Ran,
-    /// A call with another input.
+    /// An earlier call had another input.
     Differs,
 }
 
-/// What becomes of an id when its call has ended.
+/// The state of an id after its call has ended.
 #[derive(Debug, Clone)]
 pub enum CallEnding {
-    /// Another call of it may run.
+    /// Another call with the id may run.
     Forgotten,
-    /// No other call of it may run.
+    /// No other call with the id may run.
     Ran,
-    /// Others get this reply.
+    /// Other calls with the id get this reply.
     Replied {
         /// The reply.
         reply: StoredReply,
@@ -88,14 +90,14 @@ pub enum CallEnding {
 /// A reply that is kept.
 #[derive(Debug, Clone)]
 pub struct StoredReply {
-    /// The reply, in the host's own form.
+    /// The reply, in the host's encoding.
     pub bytes: Arc<[u8]>,
-    /// The bundles that it came from. Once one is withdrawn, it is not given any more.
+    /// The bundles that produced it. Once a bundle is withdrawn, the reply is no longer returned.
     pub bundles: [Arc<Withdrawal>; 2],
 }
 
 impl StoredReply {
-    /// Whether a bundle that it came from was withdrawn.
+    /// Whether a bundle that produced the reply was withdrawn.
     pub fn is_withdrawn(&self) -> bool {
         let mut all = self.bundles.iter();
         all.any(|bundle| bundle.withdrawn().is_some())

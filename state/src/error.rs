@@ -1,4 +1,4 @@
-//! How operations of the state fail, and the repetition of those whose outcome is unknown.
+//! The errors of operations of the state, and the repetition of operations with an unknown outcome.
 
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -60,13 +60,13 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Why an operation of the state has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The deadline passed before it started: it did not happen.
+    /// The deadline passed before the operation started, so it did not happen.
     #[error("the state did not take the operation before the deadline")]
     Late,
-    /// It may have happened. Repeating it is safe.
+    /// The operation may have happened. Repeating it is safe.
     #[error("it is unknown whether the state did the operation")]
     Unknown,
-    /// It failed, and did not happen.
+    /// The operation failed, and did not happen.
     #[error("the state failed: {0}")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -75,14 +75,14 @@ pub enum StateError {
 ///
 /// # Errors
 ///
-/// [`StateError`]: that of the last attempt.
+/// The [`StateError`] of the last attempt.
 pub async fn settled<'a, T>(
     deadline: Instant,
     operation: impl Fn() -> BoxFuture<'a, Result<T, StateError>>,
 ) -> Result<T, StateError> {
     loop {
         match operation().await {
-            // A pause needs a runtime, which what is detached may lack.
+            // A pause needs a runtime, which a detached operation may lack.
             Err(StateError::Unknown)
                 if Instant::now() < deadline && tokio::runtime::Handle::try_current().is_ok() =>
             {
@@ -93,7 +93,8 @@ pub async fn settled<'a, T>(
     }
 }
 
-/// Does what nothing waits for: as far as it goes at once here, and then in a task of the runtime, if there is one.
+/// Runs an operation that nothing waits for. Polls it once here, and then continues in a task of
+/// the runtime, if one exists.
 pub fn detach(mut operation: BoxFuture<'static, ()>) {
     let mut context = Context::from_waker(Waker::noop());
     if operation.as_mut().poll(&mut context).is_pending()

@@ -1,16 +1,17 @@
-//! Secrets of the host: texts that a client carries for it, and the keys that follow from ids.
+//! Secrets of the host: sealed texts that a client carries for the host, and keys that are derived
+//! from ids.
 
 use std::time::Instant;
 
 use crate::BoxFuture;
 use crate::error::StateError;
 
-/// The host's keys. What is sealed can be opened by every process that shares them.
+/// The host's keys. Every process that shares the keys can open sealed texts.
 pub trait Keys: Send + Sync {
-    /// Seals a text, so that its bearer can neither read nor change it. It opens once, until `until`, for an equal
-    /// binding.
+    /// Seals a text, so that its bearer can neither read nor change it. The token opens once, until
+    /// `until`, for an equal binding.
     ///
-    /// Repeating it makes another token.
+    /// Repeating the operation makes another token.
     ///
     /// # Errors
     ///
@@ -23,7 +24,7 @@ pub trait Keys: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<String, StateError>>;
 
-    /// Opens a token. Repeating it may find the token used.
+    /// Opens a token. A repetition may find that the token was used.
     ///
     /// # Errors
     ///
@@ -52,14 +53,14 @@ pub trait Keys: Send + Sync {
 pub struct Binding<'a> {
     /// The principal.
     pub principal: &'a str,
-    /// The kind of request, and the name in it.
+    /// The kind of request, and the name in the request.
     pub subject: [&'a str; 2],
     /// A digest of the request's input.
     pub input: &'a [u8; 32],
 }
 
 impl Binding<'_> {
-    /// The binding as bytes: equal for equal bindings only.
+    /// The binding as bytes: equal only for equal bindings.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"toolward state 1".to_vec();
         let [kind, name] = self.subject;
@@ -72,13 +73,14 @@ impl Binding<'_> {
     }
 }
 
-/// What a token opens to.
+/// The result of opening a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unsealed {
-    /// The text, and until when it would have opened: a text that is sealed in its place expires no later.
+    /// The text, and the time until which the token was valid. A text that is sealed in its place
+    /// must not expire later.
     Text(Vec<u8>, Instant),
     /// It was not sealed with these keys, was changed since, or is bound to something else.
     Foreign,
-    /// It was used before, or is expired.
+    /// It was used before, or has expired.
     Spent,
 }

@@ -1,4 +1,4 @@
-//! What calls hold while they wait and run: places, and the bundles that they came from, which may be withdrawn.
+//! The leases of waiting and running calls: places, and bundles, which may be withdrawn.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,28 +9,30 @@ use crate::error::StateError;
 
 /// The running and waiting calls of hosts, and the withdrawals of bundles.
 pub trait Leases: Send + Sync {
-    /// The places of a name. Those who share the state share its places; those who share a process share what this
-    /// returns.
+    /// The places of a name. Hosts that share the state share its places; hosts of one process
+    /// share the returned object.
     fn places(&self, of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places>;
 
-    /// Watches a bundle, by the digest of its manifest, which is served from now on.
+    /// Watches a bundle that is served from now on, by the digest of its manifest.
     fn watch(&self, bundle: &str) -> Arc<Withdrawal>;
 
-    /// Withdraws bundles that are served, in this process at once and in others soon. Returns false if there were none.
+    /// Withdraws served bundles, in this process at once and in other processes soon. Returns false
+    /// if no such bundle was served.
     fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool;
 
-    /// Separates the bundles that are served from those that are served from now on: a later watch is not withdrawn with
-    /// them.
+    /// Separates the bundles that are served now from bundles that are served later. A later watch
+    /// is not withdrawn with earlier ones.
     fn part(&self);
 }
 
-/// The places for running calls, and those in the queue for them: first come, first served.
+/// The places for running calls, and the places in the queue: first come, first served.
 pub trait Places: fmt::Debug + Send + Sync {
-    /// A place for a running call, if one is free and known to be.
+    /// Takes a place for a running call, if one is known to be free.
     fn try_enter(self: Arc<Self>) -> Option<CallPlace>;
 
-    /// Waits for a place for a running call until the deadline, if there is one, and no longer than the future lives. If
-    /// the wait is `bounded`, it takes a place in the queue. Whatever else comes of it, no place is held then.
+    /// Waits for a place for a running call, until the deadline if set, or until the future is
+    /// dropped. If the wait is `bounded`, it takes a place in the queue. With any other outcome, no
+    /// place is held.
     ///
     /// # Errors
     ///
@@ -41,18 +43,18 @@ pub trait Places: fmt::Debug + Send + Sync {
         deadline: Option<Instant>,
     ) -> BoxFuture<'static, Result<PlaceReply, StateError>>;
 
-    /// A place in the queue for a call that is going to enter.
+    /// Takes a place in the queue for a call that is going to enter.
     ///
     /// # Errors
     ///
-    /// [`QueueFull`], as for the call.
+    /// [`QueueFull`], as for entering.
     fn reserve(self: Arc<Self>) -> Result<CallPlace, QueueFull>;
 
-    /// Gives back a place, by the number that it was made with.
+    /// Returns a place, by its number.
     fn release(&self, number: u64);
 }
 
-/// Whose places.
+/// Selects the calls that share places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PlacesOf<'a> {
     /// All calls.
@@ -65,32 +67,32 @@ pub enum PlacesOf<'a> {
     Principal(&'a str),
 }
 
-/// How many places there are.
+/// The number of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaceLimits {
-    /// For running calls; at least one.
+    /// Places for running calls; at least one.
     pub running: u32,
-    /// In the queue.
+    /// Places in the queue.
     pub waiting: u32,
 }
 
-/// What becomes of a call that wants to enter.
+/// The result for a call that tries to enter.
 #[derive(Debug)]
 pub enum PlaceReply {
-    /// It may run.
+    /// The call may run.
     Entered(CallPlace),
-    /// It is refused.
+    /// The call is refused.
     Full(QueueFull),
 }
 
-/// The queue has no place.
+/// The error if the queue has no place left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull {
     /// How many calls wait.
     pub waiting: u32,
 }
 
-/// A place, given back when dropped.
+/// A place, which is returned when dropped.
 #[derive(Debug)]
 pub struct CallPlace {
     of: Arc<dyn Places>,
@@ -98,7 +100,7 @@ pub struct CallPlace {
 }
 
 impl CallPlace {
-    /// A place that was taken. The number is its implementation's.
+    /// A place that was taken. The implementation chooses the number.
     #[must_use]
     pub fn new(of: Arc<dyn Places>, number: u64) -> Self {
         Self { of, number }
@@ -111,14 +113,14 @@ impl Drop for CallPlace {
     }
 }
 
-/// Bundles that are served.
+/// Selects served bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedBundles<'a> {
     /// The bundle with this manifest digest.
     One(&'a str),
-    /// The bundles before the last [`Leases::part`].
+    /// The bundles that were served before the last [`Leases::part`].
     Earlier,
-    /// All.
+    /// All served bundles.
     All,
 }
 
@@ -131,7 +133,7 @@ pub struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// A bundle that is served, by the digest of its manifest.
+    /// Starts to watch a served bundle, by the digest of its manifest.
     pub fn new(bundle: &str) -> Self {
         Self {
             bundle: bundle.to_owned(),
@@ -144,7 +146,7 @@ impl Withdrawal {
         &self.bundle
     }
 
-    /// Withdraws the bundle permanently. False if it was already.
+    /// Withdraws the bundle permanently. Returns false if it was withdrawn already.
     pub fn withdraw(&self, reason: &str) -> bool {
         self.reason.set(reason.to_owned()).is_ok()
     }

@@ -1,8 +1,8 @@
-//! The state behind a host: small traits, and their one implementation, [`Local`] with
-//! [`Store`], in this process and on this machine.
+//! The state behind a host: small traits, and a single implementation, [`Local`] with [`Store`],
+//! for this process and this machine.
 //!
-//! Each operation gets the deadline of the call that waits for it. It may fail without anyone knowing whether it happened:
-//! each trait specifies what may be repeated then.
+//! Each operation gets the deadline of the call that waits for it. An operation may fail with an
+//! unknown outcome. Each trait specifies which operations may be repeated in that case.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! Without the feature `sqlite` (on by default) there is no [`Store`], without `sealing` (on by default) [`Local`] seals
-//! nothing.
+//! Without the feature `sqlite` (on by default), [`Store`] does not exist. Without `sealing` (on by
+//! default), [`Local`] seals nothing.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -62,7 +62,7 @@ pub use local::leases::places_of_process;
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// All the state that hosts share.
+/// The complete state that hosts share.
 pub trait HostState: Approvals + Calls + Keys + Leases {}
 
 impl<T: Approvals + Calls + Keys + Leases> HostState for T {}

@@ -21,17 +21,18 @@ use crate::keys::{Binding, Keys, Unsealed};
 pub struct Local {
     calls: Mutex<calls::Memory>,
     keys: LocalKeys,
-    /// The tools that were denied.
+    /// The denied tools.
     backoff: DenialBackoff,
-    /// The questions that are open.
+    /// The open questions.
     pending: PendingApprovals,
     remembered: RememberedApprovals,
     served: Mutex<leases::Withdrawals>,
 }
 
 impl Local {
-    /// With the installation's secret for [ids](Keys::id_hash), which all processes of an installation should share; by
-    /// default it is random. Denials are remembered as long as the process runs, and in `denials` beyond it.
+    /// Creates the state with the installation's secret for [ids](Keys::id_hash), which all
+    /// processes of an installation should share; by default it is random. Denials are remembered
+    /// while the process runs, and with `denials` also afterwards.
     pub fn new(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self {
             calls: Mutex::default(),

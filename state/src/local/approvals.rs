@@ -34,7 +34,7 @@ impl Approvals for Local {
     ) -> BoxFuture<'_, Result<Opening, StateError>> {
         let (principal, now) = (&question.principal, Instant::now());
         let opened = self.pending.open(&question, now, until);
-        // Checked after opening: a denial from now on withdraws the question.
+        // The backoff is checked after opening, since a denial from now on withdraws the question.
         let pauses = [&question.tool, &also];
         let pauses = pauses.map(|tool| self.backoff.remaining(principal, tool, now));
         let opened = match pauses.into_iter().flatten().max() {
@@ -87,19 +87,19 @@ impl Approvals for Local {
     }
 }
 
-/// Questions for all principals.
+/// The most open questions for all principals.
 const MAX_TOTAL: usize = 1024;
 
-/// Approval questions by principal that wait for a person's answer. Their number is limited for each
-/// tool, each principal and in all, and a denial cancels the other questions about the
-/// tool: an agent can't wear a person down with many of them. Callers pass the current time.
+/// Approval questions by principal that wait for a person's answer. Their number is limited for
+/// each tool, for each principal and in total, and a denial cancels the other questions about the
+/// tool. So an agent can't wear a person down with many questions. Callers pass the current time.
 #[derive(Default)]
 pub(super) struct PendingApprovals(Mutex<HashMap<Arc<str>, Vec<Question>>>);
 
 struct Question {
     number: u64,
     tool: ApprovalKey,
-    /// From then on an answer is too late.
+    /// The time from which an answer is too late.
     until: Instant,
     ended: watch::Sender<bool>,
 }
@@ -237,7 +237,7 @@ mod tests {
         let full = ask("alice", 99, later).err();
         assert!(matches!(full, Some(Opening::Full(left)) if left == wait));
         assert!(ask("bob", 99, later).is_ok());
-        // An answer frees a permit, and so does time.
+        // An answer frees a place, and so does expiry.
         assert!(pending.close("alice", all[7].0));
         assert!(ask("alice", 99, later).is_ok());
         assert!(ask("alice", 100, later).is_err());

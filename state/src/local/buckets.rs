@@ -1,5 +1,6 @@
-//! Buckets in one SQLite file: one connection writes, a few read. Everything in here blocks; the trait over it runs each
-//! operation on a thread for blocking work, which interrupts it at the deadline.
+//! Buckets in one SQLite file: one connection writes, a few read. Everything here blocks. The
+//! trait's implementation runs each operation on a thread for blocking work, and interrupts it at
+//! the deadline.
 
 mod bucket;
 mod connection;
@@ -18,35 +19,34 @@ use crate::BoxFuture;
 use crate::buckets::{BucketOperation, BucketReply, BucketScope, Buckets};
 use crate::error::Error;
 
-/// Connections that read at the same time; more reads wait. Each is made when it
-/// is first needed.
+/// The most connections that read at the same time; further reads wait. Each connection is made
+/// when it is first needed.
 const MAX_READERS: usize = 4;
 
 /// All buckets of a host. Clones share everything.
 ///
-/// Several processes may have one file open; it has to lie on a file system of
-/// the machine itself.
+/// Several processes may open the same file, which must be on a local file system.
 #[derive(Clone)]
 pub struct Store {
     connections: Arc<Connections>,
 }
 
 struct Connections {
-    /// `None`: the writer reads, too. Closed first: only a writer that is the
-    /// last writes the log back into the file and removes it.
+    /// `None` if the writer also reads. Readers are closed first: only a writer that closes last
+    /// writes the log back into the file and removes it.
     readers: Option<Pool<Connection>>,
     writer: Pool<Connection>,
 }
 
 impl Store {
-    /// Opens the store in the file `path`, making the file (0600) and its
-    /// directory (0700) if they are not there.
+    /// Opens the store in the file `path`, and creates the file (0600) and its directory (0700) if
+    /// they do not exist.
     ///
     /// # Errors
     ///
-    /// [`Error::Unusable`] when directory or file belong to another user, others
-    /// have access to them, or the file is not a regular one; [`Error::Corrupt`]
-    /// when it is not a store, [`Error::Version`] when it is another version's.
+    /// [`Error::Unusable`] if directory or file belong to another user, if others have access to
+    /// them, or if the file is not a regular file; [`Error::Corrupt`] if the file is not a store;
+    /// [`Error::Version`] if another version wrote it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = toolward_support::files::private_file(path.as_ref())
             .map_err(toolward_support::sqlite::Error::from)?;
@@ -63,11 +63,11 @@ impl Store {
         })
     }
 
-    /// Makes a store that ends with its last clone.
+    /// Creates a store that exists until its last clone is dropped.
     ///
     /// # Errors
     ///
-    /// When SQLite can't be initialised.
+    /// If SQLite can't be initialised.
     pub fn in_memory() -> Result<Self, Error> {
         let lost = || Err(Error::Io("what was in memory is lost".into()));
         Ok(Self {
@@ -78,17 +78,16 @@ impl Store {
         })
     }
 
-    /// Reads the whole store and says whether it is sound. Takes as long as the
-    /// file is large.
+    /// Reads the whole store and checks that it is valid. The time grows with the size of the file.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] when it is not; the text says where.
+    /// [`Error::Corrupt`] if the store is not valid; the text names the place.
     pub fn check(&self, deadline: Instant) -> Result<(), Error> {
         self.read(deadline, check)
     }
 
-    /// Runs `work`, which reads by one statement, or in a transaction of its own.
+    /// Runs `work`, which reads with one statement, or in a separate transaction.
     fn read<R>(
         &self,
         deadline: Instant,
@@ -134,7 +133,7 @@ impl Buckets for Store {
                 Ok(done) => done,
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    // The runtime ends.
+                    // The runtime is shutting down.
                     Err(_cancelled) => Err(Error::Deadline),
                 },
             }
@@ -154,9 +153,9 @@ const SCHEMA: FileSchema = FileSchema {
 /// How long opening waits for other processes.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `position` orders the keys of one bucket and counts in that bucket only, so
-/// that a cursor tells nothing about the buckets of others. A bucket's row holds
-/// its totals, and goes with its last entry.
+/// `position` orders the keys of one bucket and counts only in that bucket, so that a cursor
+/// reveals nothing about other buckets. A bucket's row holds its totals, and is deleted with its
+/// last entry.
 const TABLES: &str = "
 CREATE TABLE bucket (
     id        INTEGER PRIMARY KEY,
@@ -179,13 +178,13 @@ CREATE TABLE entry (
 ) STRICT;
 ";
 
-/// Opens the file's first connection for writing, with the tables in it.
+/// Opens the file's first connection for writing, and creates the tables.
 fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
     let mut connection = Connection::open(path, OpenMode::Write)?;
     connection.run(deadline, |sql| {
         SCHEMA.prepare(sql, deadline)?;
-        // A file that can't be written fails here, not in a call.
+        // If the file can't be written, this fails here and not in a call.
         sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         Ok(())
     })?;

@@ -1,4 +1,4 @@
-//! The calls of ids in the memory of this process.
+//! The calls that have ids, in the memory of this process.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;
@@ -13,21 +13,23 @@ use crate::BoxFuture;
 use crate::calls::{Begun, CallDigest, CallEnding, CallId, Calls, MAX_REPLY_BYTES, StoredReply};
 use crate::error::StateError;
 
-/// Replies of one principal: their number, what each takes besides its bytes, and how long they are kept.
+/// The limits of one principal's replies: their number, the overhead of each in bytes, and how long
+/// they are kept.
 const MAX_REPLIES: usize = 64;
 const OVERHEAD: u64 = 1024;
 const REPLY_AGE: Duration = Duration::from_mins(10);
-/// Replies of all principals together.
+/// The most bytes of replies of all principals together.
 const MAX_TOTAL_BYTES: u64 = 64 << 20;
-/// Calls of one principal that wait for the first call of their id. They hold no place in the queue.
+/// The most calls of one principal that wait for the first call with their id. They hold no place
+/// in the queue.
 const MAX_WAITING: usize = 64;
-/// Ids without a reply, of one principal and of all. They are kept where no ledger knows them: the oldest are
-/// forgotten.
+/// The most ids without a reply, of one principal and of all principals. They are kept only if no
+/// ledger knows them. The oldest are forgotten first.
 const MAX_IDS: usize = 4096;
 const MAX_TOTAL_IDS: usize = 65_536;
-/// An id is refused for its age after a day and 5 minutes.
+/// How long an id is kept: after a day and 5 minutes, an id is refused for its age.
 const ID_AGE: Duration = Duration::from_hours(25);
-/// Between two looks at what other principals may no longer keep.
+/// The time between two sweeps of other principals' expired replies and ids.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Calls for Local {
@@ -59,7 +61,7 @@ impl Calls for Local {
     }
 }
 
-/// A call that waits.
+/// A waiting call.
 struct Waiting<'a>(&'a Mutex<Memory>, CallDigest);
 
 impl Drop for Waiting<'_> {
@@ -71,12 +73,12 @@ impl Drop for Waiting<'_> {
 /// The ids of a process.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// By the hash of the principal.
+    /// Shares by the hash of the principal.
     shares: HashMap<CallDigest, Share>,
     swept: Option<Instant>,
 }
 
-/// What one principal has.
+/// The calls of one principal.
 #[derive(Default)]
 struct Share {
     calls: HashMap<CallDigest, Call>,
@@ -88,7 +90,7 @@ struct Share {
     waiting: usize,
 }
 
-/// The call of an id.
+/// The call with an id.
 struct Call {
     /// The digest of its input.
     input: CallDigest,
@@ -96,27 +98,27 @@ struct Call {
 }
 
 enum CallState {
-    /// It runs. Calls that wait for it continue once this is dropped.
+    /// The call runs. Calls that wait for it continue once this is dropped.
     Runs([u8; 16], watch::Sender<()>),
-    /// It has ended with this reply.
+    /// The call has ended with this reply.
     Replied {
         reply: StoredReply,
-        /// Whether its id has to be known when the reply is gone.
+        /// Whether its id must be kept once the reply is dropped.
         remembered: bool,
     },
-    /// It has ended, and its reply is not kept.
+    /// The call has ended, and its reply is not kept.
     Ran,
 }
 
-/// What an id has at one moment.
+/// The state of an id at one time.
 enum Found {
     Known(Begun),
-    /// A call that runs. One more waits for it, until [`Memory::waits_no_more`].
+    /// Another call runs. This call counts as waiting for it, until [`Memory::waits_no_more`].
     Runs(watch::Receiver<()>),
 }
 
 impl Memory {
-    /// Looks for an id. A call of a new one runs.
+    /// Looks an id up. A call with a new id runs.
     fn find(&mut self, wanted: &CallId, now: Instant) -> Found {
         self.sweep(now);
         let share = self.shares.entry(wanted.principal).or_default();
@@ -145,14 +147,14 @@ impl Memory {
         })
     }
 
-    /// A call of this principal waits no more.
+    /// Notes that a call of this principal no longer waits.
     fn waits_no_more(&mut self, principal: &CallDigest) {
         if let Some(share) = self.shares.get_mut(principal) {
             share.waiting = share.waiting.saturating_sub(1);
         }
     }
 
-    /// A call that runs has ended.
+    /// Notes that a running call has ended.
     fn end(&mut self, ended: &CallId, ending: CallEnding, now: Instant) {
         let Some(share) = self.shares.get_mut(&ended.principal) else {
             return;
@@ -166,7 +168,7 @@ impl Memory {
         let state = match ending {
             CallEnding::Forgotten => None,
             CallEnding::Ran => Some(CallState::Ran),
-            // It alone would take the place of all others.
+            // This reply alone would displace all others.
             CallEnding::Replied { reply, remembered } if size(&reply) > MAX_REPLY_BYTES => {
                 remembered.then_some(CallState::Ran)
             }
@@ -183,7 +185,7 @@ impl Memory {
         self.bound(now);
     }
 
-    /// Looks at all principals, now and then.
+    /// Sweeps all principals, once per interval.
     fn sweep(&mut self, now: Instant) {
         let due = self.swept.and_then(|at| at.checked_add(SWEEP_INTERVAL));
         if due.is_none_or(|due| due <= now) {
@@ -195,7 +197,7 @@ impl Memory {
         }
     }
 
-    /// Drops the oldest of the principal that has most, as long as there is more than all may have.
+    /// Drops the oldest entries of the principal with the most, until the total limits are met.
     fn bound(&mut self, now: Instant) {
         let bytes = |memory: &Self| memory.shares.values().map(|one| one.bytes).sum::<u64>();
         while bytes(self) > MAX_TOTAL_BYTES {
@@ -244,7 +246,7 @@ impl Share {
         while is_old(self.ids.front(), ID_AGE) && self.drop_id() {}
     }
 
-    /// Drops the oldest reply; its id stays where no ledger knows it.
+    /// Drops the oldest reply. Its id stays if no ledger knows it.
     fn drop_reply(&mut self, now: Instant) -> bool {
         let Some((_, key)) = self.replies.pop_front() else {
             return false;

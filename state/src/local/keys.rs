@@ -1,4 +1,5 @@
-//! Keys of this process: they live as long as it, but for the secret of the installation.
+//! Keys of this process. Except for the secret of the installation, they live as long as the
+//! process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -13,20 +14,21 @@ use zeroize::Zeroizing;
 
 use crate::keys::{Binding, Unsealed};
 
-/// Open tokens of one principal. The oldest is dropped first, which harms that principal
-/// alone.
+/// The most open tokens of one principal. The oldest is dropped first, which affects only this
+/// principal.
 const MAX_OPEN: usize = 256;
-/// Bytes of a token: longer than any that is made here.
+/// The most bytes of a token, longer than any token that is made here.
 const MAX_TOKEN_BYTES: usize = 512 << 10;
 
-/// The number of a token, for which it is sealed: a nonce.
+/// The number of a token, which is the nonce of its seal.
 type Id = [u8; 12];
 /// Tokens of one principal and when they expire, in the order of sealing.
 type Open = VecDeque<(Id, Instant)>;
 
-/// Seals and opens.
+/// The keys for sealing and for ids, and the open tokens.
 pub(super) struct LocalKeys {
-    /// `None` if the system has no random numbers, or without the feature `sealing`: then nothing is sealed.
+    /// `None` if the system has no random numbers, or without the feature `sealing`. Then nothing
+    /// is sealed.
     sealing: Option<SealingKey>,
     ids: Zeroizing<[u8; 32]>,
     /// Sealed and not yet used tokens, by principal.
@@ -34,11 +36,12 @@ pub(super) struct LocalKeys {
 }
 
 impl LocalKeys {
-    /// Without a secret for ids, with a random one: processes give drivers different keys for the same id.
+    /// Creates the keys. Without a secret for ids, the secret is random, and processes give drivers
+    /// different keys for the same id.
     pub(super) fn new(ids: Option<[u8; 32]>) -> Self {
         let ids = ids.unwrap_or_else(|| {
             let mut ids = [0; 32];
-            // Without randomness keys still differ between ids, but can be guessed.
+            // Without randomness, keys still differ between ids, but can be guessed.
             let _ = getrandom::fill(&mut ids);
             ids
         });
@@ -53,7 +56,7 @@ impl LocalKeys {
         *blake3::keyed_hash(&self.ids, message).as_bytes()
     }
 
-    /// A token, unless there is no key to seal with. It can be opened once, until then.
+    /// A token, which can be opened once, until `until`. `None` without a key for sealing.
     pub(super) fn sealed(
         &self,
         binding: Binding<'_>,
@@ -75,7 +78,7 @@ impl LocalKeys {
         let Some((id, text)) = self.opened(binding, token) else {
             return Unsealed::Foreign;
         };
-        // Only an authentic token is used up: an edited copy costs its owner nothing.
+        // Only an authentic token is used up, so an edited copy does not harm its owner.
         match self.take(binding.principal, &id) {
             Some(until) => Unsealed::Text(text, until),
             None => Unsealed::Spent,
@@ -118,7 +121,7 @@ impl LocalKeys {
     }
 }
 
-/// Authenticated encryption under a key that lives as long as the process.
+/// Authenticated encryption with a key that lives as long as the process.
 #[cfg(feature = "sealing")]
 struct SealingKey(LessSafeKey);
 
@@ -132,14 +135,14 @@ impl SealingKey {
         Some(Self(LessSafeKey::new(key)))
     }
 
-    /// Seals a text in its place, under a number that is used once.
+    /// Seals a text in place, with a number that is used once.
     fn seal(&self, once: Id, binding: &[u8], text: &mut Vec<u8>) -> Option<()> {
         let (nonce, binding) = (Nonce::assume_unique_for_key(once), Aad::from(binding));
         let sealed = self.0.seal_in_place_append_tag(nonce, binding, text);
         sealed.ok()
     }
 
-    /// Opens a text in its place; `None` if it was not sealed with this key and binding.
+    /// Opens a text in place; `None` if it was not sealed with this key and binding.
     fn open(&self, once: Id, binding: &[u8], text: &mut Vec<u8>) -> Option<()> {
         let (nonce, binding) = (Nonce::assume_unique_for_key(once), Aad::from(binding));
         let opened = self.0.open_in_place(nonce, binding, text);
@@ -149,7 +152,7 @@ impl SealingKey {
     }
 }
 
-/// Without the feature `sealing` no key can be made.
+/// Without the feature `sealing`, no key can be created.
 #[cfg(not(feature = "sealing"))]
 enum SealingKey {}
 

@@ -16,11 +16,11 @@ use crate::leases::{
     Withdrawal,
 };
 
-/// Numbers of places.
+/// The numbers of places.
 const RUNNING: u64 = 0;
 const WAITING: u64 = 1;
 
-/// Places of this process alone: for what other processes have separately.
+/// Places of only this process, for resources that each process has separately.
 pub fn places_of_process(limits: PlaceLimits) -> Arc<dyn Places> {
     Arc::new(LocalPlaces {
         running: Semaphore::new(limits.running.max(1) as usize),
@@ -101,14 +101,14 @@ impl Places for LocalPlaces {
 /// The bundles that are served.
 #[derive(Default)]
 pub(super) struct Withdrawals {
-    /// By the digest of each bundle's manifest: the withdrawal of current hosts.
+    /// The withdrawals of current hosts, by the digest of each bundle's manifest.
     current: HashMap<String, Weak<Withdrawal>>,
-    /// Withdrawals of hosts that were parted with.
+    /// The withdrawals of hosts before the last [`Leases::part`].
     earlier: Vec<Weak<Withdrawal>>,
 }
 
 impl Leases for Local {
-    /// Hosts of one process have their places in common already.
+    /// Hosts of one process already share the places.
     fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
         places_of_process(limits)
     }

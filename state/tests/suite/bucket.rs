@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use toolward_state::{Access, BucketOperation, BucketReply, BucketScope, Error, Limits, Store};
 
-/// How long an operation may take where the bucket has no deadline.
+/// How long an operation may take if the bucket has no deadline.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Threads and processes on one file.
+//! Tests threads and processes that use one file.
 
 use std::sync::{Arc, Barrier};
 use std::thread;

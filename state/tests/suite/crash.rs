@@ -1,4 +1,4 @@
-//! A process that is killed while it writes leaves a store that is whole.
+//! A process that is killed while it writes leaves a valid store.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn a_writer_that_is_killed_leaves_every_confirmed_write_and_no_part_of_another()
     for round in 0..6_u64 {
         let mut other = Other::start("write", &place.file());
         let mut confirmed: u64 = 0;
-        // Far enough for the log to be written back into the file now and then.
+        // Enough writes that the log is sometimes written back into the file.
         for _ in 0..(20 + round * 60) {
             let line = other.line_with("written ");
             let (_, number) = line.split_once("written ").unwrap();
@@ -28,7 +28,7 @@ fn a_writer_that_is_killed_leaves_every_confirmed_write_and_no_part_of_another()
         let last = own.get("last").unwrap().expect("was written");
         let last: u64 = String::from_utf8(last).unwrap().parse().unwrap();
         assert!(last >= confirmed, "{last} {confirmed}");
-        // Both of a pair, or none.
+        // Both keys of a pair exist, or neither.
         let keys = all_keys(&own);
         for n in 0..50 {
             let (a, b) = (format!("a-{n}"), format!("b-{n}"));

@@ -1,5 +1,4 @@
-//! A file that is no store, or a damaged one, is an error with a code and
-//! never more.
+//! A file that is not a store or is damaged causes only an error with a code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -148,7 +147,7 @@ fn a_log_that_is_damaged_loses_what_was_in_it_and_no_more() {
     let store = place.open();
     let own = bucket(&store, "acme", "alice", "b");
     own.set("key-0", b"in the log").unwrap();
-    // A copy, as a crash of the machine would leave it, with a hole in the log.
+    // A copy with a hole in the log, as a crash of the machine would leave it.
     let copy = Place::new();
     drop(copy.open());
     fs::copy(place.file(), copy.file()).unwrap();

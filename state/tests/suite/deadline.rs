@@ -1,4 +1,4 @@
-//! An operation ends at its deadline, whoever holds the store.
+//! An operation ends at its deadline, even if another process holds the store.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn a_write_waits_for_another_process_until_the_deadline_and_reads_go_on() {
     assert!(start.elapsed() < Duration::from_secs(30));
     assert_eq!(own.get("key").unwrap().unwrap(), b"old");
 
-    // A dead process holds nothing.
+    // A dead process does not hold the store.
     drop(other);
     own.set("key", b"new").unwrap();
     assert_eq!(own.get("key").unwrap().unwrap(), b"new");

@@ -1,4 +1,4 @@
-//! No bucket reaches another, whatever owners, principals, names and keys are.
+//! No bucket reaches another, for any owners, principals, names and keys.
 
 use toolward_state::Store;
 
@@ -6,8 +6,7 @@ use crate::bucket::OpenBucket as _;
 
 use crate::{all_keys, bucket, check};
 
-/// Parts that would run into each other if anything joined, cleaned, folded or
-/// truncated them.
+/// Parts that would collide if anything joined, cleaned, folded or truncated them.
 const PARTS: [&str; 22] = [
     "",
     "a",

@@ -1,5 +1,5 @@
-//! Buckets as a host uses them: apart from each other, within their quotas,
-//! shared by threads and processes, and whole after a crash.
+//! Tests buckets like a host uses them: isolated from each other, within their quotas, shared by
+//! threads and processes, and valid after a crash.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use toolward_state::{Access, Limits, Store};
 
 use crate::bucket::{Bucket, OpenBucket as _};
 
-/// A directory that is removed in the end, and a store's place in it.
+/// A temporary directory, and the path of a store in it.
 struct Place {
     directory: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// A bucket for writing, with the limits that everybody gets.
+/// A bucket for writing, with the default limits.
 fn bucket(store: &Store, owner: &str, principal: &str, name: &str) -> Bucket {
     store.bucket(owner, principal, name, Access::Write, Limits::default())
 }

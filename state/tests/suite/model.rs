@@ -1,4 +1,4 @@
-//! Any sequence of operations does what it does to a map in memory.
+//! Any sequence of operations has the same effect as on a map in memory.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ enum Step {
     Reopen,
 }
 
-/// Few keys, so that steps meet.
+/// A few keys, so that steps often use the same key.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
@@ -67,7 +67,7 @@ fn bytes(model: &Model) -> usize {
         .sum()
 }
 
-/// Whether a change from one state to the other is within the quotas.
+/// Whether a change between the two states is within the quotas.
 fn allowed(before: &Model, after: &Model) -> bool {
     let keys = after.len() <= 6 || after.len() <= before.len();
     let bytes = bytes(after) <= 80 || bytes(after) <= bytes(before);
@@ -120,7 +120,7 @@ fn apply(own: &Bucket, model: &mut Model, step: &Step) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// The keys that a listing gives, and whether one came twice.
+/// The keys of a listing, and whether a key occurred twice.
 fn listed(own: &Bucket) -> (Vec<String>, bool) {
     let mut keys = crate::all_keys(own);
     let count = keys.len();
@@ -154,7 +154,7 @@ proptest! {
         check(&store);
     }
 
-    /// Between two pages, keys come and go.
+    /// Between two pages, keys are added and removed.
     #[test]
     fn a_key_that_stays_is_on_exactly_one_page_whatever_happens_to_others(
         stay in proptest::collection::btree_set("[a-z]{1,3}", 0..60),
@@ -191,7 +191,7 @@ proptest! {
                 break;
             }
             change(2);
-            // A new value leaves a key where it is.
+            // A new value does not change the position of a key.
             if let Some(key) = stay.first() {
                 own.set(key, b"again").expect("sets");
             }

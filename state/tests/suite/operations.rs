@@ -1,4 +1,4 @@
-//! What each operation does, and refuses.
+//! Tests the effect of each operation, and its refusals.
 
 use toolward_state::{Access, Error, Limits, Store};
 

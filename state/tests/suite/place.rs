@@ -1,4 +1,4 @@
-//! Where a store may lie, and who can read it.
+//! Tests the allowed places of a store, and who can read it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -81,7 +81,7 @@ fn a_link_or_anything_but_a_file_is_refused_and_not_followed() {
     assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "untouched");
 
     fs::remove_file(place.file()).unwrap();
-    // One that leads nowhere is not written through, either.
+    // A dangling link is not written through either.
     symlink(place.directory.path().join("new"), place.file()).unwrap();
     refusal(&place.file());
     assert!(!place.directory.path().join("new").exists());

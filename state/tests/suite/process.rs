@@ -1,5 +1,4 @@
-//! A second process: this test binary again, told what to do by its
-//! environment.
+//! A second process: this test binary again, which reads its task from its environment.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -42,7 +41,7 @@ impl Other {
         Self { child, lines }
     }
 
-    /// Reads up to a line that holds `word`; that line.
+    /// Reads up to a line that contains `word`, and returns this line.
     pub(crate) fn line_with(&mut self, word: &str) -> String {
         for line in self.lines.by_ref().lines() {
             let line = line.expect("text");
@@ -54,7 +53,7 @@ impl Other {
     }
 }
 
-/// What the second process does. By itself, this tests nothing.
+/// The main function of the second process. By itself, it tests nothing.
 #[test]
 #[ignore = "started by other tests"]
 fn child() {
@@ -71,7 +70,7 @@ fn child() {
                 own.set(&format!("other-{n}"), b"").expect("sets");
             }
         }
-        // Until it is killed.
+        // Writes until it is killed.
         "write" => {
             for n in 0_u64.. {
                 own.set_many(&[

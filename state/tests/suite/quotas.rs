@@ -1,4 +1,4 @@
-//! What is too large is refused, with what was used and what is allowed.
+//! Values that are too large are refused, with the used and the allowed amount.
 
 use toolward_state::{Access, Error, Limits, Store};
 
@@ -21,7 +21,7 @@ fn small(store: &Store, name: &str) -> Bucket {
     store.bucket("acme", "alice", name, Access::Write, SMALL)
 }
 
-/// Asserts that it was refused for its size and not for a quota.
+/// Asserts that an operation was refused for its size and not for a quota.
 fn too_large<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, u64, u64) {
     match result.expect_err("too large") {
         Error::TooLarge {
@@ -89,7 +89,7 @@ fn a_batch_has_so_many_keys_and_bytes_and_no_more() {
     assert_eq!(too_large(own.set_many(&large)), ("batch_bytes", 27, 20));
     assert!(all_keys(&own).is_empty());
     own.set("a", &[0; 8]).unwrap();
-    // One value asked for again and again is that many bytes.
+    // A value that is requested several times counts each time.
     assert_eq!(
         too_large(own.get_many(&["a", "a", "a"])),
         ("batch_bytes", 24, 20)
@@ -162,7 +162,7 @@ fn a_publisher_and_principal_have_so_many_buckets_that_hold_something() {
         quota(small(&store, "three").set("a", b"")),
         ("buckets", 3, 2)
     );
-    // Others have their own, and reading makes none.
+    // Other principals have their own count, and reading creates no bucket.
     store
         .bucket("acme", "bob", "three", Access::Write, SMALL)
         .set("a", b"")

@@ -1,5 +1,5 @@
-//! What every implementation of the traits does: the same tests run over the one of this machine and over [`Remote`],
-//! which stands for one that reaches its state over a network.
+//! Tests every implementation of the traits: the same tests run with the local implementation and
+//! with [`Remote`], which simulates an implementation over a network.
 
 mod approvals;
 mod buckets;
@@ -10,7 +10,7 @@ mod remote;
 
 pub(crate) use remote::Remote;
 
-/// Runs each test over both implementations: `local` and `remote` make what it is given.
+/// Runs each test over both implementations: `local` and `remote` create the test's argument.
 macro_rules! over_both {
     ($local:expr, $remote:expr; $($name:ident),+ $(,)?) => {
         mod local {

@@ -10,27 +10,27 @@ use toolward_support::helper::lock;
 use super::denials::{self, DenialRow, Denials, MAX_ROWS};
 use crate::approvals::ApprovalKey;
 
-/// The pause after a first denial. Each further one doubles it, up to [`MAX_PAUSE`].
+/// The pause after a first denial. Each further denial doubles it, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const MAX_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// How long after a pause another denial still counts as a further one.
+/// How long after a pause another denial still counts as a repeated denial.
 const MEMORY_AFTER_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// Tools of one principal; the one that was denied first is forgotten first.
+/// The most denied tools of one principal. The tool that was denied first is forgotten first.
 const MAX_TOOLS: usize = 256;
 
 /// A tool that was denied.
 struct Denial {
     tool: ApprovalKey,
-    /// How many times in a row.
+    /// How many times it was denied in a row.
     number: u32,
-    /// When the pause is over.
+    /// When the pause ends.
     over: Instant,
 }
 
 /// Denials by principal. Callers pass the current time.
 pub(crate) struct DenialBackoff {
     by_principal: Mutex<HashMap<Arc<str>, VecDeque<Denial>>>,
-    /// The file that other processes share, if there is one.
+    /// The file that other processes share, if configured.
     kept: Option<Denials>,
 }
 
@@ -51,7 +51,8 @@ impl DenialBackoff {
         let before = before.and_then(|place| own.remove(place));
         let before = self.later(before, principal, &tool, now);
         let denial = match before {
-            // Asked before the pause began: concurrent calls do not count as insisting.
+            // The person was asked before the pause started, so concurrent calls do not count as
+            // insisting.
             Some(before) if now < before.over => before,
             before => {
                 let number = before.map_or(0, |before| before.number).saturating_add(1);
@@ -75,7 +76,7 @@ impl DenialBackoff {
         own.push_back(denial);
     }
 
-    /// Records that a person approved a tool: the backoff ends.
+    /// Records that a person approved a tool, which ends the backoff.
     pub(super) fn approved(&self, principal: &str, tool: &ApprovalKey) {
         let mut denied = lock(&self.by_principal);
         if let Some(own) = denied.get_mut(principal) {
@@ -147,7 +148,7 @@ impl DenialBackoff {
         (!denial.is_forgotten(now)).then_some(denial)
     }
 
-    /// Puts a row among others, and removes those that no longer count.
+    /// Adds a row, and removes rows that no longer count.
     fn put(rows: &mut Vec<DenialRow>, new: DenialRow) {
         let now = denials::now();
         let over = |row: &DenialRow| {
@@ -207,7 +208,7 @@ mod tests {
             assert_eq!(pause, Some(seconds(expected)));
             now += seconds(expected);
         }
-        // Left alone for long enough, it starts anew.
+        // After enough time without denials, the backoff starts again from the beginning.
         now += MEMORY_AFTER_PAUSE;
         denied.denied(&ALICE.into(), TOOL, now);
         assert_eq!(denied.remaining(ALICE, &TOOL, now), Some(seconds(60)));

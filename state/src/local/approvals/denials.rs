@@ -1,5 +1,6 @@
-//! Denials on disk. Clients restart a server on standard input and output as they like, and the backoff would restart
-//! with it. The file holds keyed hashes and times; it does not reveal who was asked about what.
+//! Denials on disk. Clients restart a server on standard input and output at any time, and the
+//! backoff would restart with the server. The file holds keyed hashes and times; it does not reveal
+//! who was asked about what.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
@@ -15,38 +16,38 @@ use toolward_support::report::codes;
 
 use crate::approvals::ApprovalKey;
 
-/// Rows that are kept. Beyond them, those whose pause ends first are dropped.
+/// The most rows that are kept. Beyond this, the rows whose pause ends first are dropped.
 pub(super) const MAX_ROWS: usize = 1024;
-/// Bytes of the file that are read: more than [`MAX_ROWS`] need.
+/// The most bytes of the file that are read, more than [`MAX_ROWS`] need.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
-/// How long the lock is waited for. Another process holds it for one write.
+/// How long to wait for the lock. Another process holds it only for one write.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 const FILE: &str = "denials";
 const KEY_FILE: &str = "key";
 
-/// Where denials are kept.
+/// The directory in which denials are kept.
 pub struct Denials {
     directory: File,
     path: PathBuf,
     key: zeroize::Zeroizing<[u8; 32]>,
 }
 
-/// A denied tool: its pause runs, or is over and still counts.
+/// A denied tool, whose pause runs, or is over but still counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DenialRow {
     pub(super) hash: ApprovalKey,
-    /// When the pause began, in seconds since 1970.
+    /// When the pause started, in seconds since 1970.
     pub(super) since: u64,
-    /// How many denials in a row.
+    /// The number of denials in a row.
     pub(super) number: u32,
 }
 
 /// Why a file can't be used.
 enum Unusable {
-    /// It is not what this process wrote, and is replaced.
+    /// The file is not in the form that this process writes, and is replaced.
     Damaged(String),
-    /// The system is short of something, or its disk fails: the file stays as it is.
+    /// The system lacks resources, or its disk fails. The file stays unchanged.
     Unread(std::io::Error),
 }
 
@@ -66,14 +67,14 @@ codes! {
 }
 
 impl Denials {
-    /// Opens the directory, and creates it where it does not exist. Call this before the process confines itself,
-    /// and keep the right to read and write there.
+    /// Opens the directory, and creates it if it does not exist. Call this before the process
+    /// confines itself, and keep the right to read and write there.
     ///
-    /// A damaged key is replaced: denials that were kept under it are forgotten.
+    /// A damaged key is replaced, and the denials that were kept under it are forgotten.
     ///
     /// # Errors
     ///
-    /// [`DenialsError`] where the directory or the key can't be used, or is not private.
+    /// [`DenialsError`] if the directory or the key can't be used, or is not private.
     pub fn open(path: &Path) -> Result<Self, DenialsError> {
         let unusable = |source: std::io::Error| DenialsError::Unusable {
             path: path.to_owned(),
@@ -122,8 +123,8 @@ impl Denials {
         *hasher.finalize().as_bytes()
     }
 
-    /// The rows. A file that can't be read, or that others could have written, counts as empty: a person is asked
-    /// again, and nothing is allowed by it.
+    /// The rows. A file that can't be read, or that others could have written, counts as empty.
+    /// Then a person is asked again, but nothing more is allowed.
     pub(super) fn rows(&self) -> Vec<DenialRow> {
         self.read_rows().unwrap_or_else(|error| {
             let path = self.path.join(FILE);
@@ -132,7 +133,7 @@ impl Denials {
         })
     }
 
-    /// The rows of a file that is in order; none where it is not.
+    /// The rows of a valid file; empty if the file is not valid.
     fn read_rows(&self) -> std::io::Result<Vec<DenialRow>> {
         let problem = match self.contents(FILE) {
             Ok(None) => return Ok(Vec::new()),
@@ -159,7 +160,7 @@ impl Denials {
 
     fn changed(&self, change: impl FnOnce(&mut Vec<DenialRow>)) -> std::io::Result<()> {
         let _lock = self.lock();
-        // Without them, those of others would be lost.
+        // Without reading the rows first, the rows of others would be lost.
         let mut rows = self.read_rows()?;
         let before = rows.clone();
         change(&mut rows);
@@ -195,17 +196,17 @@ impl Denials {
         self.replace(KEY_FILE, key.as_slice())
     }
 
-    /// The bytes of a file that is private; `None` where there is none.
+    /// The bytes of a private file; `None` if it does not exist.
     fn contents(&self, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
         use rustix::io::Errno;
         let damaged = |problem: &str| Err(Unusable::Damaged(problem.to_owned()));
-        // Without waiting, should it be a pipe.
+        // Opens without blocking, in case the file is a pipe.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
-            // A link, a socket, or a file without its mode.
+            // The file is a link, a socket, or lacks the right mode.
             Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ACCESS)) => {
                 return damaged(&error.to_string());
             }
@@ -228,7 +229,7 @@ impl Denials {
         Ok(Some(bytes))
     }
 
-    /// Replaces a file atomically. The new one keeps no mode, owner or link of the old.
+    /// Replaces a file atomically. The new file keeps no mode, owner or link of the old file.
     fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         let (folder, temporary) = (&self.directory, temporary_name()?);
         write_new_at(folder, temporary.as_ref(), &[bytes], 0o600, |_| Ok(()))?;
@@ -238,8 +239,8 @@ impl Denials {
         Ok(())
     }
 
-    /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`] it goes without: the file is replaced
-    /// atomically, so at worst a change of another process is lost.
+    /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`], continues without the
+    /// lock: the file is replaced atomically, so at worst a change of another process is lost.
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;

@@ -1,5 +1,5 @@
-//! Approvals "for this session": a principal approved a tool exactly as it was when the
-//! person was asked. They live in memory only.
+//! Approvals "for this session": a principal approved a tool exactly as shown when the person was
+//! asked. They are kept only in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::approvals::{ApprovalKey, RememberedApproval};
 
 /// How long an approval "for this session" is valid.
 const SESSION_LIFETIME: Duration = Duration::from_secs(8 * 3600);
-/// Approvals of one principal; the oldest goes first.
+/// The most approvals of one principal. The oldest is removed first.
 const MAX_APPROVALS: usize = 256;
 
 /// Approvals of one principal, the oldest first.
@@ -41,7 +41,7 @@ impl Default for RememberedApprovals {
 }
 
 impl RememberedApprovals {
-    /// Keeps an approval; returns until when.
+    /// Keeps an approval. Returns when it ends.
     pub(crate) fn add(&self, principal: &Arc<str>, key: ApprovalKey) -> Option<SystemTime> {
         let until = Instant::now().checked_add(self.lifetime)?;
         let shown = SystemTime::now().checked_add(self.lifetime)?;
@@ -64,7 +64,7 @@ impl RememberedApprovals {
         if known.until > now {
             return Some(RememberedApproval::Valid(known.shown));
         }
-        // Others that have run out stay, for a call that asks for them; how many there are is bounded.
+        // Other expired approvals stay, for a call that looks them up. Their number is bounded.
         own.remove(at)
             .map(|old| RememberedApproval::Expired(old.shown))
     }

@@ -1,4 +1,4 @@
-//! One bucket: its reads, and the front of its writes, where sizes are checked.
+//! One bucket: its reads, and the size checks of its writes.
 
 use std::time::Instant;
 
@@ -22,9 +22,8 @@ SELECT e.position, e.key FROM bucket AS b JOIN entry AS e ON e.bucket = b.id
 WHERE b.owner = ?1 AND b.principal = ?2 AND b.name = ?3 AND e.position > ?4
 ORDER BY e.position";
 
-/// One bucket of one publisher and principal. Each operation is atomic, those on
-/// many keys included: it is done as a whole, or fails and changes nothing. A
-/// write that returned is seen by all later reads.
+/// One bucket of one publisher and principal. Each operation is atomic, even on many keys: it is
+/// done as a whole, or fails and changes nothing. All later reads see a write that has returned.
 ///
 /// Keys are compared byte by byte.
 struct Bucket<'a> {
@@ -34,8 +33,9 @@ struct Bucket<'a> {
 }
 
 impl Store {
-    /// Does an operation on a bucket, and blocks the thread until it is done, at most to `deadline`: what is not done
-    /// by then fails and changes nothing. A bucket comes into being with its first key.
+    /// Does an operation on a bucket, and blocks the thread until it is done, at the latest until
+    /// `deadline`. An operation that is not done by then fails and changes nothing. A bucket is
+    /// created with its first key.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -68,7 +68,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When something is too large, a quota is reached, the bucket was opened for reading, or the store fails.
+    /// If something is too large, a quota is reached, the bucket was opened for reading, or the
+    /// store fails.
     pub fn run(
         &self,
         scope: &BucketScope,
@@ -127,7 +128,7 @@ impl Bucket<'_> {
             self.key_fits(key)?;
         }
         self.store.read(self.deadline, |sql| {
-            // One snapshot for all of them.
+            // One snapshot for all keys.
             let transaction = sql.transaction()?;
             let mut statement = transaction.prepare_cached(GET)?;
             let mut bytes = 0_u64;
@@ -150,14 +151,14 @@ impl Bucket<'_> {
                 values.push(Some((key, value)));
             }
             drop(statement);
-            // Many times faster than rolling back, and nothing was written.
+            // Nothing was written, and committing is many times faster than rolling back.
             transaction.commit()?;
             Ok(BucketReply::Values(values))
         })
     }
 
-    /// A page of keys: the first, or the one after `cursor`. A key that is there
-    /// from the first page to the last is in exactly one of them.
+    /// A page of keys: the first page, or the page after `cursor`. A key that exists from the first
+    /// page to the last is on exactly one page.
     fn list_keys(&self, cursor: Option<u64>) -> Result<BucketReply, Error> {
         let after = i64::try_from(cursor.unwrap_or(0)).unwrap_or(i64::MAX);
         self.store.read(self.deadline, |sql| {
@@ -182,7 +183,7 @@ impl Bucket<'_> {
         })
     }
 
-    /// Gives each key its value; of two for one key the last counts.
+    /// Sets the value of each key. If a key occurs twice, its last value counts.
     fn set_many(&self, pairs: &[(String, Vec<u8>)]) -> Result<BucketReply, Error> {
         self.writable()?;
         let mut bytes = 0_u64;
@@ -204,7 +205,7 @@ impl Bucket<'_> {
         Ok(BucketReply::Done)
     }
 
-    /// Removes `keys`. Those that are missing are no error.
+    /// Removes `keys`. Missing keys are not an error.
     fn delete_many(&self, keys: &[String]) -> Result<BucketReply, Error> {
         self.writable()?;
         self.batch_fits(keys.len(), 0)?;
@@ -215,8 +216,8 @@ impl Bucket<'_> {
         Ok(BucketReply::Done)
     }
 
-    /// Adds to the number under `key`, from 0 where there is none, and returns
-    /// the sum. The value is the number in decimal digits, as text.
+    /// Adds to the number under `key` and returns the sum; a missing key counts as 0. The value is
+    /// the number as decimal text.
     fn increment(&self, key: &str, by: u64) -> Result<u64, Error> {
         self.writable()?;
         self.key_fits(key)?;
@@ -245,7 +246,7 @@ impl Bucket<'_> {
         })
     }
 
-    /// The parameters of a statement about it.
+    /// The parameters of a statement about the bucket.
     fn at<T>(&self, last: T) -> (&str, &str, &str, T) {
         let BucketScope {
             owner,
@@ -284,7 +285,8 @@ fn fits(limit: &'static str, used: u64, allowed: u64) -> Result<(), Error> {
     })
 }
 
-/// Digits only: no sign, no space, nothing that another reader takes otherwise.
+/// Reads a number of digits only. Signs, spaces and anything that another reader could interpret
+/// differently are refused.
 fn number(value: &[u8]) -> Result<u64, Error> {
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(value)

@@ -1,6 +1,6 @@
-//! Connections to the store, each of which gives up at the deadline of the operation
-//! that uses it, and their pool for blocking threads: each thread waits until its deadline at
-//! the latest, first come, first served.
+//! Connections to the store, and their pool. Each connection gives up at the deadline of the
+//! operation that uses it. Threads wait for a connection until their deadline at the latest, first
+//! come, first served.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,17 +13,17 @@ use toolward_support::sqlite::OpenMode;
 
 use crate::error::Error;
 
-/// Between two looks at the clock, in steps of SQLite's own machine: some
-/// hundred microseconds.
+/// The steps of SQLite's virtual machine between two checks of the clock, which take some hundred
+/// microseconds.
 const STEPS_PER_CHECK: std::ffi::c_int = 20_000;
 
 /// The longest sleep between two attempts while another process holds the store.
 const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(4);
 
-/// Bytes of the write-ahead log that are kept after it was written back.
+/// The most bytes of the write-ahead log that are kept after it was written back.
 const MAX_LOG_BYTES: i64 = 4 << 20;
 
-/// A connection and the deadline that its handlers look at.
+/// A connection, and the deadline that its handlers check.
 pub(crate) struct Connection {
     sql: rusqlite::Connection,
     deadline: Deadline,
@@ -53,10 +53,10 @@ impl Connection {
         }))?;
         let seen = deadline.clone();
         sql.progress_handler(STEPS_PER_CHECK, Some(move || left(&seen).is_zero()))?;
-        // No plan depends on a parameter's value: otherwise each binding has the
-        // statement prepared again, which takes ten times as long as running it.
+        // Makes plans independent of parameter values. Otherwise each binding would prepare the
+        // statement again, which takes ten times as long as running it.
         sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // At most the newest writes are lost when the machine dies.
+        // If the machine crashes, at most the newest writes are lost.
         toolward_support::sqlite::wait_for_disk(&sql, false)?;
         sql.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         Ok(Self { sql, deadline })
@@ -75,7 +75,7 @@ impl Connection {
         } else {
             work(&mut self.sql)
         };
-        // Rolling back must not be interrupted.
+        // The rollback must not be interrupted.
         *lock(&self.deadline) = None;
         if !self.sql.is_autocommit() {
             self.sql.execute_batch("ROLLBACK")?;
@@ -84,10 +84,10 @@ impl Connection {
     }
 }
 
-/// Until when the operation may take that runs.
+/// The deadline of the running operation.
 type Deadline = Arc<Mutex<Option<Instant>>>;
 
-/// What is left of the time.
+/// The time that is left.
 fn left(deadline: &Deadline) -> Duration {
     lock(deadline).map_or(Duration::MAX, |at| {
         at.saturating_duration_since(Instant::now())
@@ -102,7 +102,7 @@ impl From<toolward_support::sqlite::Error> for Error {
             E::Corrupt(problem) => Self::Corrupt(problem),
             E::Version { found, expected } => Self::Version { found, expected },
             E::Busy => Self::Busy,
-            // What ends a statement is that its deadline passed.
+            // A statement is interrupted only because its deadline passed.
             E::Interrupted(_) => Self::Deadline,
             E::Full => Self::Full,
             E::ReadOnly(problem) => Self::Io(problem.into()),
@@ -126,7 +126,7 @@ pub(crate) struct Pool<T> {
 
 struct State<T> {
     idle: Vec<T>,
-    /// How many more may be made.
+    /// How many more items may be made.
     left: usize,
     /// Tickets of waiting threads; the oldest is served first, so that none starves
     /// behind threads that return at once.
@@ -135,7 +135,7 @@ struct State<T> {
 }
 
 impl<T> Pool<T> {
-    /// Holds `first`, and `make`s up to `more` besides.
+    /// Creates a pool that holds `first`, and makes up to `more` items with `make`.
     pub(crate) fn new(
         first: T,
         more: usize,
@@ -153,7 +153,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Runs `work` with one item, waiting for it until `deadline` at the latest.
+    /// Runs `work` with one item. Waits for an item until `deadline` at the latest.
     pub(crate) fn with<R>(
         &self,
         deadline: Instant,
@@ -177,7 +177,7 @@ impl<T> Pool<T> {
             let wait = deadline.saturating_duration_since(Instant::now());
             if wait.is_zero() {
                 state.queue.retain(|other| *other != ticket);
-                // The next in the queue may have waited for this one only.
+                // The next thread in the queue may have waited only for this one.
                 self.changed.notify_all();
                 return Err(Error::Busy);
             }
@@ -203,8 +203,8 @@ impl<T> Pool<T> {
     }
 }
 
-/// Lets another item be made when dropped: this one was lost in a panic, or could
-/// not be made.
+/// Allows another item to be made when dropped, since this item was lost in a panic or could not be
+/// made.
 struct Lost<'a, T>(&'a Pool<T>);
 
 impl<T> Drop for Lost<'_, T> {

@@ -1,4 +1,4 @@
-//! Changes of one bucket inside one transaction, with its totals kept true.
+//! Changes of one bucket inside one transaction, which keep its totals correct.
 
 use rusqlite::{OptionalExtension, Transaction};
 
@@ -37,7 +37,7 @@ pub(crate) struct Change<'t> {
     after: Totals,
 }
 
-/// What a bucket's row says.
+/// The totals in a bucket's row.
 #[derive(Clone, Copy)]
 struct Totals {
     entries: u64,
@@ -129,8 +129,8 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
-    /// Writes the totals, unless the bucket grew beyond a quota. One that is
-    /// beyond it already (it was lowered) may still shrink.
+    /// Writes the totals, unless the bucket grew beyond a quota. A bucket that exceeds a lowered
+    /// quota may still shrink.
     pub(crate) fn end(self, limits: &Limits) -> Result<(), Error> {
         let Some(id) = self.id else {
             return Ok(());

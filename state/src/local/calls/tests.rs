@@ -15,7 +15,7 @@ fn principal(name: &str) -> CallDigest {
     digest
 }
 
-/// Another call of this id.
+/// Another call with this id.
 fn again(call: &CallId) -> CallId {
     static CALLS: AtomicU64 = AtomicU64::new(1);
     let mut id = [0; 16];
@@ -23,7 +23,7 @@ fn again(call: &CallId) -> CallId {
     CallId { call: id, ..*call }
 }
 
-/// A call of a new id.
+/// A call with a new id.
 fn new_call(name: &str) -> CallId {
     static IDS: AtomicU64 = AtomicU64::new(1);
     again(&CallId {
@@ -34,7 +34,7 @@ fn new_call(name: &str) -> CallId {
     })
 }
 
-/// A reply of so many bytes.
+/// A reply of `bytes` bytes.
 fn reply(bytes: usize) -> StoredReply {
     let bundle = || Arc::new(Withdrawal::new("a"));
     StoredReply {
@@ -43,7 +43,7 @@ fn reply(bytes: usize) -> StoredReply {
     }
 }
 
-/// Runs the call of a new id to its end.
+/// Runs a call with a new id to its end.
 fn ended(
     memory: &mut Memory,
     principal: &str,
@@ -186,7 +186,7 @@ fn what_nobody_calls_again_leaves_nothing() {
     for number in 0..100 {
         ended(&mut memory, &format!("p{number}"), 10, true, now);
     }
-    // Replies become ids first, and those go a day later.
+    // Replies become ids first, and the ids are dropped a day later.
     for hours in [1, 27] {
         state(
             &mut memory,

@@ -1,4 +1,4 @@
-//! What every implementation of [`Approvals`] does.
+//! Tests every implementation of [`Approvals`].
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ over_both! {
 
 const TOOL: ApprovalKey = [1; 32];
 const OTHER: ApprovalKey = [2; 32];
-/// No tool of these tests.
+/// A key that is not a tool of these tests.
 const NONE: ApprovalKey = [9; 32];
 
 fn in_time() -> Instant {
@@ -131,7 +131,7 @@ async fn an_approval_ends_the_backoff(approvals: &dyn Approvals) {
     let [first, second] = [1, 2].map(|number| question("alice", TOOL, number));
     opened(approvals, &first).await;
     answer(approvals, &first, PersonsAnswer::Denied).await;
-    // It was asked before, of another process.
+    // The question was asked before, by another process.
     answer(approvals, &second, PersonsAnswer::Approved).await;
     let paused = opening(approvals, &question("alice", TOOL, 3)).await;
     assert!(matches!(paused, Opening::Paused(_)), "it was not open");

@@ -1,4 +1,4 @@
-//! What every implementation of [`Buckets`] does.
+//! Tests every implementation of [`Buckets`].
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,8 @@ fn scope(name: &str) -> BucketScope {
     }
 }
 
-/// Repeats an operation while its outcome is unknown. Safe for all but increments.
+/// Repeats an operation while its outcome is unknown. This is safe for all operations except
+/// increments.
 async fn done(
     buckets: &dyn Buckets,
     scope: &BucketScope,

@@ -1,4 +1,4 @@
-//! What every implementation of [`Calls`] does.
+//! Tests every implementation of [`Calls`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,7 +20,7 @@ over_both! {
     a_reply_of_a_withdrawn_bundle_is_not_given,
 }
 
-/// A call of an id, which no other test has.
+/// A call with an id that no other test uses.
 fn call(id: u8) -> CallId {
     static LAST: AtomicU8 = AtomicU8::new(0);
     CallId {
@@ -106,7 +106,7 @@ async fn whoever_waits_for_a_call_decides_how_long(calls: &dyn Calls) {
     let soon = start + Duration::from_millis(60);
     let waits = call(1);
     let begun = settled(in_time(), || calls.begin(waits, soon)).await;
-    // Where the last answer was lost, the repetition is late.
+    // If the last answer was lost, the repetition is late.
     assert!(
         matches!(begun, Ok(Begun::Running)) || begun.is_err(),
         "{begun:?}"

@@ -1,4 +1,4 @@
-//! What every implementation of [`Keys`] does.
+//! Tests every implementation of [`Keys`].
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn sealed(keys: &dyn Keys, until: Instant) -> String {
     settled(deadline, seal).await.expect("a token")
 }
 
-/// Tokens of which every kind of answer arrives or gets lost.
+/// Enough tokens that each kind of answer both arrives and gets lost.
 async fn tokens(keys: &dyn Keys) -> Vec<String> {
     let mut tokens = Vec::new();
     for _ in 0..10 {

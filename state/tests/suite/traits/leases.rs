@@ -1,4 +1,4 @@
-//! What every implementation of [`Leases`] does.
+//! Tests every implementation of [`Leases`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn places(leases: &dyn Leases, running: u32, waiting: u32) -> Arc<dyn Places> {
     )
 }
 
-/// Enters, however often the answer is lost: then no place is held.
+/// Enters, and retries if the answer is lost, in which case no place is held.
 async fn enter(
     places: &Arc<dyn Places>,
     bounded: bool,
@@ -56,7 +56,8 @@ async fn entered(places: &Arc<dyn Places>) -> CallPlace {
     }
 }
 
-/// A call that waits, once it is in the queue. A call whose answer was lost may have a place there a little longer.
+/// Returns a waiting call once it is in the queue. A call whose answer was lost may keep its place
+/// there a little longer.
 async fn waiting(places: &Arc<dyn Places>) -> BoxFuture<'static, Result<PlaceReply, StateError>> {
     let ends = in_time();
     while Instant::now() < ends {
@@ -85,14 +86,15 @@ async fn beyond_the_queue_a_call_is_refused(leases: &dyn Leases) {
     let _first = entered(&places).await;
     let mut waits = waiting(&places).await;
     let ends = in_time();
-    // On a busy machine the first may reach the queue after the second, which then leaves it.
+    // On a busy machine, the first call may reach the queue after the second, which then leaves the
+    // queue.
     loop {
         let soon = Instant::now() + Duration::from_millis(200);
         match enter(&places, true, soon).await {
             Ok(PlaceReply::Full(full)) => break assert_eq!(full.waiting, 1),
             Err(StateError::Late) if Instant::now() < ends => {
                 let more = tokio::time::timeout(Duration::from_millis(40), &mut waits);
-                // If it was refused, or its answer was lost, another waits in its place.
+                // If the call was refused, or its answer was lost, another call waits in its place.
                 if more.await.is_ok() {
                     waits = waiting(&places).await;
                 }
@@ -101,7 +103,7 @@ async fn beyond_the_queue_a_call_is_refused(leases: &dyn Leases) {
         }
     }
     assert!(places.clone().reserve().is_err());
-    // Whoever stops to wait leaves the queue.
+    // A call that stops waiting leaves the queue.
     drop(waits);
     drop(waiting(&places).await);
 }

@@ -1,5 +1,5 @@
-//! A second implementation, as one over a network would be: operations take time, requests and answers get lost, and
-//! clients restart while the server keeps what it knows.
+//! A second implementation, which behaves like one over a network: operations take time, requests
+//! and answers get lost, and clients restart while the server keeps its state.
 
 mod approvals;
 mod buckets;
@@ -19,7 +19,8 @@ use calls::StoredCalls;
 use keys::SealedTexts;
 use leases::{SharedWatched, StoredLeases};
 
-/// A client of a [`Server`]. Of five requests one is lost, and one more has its answer lost.
+/// A client of a [`Server`]. Of every five requests, one is lost, and the answer of another is
+/// lost.
 #[derive(Clone)]
 pub(crate) struct Remote {
     server: Arc<Mutex<Server>>,
@@ -28,7 +29,7 @@ pub(crate) struct Remote {
     watched: SharedWatched,
 }
 
-/// What the server knows.
+/// The state of the server.
 #[derive(Default)]
 struct Server {
     approvals: StoredApprovals,
@@ -40,9 +41,9 @@ struct Server {
 
 /// Why a request has no answer.
 enum Lost {
-    /// It was not sent.
+    /// The request was not sent.
     Late,
-    /// It was sent.
+    /// The request was sent.
     Unknown,
 }
 
@@ -73,7 +74,7 @@ impl Remote {
         }
     }
 
-    /// Another client of the server, or this one after a restart.
+    /// Another client of the server, or this client after a restart.
     pub(crate) fn restarted(&self) -> Self {
         Self {
             server: self.server.clone(),
@@ -85,7 +86,7 @@ impl Remote {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the server do something. It may do it after the client has given up.
+    /// Sends an operation to the server, which may run it after the client has given up.
     async fn send<T>(
         &self,
         deadline: Instant,

@@ -1,4 +1,4 @@
-//! What is kept of denials, and what is not believed.
+//! Tests which denials are kept, and which files are not trusted.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn alice() -> Arc<str> {
     "alice".into()
 }
 
-/// What a process that begins now remembers.
+/// The state of a process that starts now.
 fn begun(directory: &TempDir) -> DenialBackoff {
     let denials = Denials::open(&directory.path().join("denials")).unwrap();
     DenialBackoff::new(Some(denials))
@@ -39,7 +39,7 @@ fn a_no_is_known_to_the_next_process_and_to_one_that_runs_beside() {
         assert!(!is_paused(other, "bob", &TOOL));
         assert!(!is_paused(other, "alice", &[2; 32]));
     }
-    // Neither loses what the other wrote.
+    // Neither process loses the denials of the other.
     beside.denied(&alice(), [2; 32], Instant::now());
     first.denied(&alice(), [3; 32], Instant::now());
     let next = begun(&directory);
@@ -62,7 +62,7 @@ fn the_file_says_nothing_of_who_was_asked_about_what_and_is_private() {
         !text.contains("alice") && !text.contains(plain.as_str()),
         "{text}"
     );
-    // Under another key the same is another row.
+    // Under another key, the same denial is another row.
     let other = TempDir::new().unwrap();
     begun(&other).denied(&alice(), TOOL, Instant::now());
     let elsewhere = std::fs::read_to_string(file(&other)).unwrap();
@@ -96,7 +96,7 @@ fn each_further_no_doubles_the_pause_across_processes() {
     let pause = begun(&directory).remaining("alice", &TOOL, Instant::now());
     let pause = pause.unwrap().as_secs();
     assert!((115..=120).contains(&pause), "{pause}");
-    // Long after, it starts anew, and the row is gone with the next.
+    // Long afterwards, the backoff starts again, and the old row is removed with the next denial.
     back(120 + 15 * 60 + 1);
     let next = begun(&directory);
     assert!(!is_paused(&next, "alice", &TOOL));
@@ -144,7 +144,7 @@ fn what_is_damaged_or_could_be_somebody_elses_counts_as_empty() {
     std::fs::remove_file(&path).unwrap();
     symlink(&elsewhere, &path).unwrap();
     empty();
-    // The next no is kept all the same, in a file of its own.
+    // The next denial is kept nevertheless, in a new file.
     begun(&directory).denied(&alice(), TOOL, Instant::now());
     assert!(is_paused(&begun(&directory), "alice", &TOOL));
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), whole);
@@ -196,7 +196,8 @@ fn no_more_rows_are_kept_than_there_may_be() {
     assert!(is_paused(&begun(&directory), "alice", &[2; 32]));
 }
 
-/// Where the process that the test starts keeps denials; without it the test is that process's parent.
+/// The variable with the directory for denials. If it is not set, this is the test itself, which
+/// starts a process with the variable.
 const SHORT_OF_FILES: &str = "TOOLWARD_TEST_DENIALS";
 
 #[test]

@@ -1,4 +1,5 @@
-//! Approvals of the second implementation. A client that has a question open asks the server what became of it.
+//! Approvals of the second implementation. A client with an open question asks the server for its
+//! state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::Remote;
 const PAUSE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// By principal and tool, or question.
+/// The approvals and questions, by principal and tool or question.
 #[derive(Default)]
 pub(super) struct StoredApprovals {
     open: Vec<(QuestionId, Instant)>,
@@ -24,7 +25,7 @@ pub(super) struct StoredApprovals {
     remembered: HashMap<(Arc<str>, ApprovalKey), SystemTime>,
 }
 
-/// What the server replies to a question.
+/// The server's reply to a question.
 enum Stored {
     Open,
     Paused(Duration),
@@ -106,7 +107,7 @@ impl Approvals for Remote {
     }
 }
 
-/// Asks the server until a question is withdrawn, or no one watches it.
+/// Polls the server until a question is withdrawn, or no one watches the question.
 async fn follow(remote: Remote, question: QuestionId, watch: watch::Sender<bool>) {
     while !watch.is_closed() {
         let deadline = Instant::now() + Duration::from_secs(1);

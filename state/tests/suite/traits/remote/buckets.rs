@@ -9,7 +9,7 @@ use toolward_state::{
 
 use super::{Lost, Remote};
 
-/// By owner, principal and name.
+/// The buckets by owner, principal and name.
 pub(super) type StoredBuckets = HashMap<[String; 3], StoredBucket>;
 
 /// The entries of a bucket, by their position.
@@ -53,7 +53,7 @@ fn operate(
         .buckets
         .entry([scope.owner, scope.principal, scope.name])
         .or_default();
-    // A change is made on a copy, which takes the place of the bucket once it is whole.
+    // A change is made on a copy, which replaces the bucket once the change is complete.
     let mut changed = bucket.clone();
     let reply = match operation {
         Op::Open => BucketReply::Done,

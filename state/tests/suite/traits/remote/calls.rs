@@ -8,10 +8,10 @@ use toolward_state::{Begun, BoxFuture, CallEnding, CallId, Calls, StateError, St
 
 use super::Remote;
 
-/// How often a client that waits asks.
+/// How often a waiting client asks the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// By principal and id.
+/// The calls by principal and id.
 pub(super) type StoredCalls = HashMap<[[u8; 32]; 2], StoredCall>;
 
 pub(super) struct StoredCall {
@@ -58,7 +58,7 @@ impl Calls for Remote {
     }
 }
 
-/// Compares, and sets if nothing is stored.
+/// Compares with the stored call, and stores the call if none is stored.
 fn begin(server: &mut super::Server, call: CallId) -> Begun {
     let runs = StoredCall {
         input: call.input,

@@ -1,4 +1,5 @@
-//! Keys of the second implementation: the server keeps what is sealed, and gives out a name for it.
+//! Keys of the second implementation: the server keeps the sealed texts, and returns a name for
+//! each.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,7 +8,7 @@ use toolward_state::{Binding, BoxFuture, Keys, StateError, Unsealed};
 
 use super::Remote;
 
-/// By token: the binding, the text, and until when it opens. `None` if it was opened.
+/// The sealed texts by token, each with its binding and its expiry. `None` if the text was opened.
 pub(super) type SealedTexts = HashMap<String, (Vec<u8>, Option<(Vec<u8>, Instant)>)>;
 
 /// The secret of the server.

@@ -1,5 +1,5 @@
-//! Leases of the second implementation: the server counts, and a client that has no answer gives back what it may have
-//! taken.
+//! Leases of the second implementation: the server counts, and a client without an answer returns
+//! the places that it may have taken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,7 +22,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 #[derive(Default)]
 pub(super) struct StoredLeases {
     places: HashMap<String, StoredPlaces>,
-    /// What was withdrawn, in its order, with the reason.
+    /// The withdrawn bundles in order, with the reasons.
     withdrawn: Vec<(String, String)>,
 }
 
@@ -30,7 +30,8 @@ pub(super) struct StoredLeases {
 #[derive(Default)]
 struct StoredPlaces(BTreeMap<u64, bool>);
 
-/// The bundles that a client serves, with how many withdrawals were known when it began to.
+/// The bundles that a client serves, each with the number of withdrawals that were known when
+/// serving started.
 #[derive(Default)]
 pub(super) struct Watched {
     current: Vec<(usize, Arc<Withdrawal>)>,
@@ -106,7 +107,7 @@ impl Remote {
     }
 }
 
-/// Asks the server whether a bundle was withdrawn, as long as it is served.
+/// Polls the server whether a bundle was withdrawn, while the bundle is served.
 async fn follow(remote: Remote, known: usize, withdrawal: Arc<Withdrawal>) {
     while withdrawal.withdrawn().is_none() && Arc::strong_count(&withdrawal) > 2 {
         let found = remote.send(in_time(), |server| {
@@ -137,7 +138,7 @@ impl fmt::Debug for RemotePlaces {
     }
 }
 
-/// A request that is not answered, or a call that waits no more: gives back what it may have.
+/// An unanswered request, or a call that no longer waits. Returns the place that it may have.
 struct Unsettled(Option<(Arc<RemotePlaces>, u64)>);
 
 impl Drop for Unsettled {
@@ -149,7 +150,7 @@ impl Drop for Unsettled {
 }
 
 impl Places for RemotePlaces {
-    /// None is known to be free before the server was asked.
+    /// Without asking the server, no place is known to be free.
     fn try_enter(self: Arc<Self>) -> Option<CallPlace> {
         None
     }
@@ -219,7 +220,7 @@ impl StoredPlaces {
         u32::try_from(self.0.values().filter(|runs| !**runs).count()).unwrap()
     }
 
-    /// Whether a call runs now. Otherwise it waits, or is refused.
+    /// Returns whether a call runs now. Otherwise it waits or is refused.
     fn enter(
         &mut self,
         number: u64,
@@ -244,5 +245,5 @@ impl StoredPlaces {
     }
 }
 
-/// For the fields of [`Remote`].
+/// The type of a field of [`Remote`].
 pub(super) type SharedWatched = Arc<Mutex<Watched>>;
