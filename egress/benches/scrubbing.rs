@@ -1,5 +1,5 @@
-//! What it costs to look for one secret in a body of 16 MiB, which comes in chunks
-//! as a connection gives them.
+//! Measures the cost of searching for one secret in a body of 16 MiB, which arrives in chunks like
+//! from a connection.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 
@@ -17,7 +17,7 @@ const BODY: usize = 16 << 20;
 
 const CHUNK: usize = 16 << 10;
 
-/// Numbers that look random and are the same each time (xorshift).
+/// Pseudo-random numbers, the same in each run (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -33,7 +33,7 @@ impl Numbers {
     }
 }
 
-/// 16 MiB of what `piece` writes.
+/// 16 MiB of the text that `piece` writes.
 fn body(piece: impl Fn(&mut Numbers, &mut Vec<u8>)) -> Vec<Bytes> {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut text = Vec::with_capacity(BODY + 1024);

@@ -1,5 +1,5 @@
-//! Stands in for `network` in a build without that feature: a transport, and what is made
-//! of one, that no value exists of. What uses them compiles unchanged, and never runs.
+//! Replaces `network` in a build without that feature: types for a transport, its routes and
+//! responses that can have no value. Code that uses them compiles unchanged, but never runs.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::call_state::{CallState, Timeouts};
 use crate::error::Error;
 use crate::rules::Rules;
 
-/// A transport. There is none: the crate is built without the feature `network`.
+/// A transport, which can't be created, since the crate is built without the feature `network`.
 #[derive(Debug, Clone)]
 pub struct Transport(Infallible);
 

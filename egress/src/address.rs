@@ -1,12 +1,12 @@
-//! Which addresses may be connected to: globally reachable unicast, and what a
-//! rule names beyond that.
+//! Decides which addresses may be connected to: globally reachable unicast addresses, and further
+//! addresses that a rule names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// IPv4 that is not for everyone: IANA's registry of special-purpose addresses
-/// (RFC 6890 and later), multicast, and what clouds put on every machine.
+/// IPv4 networks that are not globally reachable: IANA's registry of special-purpose addresses (RFC
+/// 6890 and later), multicast, and addresses that clouds put on every machine.
 const SPECIAL_V4: &[(Ipv4Net, &str)] = &[
     (v4([0, 0, 0, 0], 8), "this network (RFC 791)"),
     (v4([10, 0, 0, 0], 8), "private (RFC 1918)"),
@@ -38,11 +38,11 @@ const SPECIAL_V4: &[(Ipv4Net, &str)] = &[
     ),
 ];
 
-/// The only IPv6 that IANA has given out as global unicast (RFC 4291 section
-/// 2.4): loopback, mapped, link-local, unique local and multicast lie outside.
+/// The only IPv6 network that IANA has assigned as global unicast (RFC 4291 section 2.4). Loopback,
+/// mapped, link-local, unique local and multicast addresses are outside.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// What is special within it.
+/// The special networks within it.
 const SPECIAL_V6: &[(Ipv6Net, &str)] = &[
     (
         v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
@@ -63,15 +63,15 @@ const SPECIAL_V6: &[(Ipv6Net, &str)] = &[
     ),
 ];
 
-/// NAT64 by the well-known prefix (RFC 6052): how IPv4 is reached from networks
-/// that have IPv6 only. It stands for the IPv4 address in its last 32 bits.
+/// NAT64 with the well-known prefix (RFC 6052), by which networks with only IPv6 reach IPv4. Such
+/// an address stands for the IPv4 address in its last 32 bits.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
-/// NAT64 by a prefix of the own network (RFC 8215).
+/// NAT64 with a prefix of the local network (RFC 8215).
 const NAT64_LOCAL: Ipv6Net = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48);
 
-/// Everything in `::/8` but NAT64 is unassigned, loopback, or an IPv4 address:
-/// compatible (RFC 4291 section 2.5.5.1), mapped (2.5.5.2), translated (RFC 2765).
+/// Everything in `::/8` except NAT64 is unassigned, loopback, or an IPv4 address: compatible (RFC
+/// 4291 section 2.5.5.1), mapped (2.5.5.2), translated (RFC 2765).
 const EMBEDDING: &[Ipv6Net] = &[
     v6([0, 0, 0, 0, 0, 0, 0, 0], 96),
     v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96),
@@ -92,9 +92,8 @@ const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), length)
 }
 
-/// The address to connect to instead of `address` (an IPv4 address that was
-/// written as IPv6 becomes one), if it is globally reachable or within
-/// `granted`.
+/// Returns the address to connect to, if `address` is globally reachable or within `granted`. An
+/// IPv4 address that is written as IPv6 becomes an IPv4 address.
 ///
 /// ```
 /// use toolward_egress::address;
@@ -108,7 +107,7 @@ const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
 /// ```
 ///
 /// # Errors
-/// What kind of address it is.
+/// The kind of the refused address.
 pub fn check(address: IpAddr, granted: &[IpNet]) -> Result<IpAddr, &'static str> {
     let address = address.to_canonical();
     match special(address) {

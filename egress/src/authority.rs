@@ -1,5 +1,5 @@
-//! A strict parser for the authority of a URI: it accepts only forms that every
-//! resolver and server reads alike.
+//! A strict parser for the authority of a URI: it accepts only forms that every resolver and server
+//! reads in the same way.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,16 +10,16 @@ use idna::uts46::{DnsLength, Hyphens, Uts46};
 use crate::address;
 use crate::error::{Denied, Rule};
 
-/// ASCII that no DNS name has; `_` is allowed, though not in host names
-/// of RFC 952.
+/// ASCII characters that are not in DNS names. `_` is allowed, although host names of RFC 952
+/// exclude it.
 const NOT_IN_NAMES: AsciiDenyList = AsciiDenyList::new(true, " !\"#$%&'()*+,/:;<=>?@[\\]^`{|}~");
 
-/// A host and, where written, a port. `Display` gives the normal form.
+/// A host and an optional port. `Display` writes the normal form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// The port; `None`: the scheme's.
+    /// The port; `None` for the scheme's default.
     pub port: Option<u16>,
 }
 
@@ -69,12 +69,12 @@ impl fmt::Display for Authority {
 /// ```
 ///
 /// # Errors
-/// The rule that it breaks: [`Rule::Userinfo`], [`Rule::Host`],
-/// [`Rule::AddressForm`] or [`Rule::Port`].
+/// The rule that the text breaks: [`Rule::Userinfo`], [`Rule::Host`], [`Rule::AddressForm`] or
+/// [`Rule::Port`].
 pub fn parse(text: &str) -> Result<Authority, Denied> {
     let denied = |rule| Denied::new(rule, text);
     if let Some((_, host)) = text.rsplit_once('@') {
-        // What stands before may be a password.
+        // The text before the `@` may be a password.
         return Err(Denied::new(Rule::Userinfo, host));
     }
     if let Some(inner) = text.strip_prefix('[') {
@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<Authority, Denied> {
             None if rest.is_empty() => None,
             None => return Err(denied(Rule::Host)),
         };
-        // A zone (`%eth0`) means something on this machine only.
+        // A zone (`%eth0`) has a meaning only on this machine.
         let address: Ipv6Addr = inner.parse().map_err(|_| denied(Rule::AddressForm))?;
         if address::embeds_v4(address) {
             return Err(denied(Rule::AddressForm));
@@ -106,8 +106,8 @@ fn port(digits: &str) -> Option<u16> {
 }
 
 fn name_or_v4(text: &str) -> Result<Host, Rule> {
-    // Names of letters, digits, hyphens and dots are the usual case, and UTS 46
-    // only folds their case; `xn--` labels must be read.
+    // Names usually have only letters, digits, hyphens and dots. UTS 46 only folds their case, but
+    // must read `xn--` labels.
     let name = Uts46::new()
         .to_ascii(
             text.as_bytes(),
@@ -120,14 +120,14 @@ fn name_or_v4(text: &str) -> Result<Host, Rule> {
     if name.is_empty() {
         return Err(Rule::Host);
     }
-    // `127.1`, `0x7f.1`, `2130706433` and the like are addresses to some
-    // resolvers and names to others.
+    // `127.1`, `0x7f.1`, `2130706433` and the like are addresses for some resolvers and names for
+    // others.
     let last = name.rsplit('.').next().unwrap_or_default();
     let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if !numeric {
         return Ok(Host::Name(name.to_owned()));
     }
-    // Digits of other scripts become ASCII digits above.
+    // UTS 46 has turned digits of other scripts into ASCII digits.
     if !text.is_ascii() {
         return Err(Rule::AddressForm);
     }
@@ -138,13 +138,13 @@ fn name_or_v4(text: &str) -> Result<Host, Rule> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) https: bool,
-    /// In normal form.
+    /// The host in normal form.
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
 impl Origin {
-    /// The port of a URL that names none.
+    /// The port of a URL without a port.
     pub(crate) fn default_port(https: bool) -> u16 {
         if https { 443 } else { 80 }
     }

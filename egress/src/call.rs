@@ -1,4 +1,4 @@
-//! The network of one call of a tool.
+//! The network access of one tool call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl Egress {
         Call::new(self.clone(), CallState::new(limits, None, secrets))
     }
 
-    /// The access of a call that is nested in another: its requests and bytes
-    /// count against `outer`, too.
+    /// The access of a call that is nested in another: its requests and bytes also count towards
+    /// `outer`.
     pub fn call_within(
         &self,
         outer: &Meter,
@@ -71,17 +71,16 @@ impl Call {
         Call { egress, state }
     }
 
-    /// The text that stands for a secret in this call; the same each time.
-    /// `None`: the rules tie this secret to no place, or the system has no
-    /// randomness.
+    /// The text that stands for a secret in this call; the same text each time. `None` if the rules
+    /// tie this secret to no place, or if the system has no randomness.
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
         known.then(|| self.state.placeholders.issue(slug)).flatten()
     }
 
-    /// The secret whose placeholder `text` holds: for data that leaves the guest by
-    /// other ways, e.g. the input of a nested call.
+    /// The secret whose placeholder `text` contains. Meant for data that leaves the guest in other
+    /// ways, e.g. the input of a nested call.
     pub fn placeholder_in(&self, text: &[u8]) -> Option<String> {
         self.state.placeholders.find(text).map(|(_, slug)| slug)
     }
@@ -91,26 +90,26 @@ impl Call {
         self.state.secrets.memory()
     }
 
-    /// What was used so far.
+    /// The usage so far.
     pub fn usage(&self) -> Usage {
         self.state.meter.usage()
     }
 
-    /// This call's meter, to count nested calls against.
+    /// This call's meter, which nested calls also count towards.
     pub fn meter(&self) -> Meter {
         self.state.meter.clone()
     }
 
-    /// Sends a request, if the rules allow it, and waits for the response's
-    /// head. The URI is absolute; `host` is not among the headers.
+    /// Sends a request, if the rules allow it, and waits for the response's head. The URI must be
+    /// absolute, and the headers must not contain `host`.
     ///
-    /// If the method takes no body, all of a body is read before anything is sent. If the call
-    /// has placeholders, its first 64 KiB are. The rest is sent as it comes.
+    /// If the method takes no body, the whole body is read before anything is sent. If the call has
+    /// placeholders, the first 64 KiB are read before. The rest is sent as it arrives.
     ///
     /// Dropping the future, or the response's body, closes the connection.
     ///
     /// # Errors
-    /// What refused or ended it.
+    /// The refusal, or the error that ended the request.
     pub fn send<B>(
         &self,
         request: http::Request<B>,

@@ -1,5 +1,5 @@
-//! Why a request was refused, or what ended it. Codes are stable; no text ever
-//! holds a secret's value.
+//! The errors of requests: refusals, and failures. Codes are stable, and no text ever contains a
+//! secret's value.
 
 use std::fmt;
 
@@ -35,18 +35,17 @@ codes! {
     }
 }
 
-/// A request that a rule refused.
+/// The error of a request that a rule refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {subject:?}", .rule.message())]
 pub struct Denied {
     /// The rule.
     pub rule: Rule,
-    /// What it refused: a host, a header's name, a secret's name. Untrusted
-    /// text, shortened.
+    /// The refused part: a host, a header's name, a secret's name. Untrusted, shortened text.
     pub subject: String,
 }
 
-/// Characters of a subject that are kept: it comes from the guest.
+/// The most characters of a subject, which comes from the guest.
 const MAX_SUBJECT_CHARS: usize = 256;
 
 impl Denied {
@@ -98,13 +97,12 @@ codes! {
 }
 
 impl Rule {
-    /// Whether it protects a secret.
+    /// Whether the rule protects a secret.
     pub fn is_about_secret(self) -> bool {
         self.code().starts_with("secret-")
     }
 
-    /// Whether the request was well formed and asked for more than is granted;
-    /// `false`: no grant allows it.
+    /// Whether the request was valid but exceeded the grant; `false` if no grant could allow it.
     pub fn is_about_grant(self) -> bool {
         let granted = matches!(
             self,
@@ -119,20 +117,20 @@ impl Rule {
     }
 }
 
-/// A limit of the call that a request went over.
+/// A limit of the call that a request exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {used} of {allowed}", .kind.message())]
 pub struct Limit {
-    /// Which one.
+    /// The exceeded limit.
     pub kind: LimitKind,
-    /// What it would have taken, as far as that is known.
+    /// The amount that would have been used, as far as it is known.
     pub used: u64,
-    /// What is allowed.
+    /// The allowed amount.
     pub allowed: u64,
 }
 
 impl Limit {
-    /// Refuses to use more than is allowed.
+    /// Fails if more than the allowed amount is used.
     pub(crate) fn check(kind: LimitKind, used: u64, allowed: u64) -> Result<(), Limit> {
         let over = Limit {
             kind,
@@ -158,11 +156,11 @@ codes! {
     }
 }
 
-/// A request that took too long.
+/// The error of a request that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", .stage.message(), if *.deadline { " (the call's deadline)" } else { "" })]
 pub struct Timeout {
-    /// Where it stood.
+    /// The stage in which the time ran out.
     pub stage: Stage,
     /// Whether it was the deadline of the whole call.
     pub deadline: bool,
@@ -187,9 +185,9 @@ codes! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", .kind.message())]
 pub struct NetworkError {
-    /// What failed.
+    /// The kind of the failure.
     pub kind: NetworkKind,
-    /// More about it, for people.
+    /// Details for people.
     pub detail: String,
 }
 
@@ -215,15 +213,15 @@ codes! {
     }
 }
 
-/// A secret that could not be put in; nothing was sent.
+/// The error of a secret that could not be injected. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({slug:?}){}{detail}", .problem.message(), if .detail.is_empty() { "" } else { ": " })]
 pub struct SecretError {
     /// The secret's name.
     pub slug: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: SecretProblem,
-    /// More about it, for people. Never the value.
+    /// Details for people, never the value.
     pub detail: String,
 }
 

@@ -1,20 +1,19 @@
-//! Which headers a guest may send and see. The host sets framing, routing and
-//! proxy headers: a guest that set them could smuggle a second request or
-//! impersonate another client.
+//! Decides which headers a guest may send and see. Only the host sets framing, routing and proxy
+//! headers, since a guest could use them to smuggle a second request or to impersonate another
+//! client.
 
 use http::header::{self, HeaderMap, HeaderName};
 use toolward_contract::header as header_rules;
 
 use crate::error::{Denied, Error, Limit, LimitKind, Rule};
 
-/// Headers of one request. A server that takes more is rare.
+/// The most headers of one request. Few servers accept more.
 pub(crate) const MAX_HEADERS: usize = 100;
 
-/// Carry credentials: a guest sends them with a placeholder, or where policy
-/// grants it.
+/// Headers with credentials. A guest may send them with a placeholder, or if policy grants it.
 pub(crate) const CREDENTIALS: &[HeaderName] = &[header::AUTHORIZATION, header::COOKIE];
 
-/// Of a response, what concerns the connection only (RFC 9110 section 7.6.1).
+/// Headers of a response that concern only the connection (RFC 9110 section 7.6.1).
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "keep-alive",
@@ -29,8 +28,8 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
     header_rules::is_forbidden(name.as_str())
 }
 
-/// Checks the headers that a guest wants to send, but for `authorization` and
-/// `cookie`; returns how many bytes they take on the wire.
+/// Checks the headers that a guest wants to send, except `authorization` and `cookie`. Returns
+/// their number of bytes on the wire.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderName, HeaderValue};
@@ -65,18 +64,18 @@ pub fn check(headers: &HeaderMap, max_bytes: u64) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Printable ASCII, spaces and tabs within: bytes beyond it (obs-text, RFC 9110
-/// section 5.5) are read as Latin-1 here and UTF-8 there.
+/// Whether a value has only printable ASCII, with spaces and tabs inside. Other bytes (obs-text,
+/// RFC 9110 section 5.5) are read as Latin-1 by some and as UTF-8 by others.
 pub(crate) fn is_plain(value: &[u8]) -> bool {
     let inner = |b: &u8| b.is_ascii_graphic() || *b == b' ' || *b == b'\t';
     let edge = |b: Option<&u8>| b.is_none_or(u8::is_ascii_graphic);
     value.iter().all(inner) && edge(value.first()) && edge(value.last())
 }
 
-/// The one length that the headers declare.
+/// The only length that the headers declare.
 ///
 /// # Errors
-/// [`Rule::ContentLength`]: several, or not digits alone.
+/// [`Rule::ContentLength`] for several lengths, or a length that is not only digits.
 pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Denied> {
     let mut values = headers.get_all(header::CONTENT_LENGTH).iter();
     let Some(value) = values.next() else {
@@ -91,7 +90,7 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Denied>
     Ok(length)
 }
 
-/// Bytes on the wire: name, colon, space, value, line end.
+/// The bytes on the wire: name, colon, space, value, line end.
 pub(crate) fn size(headers: &HeaderMap) -> u64 {
     let bytes = |(name, value): (&HeaderName, &header::HeaderValue)| {
         (name.as_str().len() + value.len() + 4) as u64
@@ -99,9 +98,9 @@ pub(crate) fn size(headers: &HeaderMap) -> u64 {
     headers.iter().map(bytes).sum()
 }
 
-/// Drops from a response what concerns the connection, or a proxy, only.
+/// Removes headers from a response that concern only the connection or a proxy.
 pub(crate) fn filter_response(headers: &mut HeaderMap) {
-    // What `connection` names is hop-by-hop, too; end-to-end headers stay.
+    // Headers that `connection` names are hop-by-hop, too, but end-to-end headers stay.
     let keep = [
         header::CONTENT_LENGTH,
         header::CONTENT_TYPE,

@@ -1,15 +1,15 @@
 //! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes, time.
 //!
-//! A [`Transport`] belongs to a host, an [`Egress`] to a route (a contract and
-//! its driver), a [`Call`] to one call. [`Call::send`] looks at all of a request
-//! before it resolves a name, and at every address before it connects. What no
-//! rule allows is refused with a stable code, and nothing is sent.
+//! A [`Transport`] belongs to a host, an [`Egress`] to a route (a contract and its driver), a
+//! [`Call`] to one call. [`Call::send`] checks the whole request before it resolves a name, and
+//! every address before it connects. If no rule allows a request, it is refused with a stable code,
+//! and nothing is sent.
 //!
-//! Redirects are not followed, cookies not kept, bodies not decompressed, and
-//! proxies not used: a caller sends a further request, under the same rules.
+//! Redirects are not followed, cookies not kept, bodies not decompressed, and proxies not used: a
+//! caller can send another request under the same rules.
 //!
-//! Without the feature `network` (on by default) all of this exists except what connects:
-//! no [`Transport`] can be made.
+//! Without the feature `network` (on by default), everything exists except the code that connects:
+//! no [`Transport`] can be created.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! What a call has used, counted against its own limits and the limits of the call
-//! that it is nested in.
+//! Counts what a call uses, against its own limits and the limits of the calls that contain it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -28,9 +27,9 @@ pub struct Meter(Arc<Counts>);
 struct Counts {
     requests: Count,
     bytes: Count,
-    /// The first bytes that did not fit.
+    /// The limit that the first refused bytes exceeded.
     over: OnceLock<Limit>,
-    /// The meter of the call that this one is nested in.
+    /// The meter of the call that contains this call.
     outer: Option<Meter>,
 }
 
@@ -51,12 +50,12 @@ impl Count {
     }
 }
 
-/// What was used so far.
+/// The usage so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests, including refused ones and the requests of nested calls.
+    /// Requests, including refused requests and requests of nested calls.
     pub requests: u64,
-    /// Bytes of heads and bodies, both ways, without TLS.
+    /// Bytes of heads and bodies in both directions, without TLS.
     pub bytes: u64,
 }
 
@@ -76,7 +75,7 @@ impl Meter {
         }))
     }
 
-    /// What was used so far.
+    /// The usage so far.
     pub fn usage(&self) -> Usage {
         Usage {
             requests: self.0.requests.used(),
@@ -84,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Counts a request; refused as well after the first bytes that were.
+    /// Counts a request. Requests are also refused once bytes were refused.
     pub(crate) fn request(&self) -> Result<(), Limit> {
         self.charge(LimitKind::RequestsTotal, 1, |counts| &counts.requests)?;
         let over = self.levels().find_map(|counts| counts.over.get().copied());
@@ -104,14 +103,14 @@ impl Meter {
         self.levels().try_for_each(check)
     }
 
-    /// This meter's counts, and the counts of the calls around it.
+    /// This meter's counts, and the counts of the calls that contain it.
     fn levels(&self) -> impl Iterator<Item = &Counts> {
         std::iter::successors(Some(&*self.0), |counts| {
             counts.outer.as_ref().map(|outer| &*outer.0)
         })
     }
 
-    /// Counts `amount` at every level, also where it exceeds the limit.
+    /// Counts `amount` at every level, even if it exceeds the limit.
     fn charge(
         &self,
         kind: LimitKind,

@@ -1,7 +1,7 @@
-//! What connects: the transport of a host, its routes, and the exchange of one request.
+//! The code that connects: the transport of a host, its routes, and the exchange of one request.
 //!
-//! All routes of a host share resolver, roots, and the number of open connections; each has
-//! its own rules and pool.
+//! All routes of a host share the resolver, the roots, and the limit on open connections. Each
+//! route has its own rules and pool.
 
 mod connect;
 mod pool;
@@ -29,12 +29,12 @@ pub use connect::RootsError;
 pub use response_body::ResponseBody;
 pub(crate) use send::send;
 
-/// Lookups of one route at once: a name server that never answers holds a thread
-/// for each.
+/// The most lookups of one route at once. If a name server never answers, each lookup holds a
+/// thread.
 const MAX_ROUTE_LOOKUPS: usize = 8;
 
-/// The network of one host. Clones share everything. Reads no environment of
-/// its own: proxies are not used.
+/// The network of one host. Clones share everything. It does not read the environment, and does not
+/// use proxies.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 
@@ -43,7 +43,7 @@ struct Inner {
     /// The certificate authorities, loaded at the first use.
     tls: OnceLock<LoadedRoots>,
     open: Arc<FairPermits>,
-    /// One permit for each of this host's lookups.
+    /// The permits for this host's lookups.
     lookups: Arc<FairPermits>,
     routes: AtomicU64,
     pools: Mutex<Vec<Weak<ConnectionPool>>>,
@@ -59,7 +59,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// What a [`Transport`] is made of.
+/// The settings of a [`Transport`].
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -81,18 +81,18 @@ impl fmt::Debug for Transport {
 /// # }
 /// ```
 pub struct TransportSettings {
-    /// Where addresses come from; the system's resolver by default.
+    /// The source of addresses; by default the system's resolver.
     pub resolver: Arc<dyn Resolve>,
-    /// Whether the system's certificate authorities are trusted, as by default.
+    /// Whether the system's certificate authorities are trusted; true by default.
     pub system_roots: bool,
     /// PEM files of authorities that are trusted, too.
     pub ca_pem: Vec<Vec<u8>>,
-    /// Connections open at once, idle ones included; 1024 by default. Each holds
-    /// a file descriptor.
+    /// The most open connections, including idle ones; 1024 by default. Each connection holds a
+    /// file descriptor.
     pub connections: usize,
-    /// Connections of one route open at once, so that none takes all; 256 by default.
+    /// The most open connections of one route, so that no route takes all; 256 by default.
     pub connections_per_route: usize,
-    /// Idle connections that one route keeps; 8 by default.
+    /// The most idle connections that one route keeps; 8 by default.
     pub idle_connections: usize,
     /// How long an idle connection is kept; 30 s by default.
     pub idle_timeout: Duration,
@@ -113,7 +113,7 @@ impl Default for TransportSettings {
 }
 
 impl TransportSettings {
-    /// The transport. Reads no files yet.
+    /// Creates the transport. Does not read files yet.
     pub fn build(self) -> Transport {
         let permits = |most: usize| FairPermits::new(most.clamp(1, Semaphore::MAX_PERMITS));
         Transport(Arc::new(Inner {
@@ -129,34 +129,34 @@ impl TransportSettings {
 }
 
 impl Transport {
-    /// A transport with the system's resolver and roots; `None` where the crate is built
-    /// without the feature `network`.
+    /// A transport with the system's resolver and roots; `None` if the crate is built without the
+    /// feature `network`.
     pub fn system() -> Option<Transport> {
         Some(TransportSettings::default().build())
     }
 
-    /// Loads the roots now, e.g. before the process is confined, and returns how
-    /// many there are; otherwise the first https request loads them.
+    /// Loads the roots now, e.g. before the process is confined, and returns their number.
+    /// Otherwise the first https request loads them.
     ///
     /// # Errors
-    /// There are none, or a PEM file holds something else.
+    /// If no roots exist, or a PEM file contains something else.
     pub fn load_roots(&self) -> Result<usize, RootsError> {
         let load = || connect::load(&self.0.settings);
         let loaded = self.0.tls.get_or_init(load).clone();
         loaded.map(|(_, count)| count)
     }
 
-    /// A route: `rules`, and connections that no other route uses.
+    /// Creates a route with `rules`, and with connections that no other route uses.
     ///
-    /// Of the connections and lookups that may be open at once, a quarter is for routes
+    /// A quarter of the connections and lookups that may be open at once is reserved for routes
     /// that have none open.
     pub fn egress(&self, rules: Arc<Rules>) -> Egress {
         let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
         self.route(Holder::Route(number), rules)
     }
 
-    /// [`Transport::egress`] for a route whose owner has others: what they have open
-    /// counts together, so that more routes give no larger share.
+    /// Like [`Transport::egress`], for a route whose owner has several routes. Their open
+    /// connections and lookups count together, so that more routes give no larger share.
     pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         self.route(Holder::Owner(owner.into()), rules)
     }
@@ -206,16 +206,16 @@ struct Route {
     owner: Holder,
     rules: Arc<Rules>,
     pool: Arc<ConnectionPool>,
-    /// One permit for each of its connections.
+    /// The permits for its connections.
     open: Arc<FairPermits>,
-    /// One permit for each of its lookups.
+    /// The permits for its lookups.
     lookups: Arc<FairPermits>,
 }
 
 impl Egress {
-    /// The same route, for the calls of one principal: what its calls have open counts
-    /// together, over all routes of the host, and no principal takes the last quarter of
-    /// the connections and lookups of a route or of the host from a principal that has none.
+    /// The same route, for the calls of one principal. The open connections and lookups of its
+    /// calls count together, over all routes of the host. The last quarter of the connections and
+    /// lookups, of a route and of the host, is reserved for principals that have none.
     pub fn on_behalf_of(&self, principal: &str) -> Egress {
         Egress {
             route: Arc::clone(&self.route),
@@ -227,13 +227,13 @@ impl Egress {
         &self.route.rules
     }
 
-    /// On whose account a permit of this route is taken.
+    /// The accounts for a permit of this route.
     fn caller(&self) -> Vec<Holder> {
         let caller = self.caller.clone();
         caller.map(Holder::Caller).into_iter().collect()
     }
 
-    /// On whose account a permit of the host is taken.
+    /// The accounts for a permit of the host.
     fn holders(&self) -> Vec<Holder> {
         let mut holders = self.caller();
         holders.push(self.route.owner.clone());
@@ -267,19 +267,19 @@ pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + 
 /// let transport = TransportSettings { resolver, ..TransportSettings::default() }.build();
 /// ```
 pub trait Resolve: Send + Sync + 'static {
-    /// All addresses of `host`, a name in ASCII, in the order to try them. What is at work longer than the future, such as
-    /// a thread, keeps the permit to its end.
+    /// Returns all addresses of `host`, a name in ASCII, in the order to try them. Work that
+    /// outlives the future, such as a thread, must keep the permit until it ends.
     fn resolve<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a>;
 }
 
-/// What a lookup holds of the lookups that its host, its route and its caller may have
-/// at once. Given back with its last clone.
+/// The permit of a lookup, which counts towards the lookups of its host, its route and its caller.
+/// Returned when its last clone is dropped.
 #[derive(Clone)]
 pub struct LookupPermit {
     _shares: Arc<[FairPermit; 2]>,
 }
 
-/// Lookups at once. One that hangs cannot be cancelled and holds a thread.
+/// The most lookups at once. A hanging lookup cannot be cancelled and holds a thread.
 const MAX_LOOKUPS: usize = 64;
 
 /// The system's own resolver (`getaddrinfo`), on the runtime's blocking threads.
@@ -290,7 +290,7 @@ impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
         let host = host.to_owned();
         let lookup = move || {
-            // Held by the thread, which outlives a caller that gives up.
+            // The thread holds the permit, since it may outlive its caller.
             let _permit = permit;
             let answers = (host.as_str(), 0).to_socket_addrs()?;
             Ok(answers.map(|answer| answer.ip()).collect())

@@ -1,5 +1,5 @@
-//! What a route may reach, as plain data: hosts, and the one place where each
-//! secret may be sent. Built once; without rules, every request is refused.
+//! The rules of a route, as plain data: its hosts, and the one place where each secret may be sent.
+//! They are built once. Without rules, every request is refused.
 
 use http::{HeaderName, Method};
 use toolward_contract::url_path;
@@ -61,8 +61,8 @@ codes! {
 }
 
 impl Rules {
-    /// Rules for these hosts, and for secrets by name. A request passes when *one* host's rule
-    /// allows all of it; rules are never combined.
+    /// Creates rules for these hosts, and for secrets by name. A request is allowed if *one* host's
+    /// rule allows all of it; rules are never combined.
     ///
     /// # Errors
     /// The first rule that is invalid.
@@ -92,7 +92,7 @@ impl Rules {
         &self.secrets
     }
 
-    /// The rules that allow a request to `origin` in which the guest itself sets `credentials`; the
+    /// The rules that allow a request to `origin` in which the guest itself sets `credentials`. The
     /// address is checked once it is resolved.
     pub(crate) fn admit<'a>(
         &'a self,
@@ -137,7 +137,7 @@ pub(crate) fn is_known(method: &Method) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadPosition {
     Header(HeaderName),
-    /// A name without escapes.
+    /// The name of a parameter, without escapes.
     Query(String),
 }
 
@@ -162,7 +162,7 @@ impl ReadPosition {
     }
 }
 
-/// The one place where a secret is sent, over https only: a validated [`SecretBinding`].
+/// The one place where a secret may be sent, only over https: a validated [`SecretBinding`].
 #[derive(Debug)]
 pub(crate) struct SecretPlace {
     pub(crate) slug: String,

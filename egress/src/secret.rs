@@ -20,12 +20,11 @@ use zeroize::Zeroizing;
 use crate::error::{SecretError, SecretProblem};
 use crate::headers;
 
-/// Shorter values occur in responses by chance and are cheap to guess.
+/// The least length of a value. Shorter values occur in responses by chance and are cheap to guess.
 const MIN_VALUE_BYTES: usize = 8;
 
-/// Where values come from. Asked before the first request to an origin that a
-/// secret is tied to, and again before each further one until there is a value;
-/// implementations may cache.
+/// The source of values. It is called before the first request to an origin that a secret is tied
+/// to, and again before each further request until a value exists. Implementations may cache.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -44,23 +43,23 @@ pub trait SecretValues: Send + Sync {
     /// The value of a secret.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the secret has no value.
     fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError>;
 }
 
-/// Why a secret has no value, for people. Never the value.
+/// Why a secret has no value, as text for people. It never contains the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(String);
 
 impl ValueError {
-    /// A reason.
+    /// Creates an error with this reason.
     pub fn new(reason: impl Into<String>) -> ValueError {
         ValueError(reason.into())
     }
 }
 
-/// No secret has a value.
+/// A source in which no secret has a value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSecrets;
 
@@ -70,7 +69,7 @@ impl SecretValues for NoSecrets {
     }
 }
 
-/// A value that was loaded to be put in and looked for.
+/// A value that was loaded to be injected and searched for.
 pub(crate) struct LoadedSecret {
     pub(crate) slug: String,
     value: Zeroizing<Vec<u8>>,
@@ -94,7 +93,7 @@ impl LoadedSecret {
         })
     }
 
-    /// Bytes of memory that it takes to look for the value, at most.
+    /// The most bytes of memory that the search for the value takes.
     pub(crate) fn memory(&self) -> u64 {
         encodings::max_bytes(&self.value).saturating_mul(automaton::NODE)
     }
@@ -103,10 +102,10 @@ impl LoadedSecret {
         &self.value
     }
 
-    /// The target with the value as that of its parameter `name`, percent-encoded; wiped with its
+    /// The target with the value, percent-encoded, in its parameter `name`. It is wiped with its
     /// last clone.
     pub(crate) fn target(&self, target: &Uri, name: &str) -> Result<Uri, SecretError> {
-        // The text never grows, and so leaves no copy behind.
+        // The text never grows, so it leaves no copy behind.
         let length = target.path().len() + target.query().map_or(0, str::len) + 1;
         let mut text = Zeroizing::new(Vec::with_capacity(length + 3 * self.value.len()));
         text.extend_from_slice(target.path().as_bytes());
@@ -132,8 +131,8 @@ impl LoadedSecret {
         SecretError::new(&self.slug, SecretProblem::NotAHeaderValue, String::new())
     }
 
-    /// `prefix` and the value; hidden from debug output, and wiped with its
-    /// last clone.
+    /// A header value of `prefix` and the secret, which is hidden in debug output and wiped with
+    /// its last clone.
     pub(crate) fn header(&self, prefix: &[u8]) -> Result<HeaderValue, SecretError> {
         let mut text = Zeroizing::new(Vec::with_capacity(prefix.len() + self.value.len()));
         text.extend_from_slice(prefix);

@@ -6,15 +6,15 @@ use http::Uri;
 use crate::authority;
 use crate::error::{Denied, Rule};
 
-/// Checks a path with, perhaps, a query.
+/// Checks a path with an optional query.
 ///
 /// # Errors
-/// [`Rule::Target`]: no `/` at its start, a fragment, spaces, control
+/// [`Rule::Target`] if the text does not start with `/`, or has a fragment, spaces, control
 /// characters, anything beyond ASCII, or an incomplete `%` escape in the path.
 pub fn parse(text: &str) -> Result<(), Denied> {
     let denied = || Err(Denied::new(Rule::Target, text));
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    // `//host/path` is a path here, and an authority for a parser of relative references.
+    // `//host/path` would be a path here, but an authority for a parser of relative references.
     if !path.starts_with('/') || path.starts_with("//") {
         return denied();
     }
@@ -27,13 +27,13 @@ pub fn parse(text: &str) -> Result<(), Denied> {
     Ok(())
 }
 
-/// RFC 3986 section 3.3, and what browsers leave unescaped.
+/// Whether a byte may be in a path: RFC 3986 section 3.3, and bytes that browsers leave unescaped.
 fn in_path(byte: u8) -> bool {
     let marks = b"/-._~!$&'()*+,;=:@%[]|";
     byte.is_ascii_alphanumeric() || marks.contains(&byte)
 }
 
-/// RFC 3986 section 3.4, and what browsers leave unescaped.
+/// Whether a byte may be in a query: RFC 3986 section 3.4, and bytes that browsers leave unescaped.
 fn in_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"#\"<>".contains(&byte)
 }
@@ -46,8 +46,8 @@ fn whole_escapes(path: &str) -> bool {
     })
 }
 
-/// Reads an absolute `http` or `https` URL as people write it, international
-/// names included, into the form that [`Call::send`](crate::Call::send) takes.
+/// Converts an absolute `http` or `https` URL, possibly with international names, to the form that
+/// [`Call::send`](crate::Call::send) takes.
 ///
 /// ```
 /// use toolward_egress::{Rule, target};
@@ -62,7 +62,7 @@ fn whole_escapes(path: &str) -> bool {
 /// ```
 ///
 /// # Errors
-/// The rule that it breaks.
+/// The rule that the URL breaks.
 pub fn uri(text: &str) -> Result<Uri, Denied> {
     let (scheme, rest) = text
         .split_once("://")

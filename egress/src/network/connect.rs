@@ -1,5 +1,5 @@
-//! Opens connections: the name is resolved once, every answer is checked, and
-//! one of exactly these addresses is connected to.
+//! Opens connections. The name is resolved once, every address is checked, and only these addresses
+//! are connected to.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,19 +27,18 @@ use crate::authority::{Host, Origin};
 use crate::call_state::RequestClock;
 use crate::error::{Denied, Error, NetworkError, NetworkKind, Rule, Stage};
 
-/// Addresses that are tried; all are checked.
+/// The most addresses that are tried; all addresses are checked.
 const MAX_TRIED_ADDRESSES: usize = 8;
 
 /// How long one attempt has before the next address is tried as well (RFC
 /// 8305 section 5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Bytes of a response's head, and of the buffer that bodies are read through.
-/// A server that sends more than this before its first body byte means to fill
-/// memory.
+/// The most bytes of a response's head, and of the buffer for reading bodies. A server that sends a
+/// longer head is trying to fill memory.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 
-/// How long a lookup runs after its request was dropped.
+/// How long a lookup may run after its request was dropped.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
@@ -61,12 +60,12 @@ pub(crate) async fn open(
     let (stream, address) = clock
         .within(end, Stage::Connect, pin!(dial(&addresses, origin.port)))
         .await??;
-    // Requests are written at once; waiting for more only delays them.
+    // Requests are written in one piece, so waiting for more data only delays them.
     let _ = stream.set_nodelay(true);
     if !origin.https {
         return speak(stream, address, permits).await;
     }
-    // TLS is large; plain connections need no room for it.
+    // The TLS future is large, and boxed so that plain connections need no room for it.
     Box::pin(async move {
         let connector = clock
             .within(end, Stage::Tls, pin!(connector(&egress.route.transport)))
@@ -82,7 +81,7 @@ pub(crate) async fn open(
 }
 
 async fn permits(egress: &Egress) -> Permits {
-    // Idle connections hold permits: close them when none is left.
+    // Idle connections hold permits, so they are closed when no permit is left.
     let callers = egress.caller();
     let own = match egress.route.open.try_take(&callers) {
         Some(permit) => permit,
@@ -105,8 +104,8 @@ async fn permits(egress: &Egress) -> Permits {
     (own, shared)
 }
 
-/// All addresses of a name. A lookup whose request was dropped keeps its permit
-/// until it ends: the thread behind it cannot be cancelled.
+/// Returns all addresses of a name. A lookup whose request was dropped keeps its permit until it
+/// ends, since its thread cannot be cancelled.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError> {
     let failed = |error: io::Error| NetworkError::new(NetworkKind::Dns, error);
     let own = egress.route.lookups.take(&egress.caller()).await;
@@ -133,7 +132,7 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError
         .map_err(failed)
 }
 
-/// The addresses to try: all that the host has, each of them allowed.
+/// Returns the addresses to try: all addresses of the host, if all are allowed.
 async fn addresses(
     egress: &Egress,
     rules: &[&HostGrant],
@@ -154,8 +153,8 @@ async fn addresses(
     if found.is_empty() {
         return Err(NetworkError::new(NetworkKind::Dns, "the name has no address").into());
     }
-    // One rule must allow every answer: a name with a public and a private
-    // address is on its way from one to the other.
+    // One rule must allow every address: a name with a public and a private address may be changing
+    // from one to the other.
     let mut refused = None;
     for rule in rules {
         let checked: Result<Vec<IpAddr>, Denied> = found
@@ -179,7 +178,8 @@ async fn addresses(
     Err(refused.into())
 }
 
-/// Connects to the first that answers, in order, each with a head start.
+/// Connects to the first address that answers. Addresses are tried in order, each with a head
+/// start.
 async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), NetworkError> {
     let mut failure = None;
     let mut attempts = JoinSet::new();
@@ -193,7 +193,7 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
         }
         let more = left.peek().is_some();
         tokio::select! {
-            // There is at least one attempt.
+            // At least one attempt exists.
             Some(attempt) = attempts.join_next() => match attempt {
                 Ok((Ok(stream), address)) => return Ok((stream, address)),
                 Ok((Err(error), _)) => failure = Some(NetworkError::new(NetworkKind::Connect, error)),
@@ -238,7 +238,7 @@ fn tls_error(error: &io::Error) -> NetworkError {
     NetworkError::new(kind, error)
 }
 
-/// HTTP/1.1 over `stream`. Its task ends with the [`PooledConnection`].
+/// Starts HTTP/1.1 over `stream`. The connection's task ends with the [`PooledConnection`].
 async fn speak<S>(stream: S, address: IpAddr, permits: Permits) -> Result<PooledConnection, Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -267,7 +267,7 @@ where
 #[error("{0}")]
 pub struct RootsError(String);
 
-/// What speaks TLS, and how many authorities it trusts.
+/// The TLS connector, and the number of authorities that it trusts.
 pub(crate) type LoadedRoots = Result<(TlsConnector, usize), RootsError>;
 
 /// Loads the authorities. Reads files.
@@ -277,7 +277,7 @@ pub(crate) fn load(settings: &TransportSettings) -> LoadedRoots {
     if settings.system_roots {
         let system = rustls_native_certs::load_native_certs();
         problems.extend(system.errors.iter().map(ToString::to_string));
-        // Systems carry roots that are too old to be read.
+        // Systems have roots that are too old to be parsed.
         store.add_parsable_certificates(system.certs);
     }
     for pem in &settings.ca_pem {

@@ -1,5 +1,5 @@
-//! The open connections of one route. They are never shared with another route:
-//! this route's rules admitted them.
+//! The open connections of one route. They are never shared with another route, since this route's
+//! rules admitted them.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,13 +26,13 @@ impl Drop for PooledConnection {
     }
 }
 
-/// How many requests wait for a permit to open a connection. While any does, no
-/// idle connection is kept, since it would hold a permit.
+/// How many requests wait for a permit to open a connection. While any request waits, no idle
+/// connection is kept, since it would hold a permit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitCount(Arc<AtomicUsize>);
 
 impl WaitCount {
-    /// Counts one, until what is returned is dropped.
+    /// Counts one request, until the returned guard is dropped.
     pub(crate) fn enter(&self) -> WaitGuard {
         self.0.fetch_add(1, Ordering::SeqCst);
         WaitGuard(self.clone())
@@ -43,7 +43,7 @@ impl WaitCount {
     }
 }
 
-/// One request that waits.
+/// One waiting request.
 pub(crate) struct WaitGuard(WaitCount);
 
 impl Drop for WaitGuard {
@@ -57,13 +57,13 @@ pub(crate) struct ConnectionPool {
     idle: Mutex<Idle>,
     max_idle: usize,
     idle_timeout: Duration,
-    /// Of this route, and of all.
+    /// The waiting requests of this route, and of all routes.
     waiting: [WaitCount; 2],
 }
 
 #[derive(Default)]
 struct Idle {
-    /// Oldest first.
+    /// The idle connections, oldest first.
     connections: Vec<(Origin, PooledConnection, Instant)>,
     /// Whether a task waits to close connections that were idle too long.
     swept: bool,
@@ -79,13 +79,13 @@ impl ConnectionPool {
         }
     }
 
-    /// Who waits for a permit of this route.
+    /// The requests that wait for a permit of this route.
     pub(crate) fn waiting(&self) -> &WaitCount {
         let [own, _] = &self.waiting;
         own
     }
 
-    /// The connection to `origin` that was used last and whose address passes.
+    /// Takes the connection to `origin` that was used last and whose address is allowed.
     pub(crate) fn take(
         &self,
         origin: &Origin,
@@ -102,7 +102,7 @@ impl ConnectionPool {
         Some(connection)
     }
 
-    /// Closes all of them.
+    /// Closes all idle connections.
     pub(crate) fn clear(&self) {
         lock(&self.idle).connections.clear();
     }
@@ -131,7 +131,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes connections that were idle too long; returns when to sweep again.
+    /// Closes connections that were idle too long. Returns when to sweep again.
     fn sweep(&self) -> Option<Instant> {
         let mut idle = lock(&self.idle);
         let now = Instant::now();
@@ -158,7 +158,7 @@ pub(crate) struct Lease {
     pub(crate) connection: PooledConnection,
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) origin: Origin,
-    /// Whether others of this route may use it after.
+    /// Whether other requests of this route may use it afterwards.
     pub(crate) reusable: bool,
 }
 

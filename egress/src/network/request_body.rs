@@ -1,5 +1,5 @@
-//! The guest's body on its way out: counted, held to the length it declared,
-//! and searched for placeholders across its chunks.
+//! The guest's body on its way out: counted, compared with its declared length, and searched for
+//! placeholders across its chunks.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,24 +17,24 @@ use crate::secret::placeholder;
 /// The guest's body, its type erased.
 pub(crate) type GuestBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// How the body ended, once it has; shared with the task that awaits the response.
+/// How the body ended, once it has ended. Shared with the task that awaits the response.
 #[derive(Debug, Default)]
 pub(crate) struct Fate(OnceLock<Result<(), Error>>);
 
 impl Fate {
-    /// Whether all of the body was handed over.
+    /// Whether the whole body was handed over.
     pub(crate) fn is_sent(&self) -> bool {
         matches!(self.0.get(), Some(Ok(())))
     }
 
-    /// Why it was not.
+    /// Why the body was not handed over.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.0.get()?.clone().err()
     }
 }
 
-/// A body as a connection takes it. In a box: each connection has room for many
-/// requests, of which it only ever holds one.
+/// A body in the form that a connection takes. It is boxed because each connection has room for
+/// many requests, but holds only one at a time.
 pub(crate) type Outgoing = Box<RequestBody>;
 
 /// A body that is sent.
@@ -45,22 +45,22 @@ pub(crate) struct RequestBody {
     pub(super) fate: Arc<Fate>,
     /// The length to declare, if it is known.
     pub(super) length: Option<u64>,
-    /// Bytes that came from the guest.
+    /// The bytes that the guest has sent.
     pub(super) seen: u64,
-    /// Read and not sent yet.
+    /// Chunks that were read but not sent yet.
     ready: VecDeque<Bytes>,
-    /// Whether placeholders are looked for: the route has secrets.
+    /// Whether to search for placeholders, which is needed if the route has secrets.
     search: bool,
     /// The end of the last chunk, which may start a placeholder.
     held: BytesMut,
 }
 
 impl RequestBody {
-    /// A body with a length that the head declares. With `search`, placeholders in
-    /// it are refused.
+    /// A body with a length that the head declares. With `search`, placeholders in the body are
+    /// refused.
     ///
     /// # Errors
-    /// `declared` is over the limit, or not the length that the body knows.
+    /// If `declared` exceeds the limit, or differs from the body's known length.
     pub(crate) fn new(
         guest: GuestBody,
         declared: Option<u64>,
@@ -106,8 +106,8 @@ impl RequestBody {
         }
     }
 
-    /// Reads until the end, or until `enough` bytes are read. A body that ends
-    /// has a known length.
+    /// Reads until the end, or until `enough` bytes are read. If the body ends, its length is
+    /// known.
     pub(crate) async fn read_ahead(&mut self, enough: u64) -> Result<(), Error> {
         while self.guest.is_some() && self.seen < enough {
             std::future::poll_fn(|cx| self.poll_guest(cx)).await?;
@@ -145,7 +145,7 @@ impl RequestBody {
             }
             Poll::Ready(None) => self.end(),
         };
-        // A body with `is_end_stream` is over without another frame.
+        // A body with `is_end_stream` ends without another frame.
         let result = result.and_then(|()| {
             let over = self.guest.as_ref().is_some_and(Body::is_end_stream);
             if over { self.end() } else { Ok(()) }
@@ -177,7 +177,7 @@ impl RequestBody {
         Ok(())
     }
 
-    /// What of `data`, and of what was held, starts no placeholder.
+    /// Returns the part of the held bytes and `data` that can't be the start of a placeholder.
     fn search(&mut self, data: Bytes) -> Result<Bytes, Denied> {
         let mut data = data;
         if !self.held.is_empty() {
@@ -205,14 +205,14 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Whether what is ready is all that was declared, and the guest is not done.
-    /// The last chunk is held until the guest's body ends: hyper polls no further than
-    /// the declared length, and a longer body must not look complete to the server.
+    /// Whether all declared bytes were read, but the guest's body has not ended. The last chunk is
+    /// held until the guest's body ends: hyper polls no further than the declared length, and a
+    /// longer body must not look complete to the server.
     fn is_last(&self) -> bool {
         self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
     }
 
-    /// Nothing comes from the guest any more: all is sent unless something is ready.
+    /// Notes that the guest's body has ended. The body is sent, unless chunks are still ready.
     fn set_sent(&self) {
         if self.ready.is_empty() {
             let _ = self.fate.0.set(Ok(()));

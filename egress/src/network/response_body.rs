@@ -1,6 +1,5 @@
-//! A response's body on its way to the guest: counted, bounded in time,
-//! scrubbed. Its connection goes back to the pool at its end, and is closed
-//! when it is dropped before.
+//! A response's body on its way to the guest: counted, bounded in time, scrubbed. Its connection
+//! returns to the pool at its end, or is closed if the body is dropped earlier.
 
 use std::fmt;
 use std::pin::Pin;
@@ -35,11 +34,11 @@ struct Open {
     fate: Arc<Fate>,
     slot: RequestSlot,
     clock: RequestClock,
-    /// Armed while the server is waited for.
+    /// The timer that runs while waiting for the server.
     timer: Option<Pin<Box<Sleep>>>,
     seen: u64,
     redactor: ResponseRedactor,
-    /// What comes after the scrubber's last bytes.
+    /// The trailers, which follow the scrubber's last bytes.
     last: Option<HeaderMap>,
     ended: bool,
 }
@@ -80,8 +79,8 @@ impl ResponseBody {
         body
     }
 
-    /// Gives the connection back as soon as there is nothing more to read from
-    /// it: a guest may never ask again.
+    /// Returns the connection as soon as nothing more can be read from it, since a guest may never
+    /// read again.
     fn close_if_over(&mut self) {
         let over = |open: &Open| open.incoming.is_end_stream() && !open.redactor.is_on();
         if self.open.as_deref().is_some_and(over) {
@@ -139,9 +138,9 @@ impl Open {
         }
     }
 
-    /// The next frame of the server, in time.
+    /// Reads the next frame of the server within its time limit.
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Error>> {
-        // A server that always has one more byte is slow, too.
+        // A server that always sends one more byte is slow, too.
         if self.clock.is_over() {
             return Poll::Ready(Err(self.clock.timeout(Stage::BetweenBytes).into()));
         }
@@ -209,7 +208,7 @@ impl Body for ResponseBody {
         let frame = ready!(open.poll(cx));
         match &frame {
             Some(Ok(_)) => body.close_if_over(),
-            // Dropped before its end, the connection is closed.
+            // If the body is dropped before its end, the connection is closed.
             Some(Err(_)) => body.open = None,
             None => body.close(),
         }
@@ -240,7 +239,7 @@ pub(crate) struct ResponseRedactor {
 
 impl ResponseRedactor {
     /// # Errors
-    /// [`Rule::SecretResponse`]: `origin` may know a value, and it could hide here.
+    /// [`Rule::SecretResponse`] if `origin` may know a value, which could be hidden in this body.
     pub(crate) fn of(
         slot: &RequestSlot,
         origin: &Origin,
@@ -255,11 +254,11 @@ impl ResponseRedactor {
         Ok(redactor)
     }
 
-    /// Looks whether the origin may know another value: it may have gone out with
-    /// another request while this response comes.
+    /// Checks whether the origin may know another value, which another request may have sent while
+    /// this response arrives.
     ///
     /// # Errors
-    /// As [`ResponseRedactor::of`].
+    /// The errors of [`ResponseRedactor::of`].
     pub(crate) fn renew(&mut self, slot: &RequestSlot, origin: &Origin) -> Result<(), Denied> {
         let secrets = &slot.call.secrets;
         let count = secrets.count();
@@ -274,7 +273,7 @@ impl ResponseRedactor {
             return Err(Denied::new(Rule::SecretResponse, header));
         }
         match &mut self.scrubber {
-            // The value is another origin's.
+            // The new value belongs to another origin.
             Some(scrubber) if Arc::ptr_eq(scrubber.patterns(), &patterns) => {}
             Some(scrubber) => scrubber.look_for(patterns),
             None => self.scrubber = Some(Scrubber::new(patterns)),
@@ -290,7 +289,7 @@ impl ResponseRedactor {
         self.scrubber.as_ref().map(Scrubber::patterns)
     }
 
-    /// What of the body can be passed on; may be empty.
+    /// Returns the part of the body that can be passed on, which may be empty.
     pub(crate) fn push(&mut self, data: Bytes) -> Bytes {
         match &mut self.scrubber {
             Some(scrubber) => scrubber.push(data),
@@ -298,7 +297,7 @@ impl ResponseRedactor {
         }
     }
 
-    /// What was held back, at the body's end.
+    /// Returns the held bytes at the body's end.
     pub(crate) fn finish(&mut self) -> Bytes {
         let rest = self.scrubber.as_mut().map(Scrubber::finish);
         rest.unwrap_or_default()

@@ -21,8 +21,8 @@ use crate::secret::inject::{self, Injection, Spot};
 use crate::{headers, target};
 use exchange::{exchange, receive};
 
-/// Of a body, what is read before anything is sent, where a placeholder may be
-/// in it.
+/// The bytes of a body that are read before anything is sent, if the body may contain a
+/// placeholder.
 const READ_AHEAD_BYTES: u64 = 64 << 10;
 
 pub(crate) async fn send(
@@ -44,7 +44,7 @@ pub(crate) async fn send(
         destination,
         reusable,
     } = ready;
-    // A separate function: what it needs on the stack, no earlier step does.
+    // A separate function, so that earlier steps do not need its stack space.
     let sent = exchange(
         &egress,
         &call,
@@ -63,14 +63,14 @@ pub(crate) async fn send(
 struct Ready<'a> {
     request: Box<Request<Outgoing>>,
     method: Method,
-    /// Those that admit it.
+    /// The rules that admit the request.
     rules: Vec<&'a HostGrant>,
     destination: Destination,
-    /// Whether another may be sent over the same connection.
+    /// Whether another request may be sent over the same connection.
     reusable: bool,
 }
 
-/// Looks at all of a request, and makes of it what is sent.
+/// Checks the whole request, and builds the request that is sent.
 async fn ready<'a>(
     egress: &'a Egress,
     call: &Arc<CallState>,
@@ -111,7 +111,7 @@ async fn ready<'a>(
     })
 }
 
-/// Checks size and form of the head; its bytes on the wire.
+/// Checks size and form of the head. Returns its bytes on the wire.
 fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> {
     let target = parts.uri.path_and_query();
     let target = target.map_or(1, |target| target.as_str().len());
@@ -123,7 +123,7 @@ fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> 
     Ok(bytes)
 }
 
-/// Headers with credentials that no placeholder stands for.
+/// The headers whose credentials do not come from a placeholder.
 fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderName> {
     let own = |name: &&HeaderName| {
         headers.contains_key(*name)
@@ -134,7 +134,7 @@ fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderN
     headers::CREDENTIALS.iter().filter(own).cloned().collect()
 }
 
-/// The body, read as far as it must be before anything is sent.
+/// Reads the part of the body that must be read before anything is sent.
 async fn read_body(
     egress: &Egress,
     call: &Arc<CallState>,
@@ -162,8 +162,8 @@ async fn read_body(
     Ok(body)
 }
 
-/// Injects the values, and asks for a response that values can be found in. Gives the target to
-/// send: it may hold a value, and must not be shown.
+/// Injects the values, and requests a response in which values can be found. Returns the target to
+/// send, which may contain a value and must not be shown.
 fn put_in(
     egress: &Egress,
     call: &CallState,
@@ -184,8 +184,8 @@ fn put_in(
     }
     for place in egress.rules().secrets() {
         if place.origin == *origin {
-            // Another call may have sent it there. A secret without a value was never
-            // sent; a value that can't be searched for could be echoed unseen.
+            // Another call may have sent the secret there. A secret without a value was never sent;
+            // a value that can't be searched for could be echoed unseen.
             match call.secrets.load(&place.slug, origin) {
                 Err(error) if error.problem == SecretProblem::TooMuchMemory => {
                     return Err(error.into());
@@ -195,7 +195,7 @@ fn put_in(
         }
     }
     if let Some(slug) = call.secrets.any(origin) {
-        // A value cannot be found in parts, nor in what is compressed.
+        // A value cannot be found in partial or compressed responses.
         let partial = [header::RANGE, header::IF_RANGE];
         if partial.iter().any(|name| headers.contains_key(name)) {
             return Err(Denied::new(Rule::SecretRange, slug).into());
@@ -206,7 +206,7 @@ fn put_in(
     Ok(target)
 }
 
-/// Sets the headers that are the host's: `host` and `content-length`.
+/// Sets the headers that only the host sets: `host` and `content-length`.
 fn finish_head(
     headers: &mut HeaderMap,
     method: &Method,
@@ -223,7 +223,7 @@ fn finish_head(
     Ok(())
 }
 
-/// Where a request goes: connections and secrets are kept by its origin.
+/// The destination of a request. Connections and secrets are kept by its origin.
 struct Destination {
     host: Host,
     origin: Origin,

@@ -1,4 +1,4 @@
-//! A fair semaphore: one holder cannot take all permits, the last ones are reserved for
+//! A fair semaphore: one holder cannot take all permits, since the last permits are reserved for
 //! holders that have none.
 
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use toolward_support::helper::lock;
 
-/// On whose account a permit is taken.
+/// An account on which a permit is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     /// Routes with one owner.
     Owner(Arc<str>),
-    /// A route without one.
+    /// A route without an owner.
     Route(u64),
     /// A principal.
     Caller(Arc<str>),
@@ -33,7 +33,7 @@ struct State {
     held: HashMap<Holder, usize>,
 }
 
-/// A permit, returned when dropped.
+/// A permit, which is returned when dropped.
 pub(crate) struct FairPermit {
     shares: Arc<FairPermits>,
     holders: Vec<Holder>,
@@ -52,7 +52,7 @@ impl FairPermits {
         })
     }
 
-    /// Takes a permit on the account of all of these, if each may have one more.
+    /// Takes a permit on all of these accounts, if each may have one more.
     pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<FairPermit> {
         let mut state = lock(&self.state);
         let holds_any = holders.iter().any(|one| state.held.contains_key(one));
@@ -70,11 +70,11 @@ impl FairPermits {
         })
     }
 
-    /// [`FairPermits::try_take`], waiting until it succeeds.
+    /// Like [`FairPermits::try_take`], but waits until it succeeds.
     pub(crate) async fn take(self: &Arc<Self>, holders: &[Holder]) -> FairPermit {
         let mut freed = pin!(self.freed.notified());
         loop {
-            // Registered first: a permit freed from here on is not missed.
+            // Registers first, so that a permit freed from now on is not missed.
             freed.as_mut().enable();
             if let Some(share) = self.try_take(holders) {
                 return share;
@@ -84,7 +84,7 @@ impl FairPermits {
         }
     }
 
-    /// Free permits.
+    /// The number of free permits.
     pub(crate) fn left(&self) -> usize {
         lock(&self.state).left
     }
@@ -104,7 +104,7 @@ impl Drop for FairPermit {
             }
         }
         drop(state);
-        // The first waiter may not be entitled to it: wake all.
+        // All waiters are woken, since the first may not be entitled to the permit.
         self.shares.freed.notify_waiters();
     }
 }
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a future is not ready, by then.
+    /// Whether a future is not ready within a short time.
     async fn waits(future: impl Future<Output = FairPermit>) -> bool {
         let soon = Duration::from_millis(20);
         tokio::time::timeout(soon, future).await.is_err()
@@ -131,7 +131,7 @@ mod tests {
         let (one, other) = ([caller("one")], [caller("other")]);
         let mut held: Vec<FairPermit> = (0..6).map(|_| shares.try_take(&one).unwrap()).collect();
         assert!(shares.try_take(&one).is_none());
-        // On either account.
+        // The holder is refused on either account.
         assert!(shares.try_take(&[caller("third"), caller("one")]).is_none());
         let first = shares.try_take(&other).unwrap();
         assert!(shares.try_take(&other).is_none());

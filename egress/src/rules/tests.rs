@@ -1,4 +1,4 @@
-//! What rules admit, and which rules are refused.
+//! Tests which requests rules admit, and which rules are refused.
 
 use toolward_contract::capability::HostPattern;
 

@@ -1,10 +1,9 @@
 //! One automaton for all patterns of a set (Aho and Corasick, 1975), and a table
 //! that skips text in which no pattern starts (Wu and Manber, 1994).
 //!
-//! It is written here, and not taken from a library, for two reasons: a library's
-//! tables are not wiped when they are dropped, though a secret can be read from
-//! them; and a stream may be passed on up to the start of what may still become a
-//! match, which takes the depth of a state.
+//! It does not use a library for two reasons. A library's tables are not wiped when they are
+//! dropped, although a secret can be read from them. And a stream may be passed on up to the start
+//! of a possible match, which requires the depth of a state.
 
 use std::collections::VecDeque;
 
@@ -13,38 +12,38 @@ use zeroize::{DefaultIsZeroes, Zeroizing};
 /// The state in which no pattern has started.
 pub(crate) const ROOT: u32 = 0;
 
-/// Memory for each byte of a pattern: its node, its suffix while the nodes are linked,
+/// The bytes of memory for each byte of a pattern: its node, its suffix while the nodes are linked,
 /// and the pattern itself.
 pub(crate) const NODE: u64 = 32;
 
-/// Pairs of bytes that the table of skips distinguishes.
+/// The number of pairs of bytes that the table of skips distinguishes.
 const PAIR_SLOTS: usize = 1 << 12;
 
 /// The patterns' trie, with a failure link for each node.
 pub(crate) struct Automaton {
-    /// In the order of the sorted patterns: a node's first child comes next.
+    /// The nodes in the order of the sorted patterns. A node's first child follows the node.
     nodes: Zeroizing<Vec<Node>>,
     /// The root's children.
     starts: Zeroizing<Vec<u32>>,
-    /// By a pair of bytes: how far the end of a pattern's first `shortest` bytes is
-    /// away from it at least.
+    /// For each pair of bytes, the least distance from the pair to the end of a pattern's first
+    /// `shortest` bytes.
     skips: Zeroizing<Vec<u8>>,
-    /// Bytes of the shortest pattern, as far as the table of skips sees.
+    /// The bytes of the shortest pattern, as far as the table of skips uses them.
     shortest: usize,
-    /// A bit for each pair of bytes: whether a pattern may start with it. Most bytes
-    /// start one of the many forms of a value; few pairs do.
+    /// A bit for each pair of bytes: whether a pattern may start with it. Most bytes start one of
+    /// the many forms of a value, but few pairs do.
     pairs: Zeroizing<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Node {
-    /// The parent's next child; 0: it has none.
+    /// The parent's next child; 0 if none follows.
     sibling: u32,
-    /// Where the search continues with a byte that no child has.
+    /// The node where the search continues if no child has the next byte.
     failure: u32,
-    /// Bytes from the root.
+    /// The number of bytes from the root.
     depth: u32,
-    /// Bytes of the longest pattern that ends here; 0: none does.
+    /// The bytes of the longest pattern that ends here; 0 if none does.
     longest: u32,
     label: u8,
     has_child: bool,
@@ -53,7 +52,7 @@ struct Node {
 impl DefaultIsZeroes for Node {}
 
 impl Automaton {
-    /// One that finds `patterns`; empty ones are left out.
+    /// Builds an automaton that finds `patterns`. Empty patterns are left out.
     pub(crate) fn new(mut patterns: Vec<Zeroizing<Vec<u8>>>) -> Automaton {
         patterns.retain(|pattern| !pattern.is_empty());
         patterns.sort_by(|a, b| a.as_slice().cmp(b.as_slice()));
@@ -149,9 +148,9 @@ impl Automaton {
         }
     }
 
-    /// `suffix`, or where it fails to if it knows no byte that `state` does not:
-    /// without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes
-    /// whenever the text departs from it.
+    /// Returns `suffix`, or the failure link of `suffix` if it has no child byte that `state`
+    /// lacks. Without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes
+    /// whenever the text differs from it.
     fn failure(&self, state: u32, suffix: u32) -> u32 {
         let missing = |child| self.child(state, self.node(child).label).is_none();
         if self
@@ -214,12 +213,12 @@ impl Automaton {
         self.pairs.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// How many of the last bytes the state knows.
+    /// The number of the last bytes that the state represents.
     pub(crate) fn depth(&self, state: u32) -> usize {
         self.node(state).depth as usize
     }
 
-    /// How many of the last bytes may still become a match.
+    /// The number of the last bytes that may still become a match.
     pub(crate) fn pending(&self, state: u32) -> usize {
         let node = self.node(state);
         if node.has_child {
@@ -229,13 +228,13 @@ impl Automaton {
         }
     }
 
-    /// Bytes of the longest pattern that ends in this state; 0: none does.
+    /// The bytes of the longest pattern that ends in this state; 0 if none does.
     pub(crate) fn longest(&self, state: u32) -> u32 {
         self.node(state).longest
     }
 
-    /// The first place in `text`, from `at` on, where a pattern may start
-    /// that ends in `text` or behind it.
+    /// The first place in `text`, from `at` on, where a pattern may start. The pattern may end in
+    /// `text` or after it.
     #[inline]
     pub(crate) fn skip(&self, text: &[u8], at: usize) -> usize {
         let Some(last) = self.shortest.checked_sub(2) else {
@@ -253,10 +252,10 @@ impl Automaton {
     }
 }
 
-/// The nodes of sorted patterns, of which none is empty and none comes twice.
+/// The nodes of sorted patterns, which must be distinct and not empty.
 fn trie(patterns: &[Zeroizing<Vec<u8>>]) -> Zeroizing<Vec<Node>> {
     let bytes: usize = patterns.iter().map(|pattern| pattern.len()).sum();
-    // All at once: a vector that grows leaves copies behind.
+    // Allocated at once, since a vector that grows leaves copies behind.
     let mut nodes = Zeroizing::new(Vec::with_capacity(bytes.saturating_add(1)));
     nodes.push(Node::default());
     // The nodes of the last pattern, from the root on.
@@ -292,7 +291,7 @@ fn trie(patterns: &[Zeroizing<Vec<u8>>]) -> Zeroizing<Vec<Node>> {
     nodes
 }
 
-/// Where the table of pairs has its bit for these bytes.
+/// The position of the bit for these bytes in the table of pairs.
 #[inline]
 fn place(first: u8, second: u8) -> (usize, u64) {
     let bit = (usize::from(first) << 8) | usize::from(second);

@@ -1,7 +1,6 @@
-//! The fixed forms in which servers echo a value. Escapes that vary are none of
-//! these: the search undoes them (`readings.rs`). The list is not
-//! complete: a malicious server can pass the value to a guest in another form, which
-//! is why policy ties a secret to an origin that is trusted with it.
+//! The fixed forms in which servers echo a value. Escapes that vary are not among these forms,
+//! since the search undoes them (`readings.rs`). The list is not complete: a malicious server can
+//! pass the value to a guest in another form. This is why policy ties a secret to a trusted origin.
 
 use std::io::Write as _;
 
@@ -9,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
-/// Longer values are not looked for in base64 of base64: there are 36 patterns of
-/// it, each nearly twice as long as the value.
+/// Longer values are not searched for in base64 of base64, which has 36 patterns, each nearly twice
+/// as long as the value.
 const MAX_NESTED_BYTES: usize = 2 << 10;
 
 type Form = Zeroizing<Vec<u8>>;
@@ -21,14 +20,14 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     let mut forms = Vec::new();
     let mut plain = vec![Zeroizing::new(value.to_vec())];
     if value.contains(&b' ') {
-        // As the fields of HTML forms are sent.
+        // The form in which fields of HTML forms are sent.
         plain.push(replaced(value, |byte, out| {
             out.push(if byte == b' ' { b'+' } else { byte });
         }));
     }
     for text in &plain {
         forms.push(replaced(text, |byte, out| {
-            // Writing to a vector does not fail.
+            // Writing to a vector can't fail.
             let _ = write!(out, "{byte:02x}");
         }));
         forms.push(replaced(text, |byte, out| {
@@ -41,19 +40,19 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         }
         forms.push(run);
     }
-    // Header names and identifiers are written in one case; SQL and CSV double a quotation mark.
+    // Header names and identifiers have a single case, and SQL and CSV double quotation marks.
     forms.extend([
         Zeroizing::new(value.to_ascii_uppercase()),
         Zeroizing::new(value.to_ascii_lowercase()),
         doubled(value, b'\''),
         doubled(value, b'"'),
     ]);
-    // Text that holds the value may have been escaped before it became base64.
+    // Text with the value may have been escaped before it was encoded as base64.
     for text in escaped(value) {
         forms.extend(base64(&text));
     }
     for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-        // At the end of a text, to the last character.
+        // The forms at the end of a text, including the last characters.
         for before in 0..3 {
             let (encoded, start, _) = encoded(value, before, &alphabet);
             forms.push(part(&encoded, start, encoded.len()));
@@ -63,12 +62,12 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     forms
 }
 
-/// Bytes of all forms of a value at most, without making them.
+/// The most bytes of all forms of a value, computed without creating them.
 pub(crate) fn max_bytes(value: &[u8]) -> u64 {
     let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let own = length(value);
-    // Plain and hexadecimal, twice if there are spaces; in two cases and with two kinds of doubled marks; base64
-    // in six ways, in the middle of a text and at its end.
+    // Plain and hexadecimal, twice because of spaces, with two cases and two kinds of doubled
+    // marks. Base64 in six ways, in the middle of a text and at its end.
     let fixed: u64 = 2 * (1 + 2 + 2) + (1 + 1 + 2 + 2) + 2 * BASE64;
     let nested = if value.len() <= MAX_NESTED_BYTES {
         BASE64.saturating_mul(BASE64)
@@ -82,12 +81,11 @@ pub(crate) fn max_bytes(value: &[u8]) -> u64 {
         .saturating_add(escaped)
 }
 
-/// Bytes of base64 for each byte, in all six ways.
+/// The bytes of base64 for each byte, over all six ways.
 const BASE64: u64 = 8;
 
-/// What the base64 of a longer text has of `text`, in both alphabets, wherever
-/// `text` starts in it: without the characters at its edges, which depend on the
-/// bytes around it.
+/// The base64 of `text` inside a longer text, in both alphabets and for each offset. The characters
+/// at its edges are left out, since they depend on the surrounding bytes.
 fn base64(text: &[u8]) -> Vec<Form> {
     let mut runs: Vec<Form> = Vec::new();
     for before in 0..3 {
@@ -96,13 +94,13 @@ fn base64(text: &[u8]) -> Vec<Form> {
             runs.push(part(&encoded, start, end));
         }
     }
-    // Mostly the alphabets agree.
+    // The alphabets mostly agree.
     runs.dedup();
     runs
 }
 
-/// `text` behind `before` other bytes in base64, and where those characters start and
-/// end that depend on `text` alone.
+/// `text` after `before` other bytes in base64, and the start and end of the characters that depend
+/// only on `text`.
 fn encoded(text: &[u8], before: usize, alphabet: &GeneralPurpose) -> (Form, usize, usize) {
     let mut whole = Zeroizing::new(Vec::with_capacity(before + text.len()));
     whole.resize(before, 0);
@@ -117,7 +115,7 @@ fn part(text: &[u8], start: usize, end: usize) -> Form {
     Zeroizing::new(text.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// The value as documents of some kinds escape it, if that is another text.
+/// The value with the escapes of some kinds of documents, if they change the text.
 fn escaped(value: &[u8]) -> Vec<Form> {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let json = |special: &'static [u8]| {
@@ -160,10 +158,9 @@ fn doubled(value: &[u8], mark: u8) -> Form {
     })
 }
 
-/// `value`, with some bytes written otherwise.
+/// `value`, with some bytes written in another form.
 fn replaced(value: &[u8], write: impl Fn(u8, &mut Vec<u8>)) -> Form {
-    // Room for the longest form of each byte: a vector that grows leaves copies
-    // behind.
+    // Has room for the longest form of each byte, since a vector that grows leaves copies behind.
     let mut out = Zeroizing::new(Vec::with_capacity(value.len().saturating_mul(6)));
     for byte in value.iter().copied() {
         write(byte, &mut out);

@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(crate) struct Entity {
     pub(crate) name: &'static [u8],
     pub(crate) byte: u8,
-    /// Whether browsers read it without `;` too.
+    /// Whether browsers also accept it without `;`.
     pub(crate) bare: bool,
 }
 
@@ -23,7 +23,7 @@ const fn bare(name: &'static str, byte: u8) -> Entity {
     }
 }
 
-/// All of them, sorted.
+/// All names, sorted.
 pub(crate) static ENTITIES: &[Entity] = &[
     bare("AMP", b'&'),
     named("DiacriticalGrave", b'`'),
@@ -72,7 +72,7 @@ pub(crate) static ENTITIES: &[Entity] = &[
     named("vert", b'|'),
 ];
 
-/// Those of `range` whose name has `letter` at `at`.
+/// The entities in `range` whose name has `letter` at `at`.
 pub(super) fn starting(letter: u8, at: usize, range: Range<usize>) -> Range<usize> {
     let names = ENTITIES.get(range.clone()).unwrap_or_default();
     let own = |entity: &Entity| entity.name.get(at).copied();

@@ -14,7 +14,7 @@ use crate::authority::Origin;
 use crate::error::{Denied, Rule};
 use crate::rules::{ReadPosition, SecretPlace};
 
-/// A request, as far as secrets go.
+/// The parts of a request that matter for secrets.
 pub(crate) struct RequestView<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) method: &'a Method,
@@ -34,15 +34,15 @@ pub(crate) struct Injection {
 pub(crate) enum Spot {
     Header {
         name: HeaderName,
-        /// What stands before the placeholder, e.g. `Bearer `.
+        /// The text before the placeholder, e.g. `Bearer `.
         prefix: Vec<u8>,
     },
-    /// The value of this parameter.
+    /// The value of the parameter with this name.
     Query(String),
 }
 
 impl Injection {
-    /// The header that it makes.
+    /// The header that it sets.
     pub(crate) fn header(&self) -> Option<&HeaderName> {
         match &self.spot {
             Spot::Header { name, .. } => Some(name),
@@ -54,7 +54,7 @@ impl Injection {
 /// Finds the placeholders of a request.
 ///
 /// # Errors
-/// The rule against the first placeholder that does not belong where it is.
+/// The rule that the first misplaced placeholder breaks.
 pub(crate) fn find(
     request: &RequestView<'_>,
     placeholders: &Placeholders,
@@ -81,7 +81,8 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// A placeholder is the whole value of one parameter, which occurs once.
+/// Finds a placeholder in the query. It must be the whole value of one parameter, which occurs
+/// once.
 fn in_query(
     request: &RequestView<'_>,
     placeholders: &Placeholders,
@@ -113,7 +114,8 @@ fn in_query(
     Ok(found)
 }
 
-/// The names of the parameters, as servers may read them: some separate by `;` too.
+/// The names of the parameters in the ways that servers may read them. Some servers also separate
+/// by `;`.
 fn names(query: &str) -> impl Iterator<Item = Vec<u8>> {
     query.split(['&', ';']).map(|pair| {
         let name = pair.split_once('=').map_or(pair, |(name, _)| name);
@@ -145,7 +147,7 @@ fn in_header(
     })
 }
 
-/// Of several places of one secret, one must allow all of the request.
+/// Checks the places of one secret, of which one must allow the whole request.
 fn allowed(
     request: &RequestView<'_>,
     places: &[SecretPlace],

@@ -1,16 +1,15 @@
-//! Placeholders: texts that stand for secrets in one call. They are worth
-//! nothing elsewhere; finding one where it does not belong means a mistake
-//! or an attempt.
+//! Placeholders: texts that stand for secrets in one call. They are useless elsewhere. A misplaced
+//! placeholder means a mistake or an attack.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use toolward_support::helper::lock;
 
-/// How each of them starts.
+/// The start of each placeholder.
 pub(crate) const PREFIX: &str = "toolward-secret-";
 
-/// Random bytes: 192 bits, beyond guessing.
+/// The number of random bytes: 192 bits can't be guessed.
 const RANDOM_BYTES: usize = 24;
 
 /// Bytes of a placeholder.
@@ -19,13 +18,13 @@ pub(crate) const LENGTH: usize = PREFIX.len() + 2 * RANDOM_BYTES;
 /// The placeholders of one call.
 #[derive(Default)]
 pub(crate) struct Placeholders {
-    /// Each with its secret's name.
+    /// The placeholders, each with its secret's name.
     issued: Mutex<Vec<(String, String)>>,
 }
 
 impl Placeholders {
-    /// The placeholder of a secret, made at the first request for it. `None`:
-    /// the system has no randomness.
+    /// The placeholder of a secret, which is made at the first request. `None` if the system has no
+    /// randomness.
     pub(crate) fn issue(&self, slug: &str) -> Option<String> {
         let mut issued = lock(&self.issued);
         if let Some(known) = issued.iter().find(|(known, _)| known == slug) {
@@ -36,20 +35,19 @@ impl Placeholders {
         let mut text = String::with_capacity(LENGTH);
         text.push_str(PREFIX);
         for byte in random {
-            // Writing to a string does not fail.
+            // Writing to a string can't fail.
             let _ = write!(text, "{byte:02x}");
         }
         issued.push((slug.to_owned(), text.clone()));
         Some(text)
     }
 
-    /// Whether any was issued.
+    /// Whether any placeholder was issued.
     pub(crate) fn any(&self) -> bool {
         !lock(&self.issued).is_empty()
     }
 
-    /// The first placeholder of this call in `text`: where it starts, and its
-    /// secret.
+    /// The first placeholder of this call in `text`: its start, and its secret.
     pub(crate) fn find(&self, text: &[u8]) -> Option<(usize, String)> {
         let mut at = 0;
         loop {
@@ -69,7 +67,7 @@ impl Placeholders {
     }
 }
 
-/// Where, at the end of `text`, a placeholder could start that is not over yet.
+/// The start of a possible unfinished placeholder at the end of `text`.
 pub(crate) fn unfinished(text: &[u8]) -> usize {
     let first = (text.len() + 1).saturating_sub(LENGTH);
     let begins = |start: &usize| {

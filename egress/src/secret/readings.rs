@@ -1,20 +1,20 @@
-//! How a text can be read, at one place: each byte as itself, and each escape of
-//! percent-encoding, JSON and HTML as what it stands for.
+//! Finds how a text can be read at one place: each byte as itself, and each escape of
+//! percent-encoding, JSON and HTML as the character that it stands for.
 //!
-//! Nothing is decided here: what looks like an escape may be one, or a separate
-//! text next to a value. All readings are returned, and the search follows each.
+//! No reading is preferred: text that looks like an escape may be an escape, or literal text next
+//! to a value. All readings are returned, and the search follows each.
 
 use super::automaton::Automaton;
 use super::entities::{self, ENTITIES};
 
-/// Readings of one place. There are five at most in practice; the room bounds the work.
+/// The most readings of one place. In practice a place has at most five; this bounds the work.
 const MAX_READINGS: usize = 12;
 
-/// How deep an escape is undone: it, and one in it.
+/// How many levels of escapes are undone: an escape, and an escape within it.
 const LEVELS: u8 = 2;
 
-/// Digits of a numeric character reference. HTML allows any number of zeros; the
-/// text that is held back while one may continue is bounded.
+/// The most digits of a numeric character reference. HTML allows any number of zeros, but the text
+/// that is held back while a reference may continue must be bounded.
 const MAX_DIGITS: u8 = 8;
 
 /// Whether an escape may start with this byte.
@@ -22,12 +22,12 @@ fn may_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// The digit that a byte is.
+/// The value of a byte as a digit.
 fn digit(byte: u8, radix: u32) -> Option<u32> {
     char::from(byte).to_digit(radix)
 }
 
-/// A byte that the text stands for there.
+/// A byte that the text may stand for at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EscapeReading {
     /// Where the text continues.
@@ -42,7 +42,7 @@ impl EscapeReading {
     }
 }
 
-/// How the start of a text can be read: as the byte itself first.
+/// The readings of the start of a text. The byte itself comes first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Readings {
     list: [EscapeReading; MAX_READINGS],
@@ -50,8 +50,8 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// The readings of the start of `text`, with an escape undone, and one in it. `false`:
-    /// they depend on what follows, of which there may be `more`.
+    /// Reads the start of `text` with escapes undone, up to an escape within an escape. Returns
+    /// false if the readings depend on text that may follow (`more`).
     #[inline(never)]
     fn read(&mut self, text: &[u8], more: bool) -> bool {
         let reader = Reader::of(text, 0, LEVELS);
@@ -80,9 +80,9 @@ impl Readings {
         }
     }
 
-    /// Whether one of their bytes may be such. A guess: it may be one of a place that
-    /// was read before. Nearly all places have few readings, and a branch for each is
-    /// slower than looking at more than there are.
+    /// Whether one of the bytes may satisfy `such`. The result may be true because of leftover
+    /// readings of an earlier place. Nearly all places have few readings, and a branch for each
+    /// reading is slower than checking more entries than are in use.
     pub(crate) fn may_be(&self, such: impl Fn(u8) -> bool) -> bool {
         let [first, second, third, fourth, rest @ ..] = &self.list;
         let few = such(first.byte) | such(second.byte) | such(third.byte) | such(fourth.byte);
@@ -94,15 +94,15 @@ impl Readings {
     }
 }
 
-/// Reads one place, each of whose characters may be escaped itself.
+/// Reads one place, whose characters may be escaped themselves.
 struct Reader<'a> {
     text: &'a [u8],
     start: usize,
     /// How deep the characters may be escaped.
     levels: u8,
-    /// Whether the escape may continue behind the text.
+    /// Whether the escape may continue after the text.
     undecided: bool,
-    /// Whether an escape may start in it that was not read.
+    /// Whether an unread escape may start within it.
     nests: bool,
     out: Readings,
 }
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         readings.map(move |reading| (at + usize::from(reading.next), reading.byte))
     }
 
-    /// A character beyond ASCII has no reading: no value has one.
+    /// Adds a reading. Characters beyond ASCII are left out, since no value contains them.
     fn add(&mut self, next: usize, value: u32) {
         let byte = u8::try_from(value).ok().filter(u8::is_ascii);
         if let (Some(byte), Ok(next)) = (byte, u16::try_from(next - self.start)) {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `left` hexadecimal digits.
+    /// Reads `left` hexadecimal digits.
     fn hexadecimal(&mut self, at: usize, left: u8, value: u32) {
         let Some(left) = left.checked_sub(1) else {
             self.add(at, value);
@@ -185,8 +185,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a letter or sign after a backslash stands for in JSON (RFC 8259 section 7),
-    /// and in the strings of most languages.
+    /// Reads the character after a backslash, as in JSON (RFC 8259 section 7), and in the strings
+    /// of most languages.
     fn backslash(&mut self, at: usize) {
         for (next, byte) in self.at(at) {
             let byte = match byte {
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `left` digits at most; `;` may be missing.
+    /// Reads at most `left` digits; `;` may be missing.
     fn digits(&mut self, at: usize, radix: u32, left: u8, value: u32) {
         let begun = left < MAX_DIGITS;
         let mut ends = begun;
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rest of a name, of which `known` letters lead to `range`.
+    /// Reads the rest of a name, whose first `known` letters lead to `range`.
     fn name(&mut self, at: usize, known: usize, range: std::ops::Range<usize>) {
         let names = ENTITIES.get(range.clone()).unwrap_or_default();
         let Some(first) = names.first() else {
@@ -276,25 +276,25 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Positions whose readings are cached: a place is read first behind the escape before
-/// it, and then by itself.
+/// Positions whose readings are cached: a place is read first after the preceding escape, and then
+/// on its own.
 const CACHED_POSITIONS: usize = 4;
 
-/// Bytes that are searched one by one before a block search starts.
+/// The number of bytes that are searched one by one before a block search starts.
 const NEAR_BYTES: usize = 8;
 
-/// A text, of which there may be more.
+/// A text that may continue.
 pub(super) struct Positions<'t> {
     text: &'t [u8],
     more: bool,
-    /// Where the next escape may start, once a search came near it.
+    /// Where the next escape may start, as far as a search has found it.
     escape: usize,
     kept: [Kept; CACHED_POSITIONS],
 }
 
 #[derive(Clone, Copy, Default)]
 struct Kept {
-    /// The place behind the place of these readings; 0: none.
+    /// The place after the place of these readings; 0 if unused.
     after: usize,
     decided: bool,
     readings: Readings,
@@ -310,8 +310,8 @@ impl<'t> Positions<'t> {
         }
     }
 
-    /// How the text can be read at a place. `None`: it ends there, or there may be
-    /// more that it depends on.
+    /// The readings of the text at a place. `None` if the text ends there, or if the readings
+    /// depend on text that may follow.
     pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
         let kept = self.kept.get_mut(at % CACHED_POSITIONS)?;
         if kept.after != at + 1 {
@@ -343,7 +343,7 @@ impl<'t> Positions<'t> {
     /// not decided.
     pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
         let mut at = at;
-        // Where the run of bytes started that stand for themselves.
+        // The start of the current run of bytes without escapes.
         let mut run = at.saturating_sub(NEAR_BYTES);
         loop {
             let Some(byte) = self.text.get(at).copied() else {
@@ -390,7 +390,7 @@ impl<'t> Positions<'t> {
 
 fn next_escape(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
-    // An escape is mostly followed by another.
+    // Escapes often follow each other.
     let mut near = rest.iter().take(NEAR_BYTES);
     if let Some(near) = near.position(|byte| may_escape(*byte)) {
         return from + near;

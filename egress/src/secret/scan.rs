@@ -1,8 +1,8 @@
 //! Searches for patterns in a text that can be read in several ways, independent of
 //! chunk boundaries.
 //!
-//! Each position has the automaton states that some reading of the bytes before it
-//! leads to. Most positions have none: there, whole words are skipped.
+//! Each position has the automaton states to which some reading of the preceding bytes leads. Most
+//! positions have no states, so whole words are skipped there.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use std::ops::Range;
 use super::automaton::{Automaton, ROOT};
 use super::readings::{EscapeReading, Positions};
 
-/// States of one place. Only a text crafted by a party that knows the value leads to
-/// more; the states that have matched most are kept.
+/// The most states of one place. Only a text from a party that knows the value leads to more; then
+/// the states that have matched most are kept.
 const MAX_STATES: usize = 8;
 
-/// Escapes that are remembered before unneeded ones are dropped.
+/// The number of remembered escapes beyond which unneeded escapes are dropped.
 const MAX_TRAILS: usize = 1 << 12;
 
 /// No escape.
@@ -30,24 +30,24 @@ pub(crate) enum Case {
 /// The search in one text. Offsets count from the text's start.
 #[derive(Debug, Default)]
 pub(crate) struct PatternScan {
-    /// Up to here, all is read.
+    /// The position up to which the text has been read.
     cursor: usize,
-    /// The states at the cursor and behind it: few, in no order.
+    /// The states at the cursor and after it: few, in no order.
     ahead: Vec<State>,
     trails: Trails,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// The place that it is the state of.
+    /// The place of the state.
     at: usize,
     node: u32,
-    /// The last escape that was read on the way here.
+    /// The last escape that was read before this place.
     trail: u32,
 }
 
 impl State {
-    /// The state in which nothing has started.
+    /// The state in which no pattern has started.
     fn fresh(at: usize) -> State {
         State {
             at,
@@ -58,7 +58,7 @@ impl State {
 }
 
 impl PatternScan {
-    /// A search that starts at `start`.
+    /// Creates a search that starts at `start`.
     pub(crate) fn from(start: usize) -> PatternScan {
         PatternScan {
             cursor: start,
@@ -116,7 +116,7 @@ impl PatternScan {
         self.trails.trim(automaton, &self.ahead);
     }
 
-    /// Continues from the states at `here`, which include matches that start here.
+    /// Continues from the states at `here`, including a match that starts here.
     fn step(&mut self, automaton: &Automaton, readings: &[EscapeReading], here: usize, case: Case) {
         if let [only] = self.ahead.as_slice() {
             let only = [*only];
@@ -163,7 +163,7 @@ impl PatternScan {
         }
     }
 
-    /// Of two ways to one state the first is kept: it started before the other.
+    /// Adds a state. Of two ways to the same state, the first is kept, since it started earlier.
     fn add(&mut self, automaton: &Automaton, state: State) {
         let depth = |state: &State| automaton.depth(state.node);
         let mut there = 0;
@@ -187,10 +187,10 @@ impl PatternScan {
         }
     }
 
-    /// Where the first match may start that was not reported yet.
+    /// The earliest start of a match that was not reported yet.
     pub(crate) fn settled(&self, automaton: &Automaton) -> usize {
         let starts = self.ahead.iter().map(|state| {
-            // Matches at the cursor are reported, later ones are not.
+            // Matches at the cursor have been reported, later matches have not.
             let depth = if state.at == self.cursor {
                 automaton.pending(state.node)
             } else {
@@ -202,14 +202,14 @@ impl PatternScan {
     }
 }
 
-/// The escapes that were read on the way to the states: each state knows its last
-/// one, and each escape the one before it.
+/// The escapes that were read on the way to the states. Each state refers to its last escape, and
+/// each escape to its predecessor.
 #[derive(Debug)]
 struct Trails {
     escapes: VecDeque<Escape>,
-    /// The number of the first of them.
+    /// The number of the first remembered escape.
     first: u32,
-    /// How many there are before some are dropped.
+    /// The number of escapes beyond which some are dropped.
     limit: usize,
 }
 
@@ -257,12 +257,12 @@ impl Trails {
         self.walk(state, depth).0
     }
 
-    /// The same, and the first escape that is needed to know it.
+    /// The same, with the first escape that is needed to compute it.
     fn walk(&self, state: State, depth: usize) -> (usize, u32) {
         let (mut at, mut depth, mut trail) = (state.at, depth, state.trail);
         let mut needed = NONE;
         while depth > 0 {
-            // All that was read since the last escape stands for itself.
+            // No escape was read since the last one, so each byte is one character.
             let Some(escape) = self.get(trail) else {
                 break;
             };
@@ -286,7 +286,7 @@ impl Trails {
         }
     }
 
-    /// Drops what no state needs.
+    /// Drops escapes that no state needs.
     fn trim(&mut self, automaton: &Automaton, ahead: &[State]) {
         if self.escapes.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Removes secret values from what a server sends, independent of chunk boundaries
-//! and encoding: each becomes [`REPLACEMENT`], and values that overlap become one.
+//! Removes secret values from a server's responses, independent of chunk boundaries and encoding:
+//! each becomes [`REPLACEMENT`], and overlapping values are replaced together.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::scan::{Case, PatternScan};
 /// The text that replaces a value.
 pub const REPLACEMENT: &[u8] = b"[secret]";
 
-/// What to look for: the forms of secret values that a server may echo.
+/// The patterns to search for: the forms of secret values that a server may echo.
 pub struct Patterns(Automaton);
 
 impl Patterns {
@@ -26,7 +26,7 @@ impl Patterns {
         Patterns(Automaton::new(forms.collect()))
     }
 
-    /// `text` without values; `None`: there were none.
+    /// `text` without values; `None` if it contains none.
     pub fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut matches = Matches::default();
         let mut scan = PatternScan::default();
@@ -36,8 +36,7 @@ impl Patterns {
         matches.pass((text, 0), text.len())
     }
 
-    /// Removes values from a response's headers. A header whose name holds one is
-    /// dropped.
+    /// Removes values from a response's headers. A header whose name contains a value is dropped.
     pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .keys()
@@ -55,8 +54,7 @@ impl Patterns {
         }
     }
 
-    /// Whether a header's name, which has lost the case of its letters, holds a
-    /// value.
+    /// Whether a header's name, whose letters have lost their case, contains a value.
     fn is_in_name(&self, name: &HeaderName) -> bool {
         let mut found = false;
         let text = name.as_str().as_bytes();
@@ -65,31 +63,31 @@ impl Patterns {
     }
 }
 
-/// The values found and not passed on yet, by their offsets in the stream.
+/// The values that were found but not passed on yet, by their offsets in the stream.
 #[derive(Default)]
 struct Matches {
-    /// In order, without overlaps.
+    /// The values in order, without overlaps.
     found: Vec<Range<usize>>,
     /// Offset up to which everything was passed on or replaced.
     passed: usize,
 }
 
 impl Matches {
-    /// Adds a match; none ends before the last one.
+    /// Adds a match, which does not end before the last one.
     fn add(&mut self, place: Range<usize>) {
         let mut place = place;
         while let Some(last) = self.found.pop_if(|last| last.end > place.start) {
             place.start = place.start.min(last.start);
         }
         if place.start < self.passed {
-            // The replacement of the match that it overlaps covers it.
+            // The replacement of an overlapping match covers this match.
             self.passed = self.passed.max(place.end);
         } else {
             self.found.push(place);
         }
     }
 
-    /// Passes on what is before `until`. `None`: no value is in it.
+    /// Passes on the text before `until`. `None` if it contains no value.
     fn pass(&mut self, (text, base): (&[u8], usize), until: usize) -> Option<Vec<u8>> {
         let ready = self.found.partition_point(|place| place.start < until);
         let from = self.passed;
@@ -118,7 +116,7 @@ pub struct Scrubber {
     scan: PatternScan,
     matches: Matches,
     held: Held,
-    /// Where the held text starts.
+    /// The offset at which the held text starts.
     base: usize,
 }
 
@@ -128,12 +126,12 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The end of what came, which may start a value.
+/// The end of the stream so far, which may be the start of a value.
 #[derive(Default)]
 struct Held(Zeroizing<Vec<u8>>);
 
 impl Held {
-    /// A vector that grows by itself leaves copies behind.
+    /// Grows the vector explicitly, since a vector that grows by itself leaves copies behind.
     fn extend(&mut self, text: &[u8]) {
         let needed = self.0.len() + text.len();
         if needed > self.0.capacity() {
@@ -147,7 +145,7 @@ impl Held {
 }
 
 impl Scrubber {
-    /// One that replaces what `patterns` find.
+    /// Creates a scrubber that replaces the matches of `patterns`.
     pub fn new(patterns: Arc<Patterns>) -> Scrubber {
         Scrubber {
             patterns,
@@ -158,7 +156,7 @@ impl Scrubber {
         }
     }
 
-    /// Switches to `patterns`, a superset of the present ones.
+    /// Switches to `patterns`, a superset of the current patterns.
     pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
         self.patterns = patterns;
         self.scan = PatternScan::from(self.base);
@@ -169,7 +167,7 @@ impl Scrubber {
         &self.patterns
     }
 
-    /// What can be passed on; may be empty.
+    /// Returns the bytes that can be passed on, which may be empty.
     pub fn push(&mut self, chunk: Bytes) -> Bytes {
         if self.held.0.is_empty() {
             let until = self.scan(&chunk, true);
@@ -195,7 +193,7 @@ impl Scrubber {
         out
     }
 
-    /// What was held, at the end of the stream.
+    /// Returns the held bytes at the end of the stream.
     pub fn finish(&mut self) -> Bytes {
         let held = std::mem::take(&mut self.held);
         let until = self.scan(&held.0, false);
@@ -204,7 +202,7 @@ impl Scrubber {
         out
     }
 
-    /// Searches `text`, and returns up to where it is settled.
+    /// Searches `text`. Returns the position up to which the result is settled.
     fn scan(&mut self, text: &[u8], more: bool) -> usize {
         let Patterns(automaton) = &*self.patterns;
         let matches = &mut self.matches;
@@ -236,7 +234,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The obvious way, with all of the text at hand and no escapes in it.
+    /// The obvious algorithm, for a complete text without escapes.
     fn naive(text: &[u8], patterns: &[Vec<u8>]) -> Vec<u8> {
         let mut places = Vec::new();
         for start in 0..text.len() {

@@ -1,5 +1,5 @@
-//! The values that an origin may know and so may echo in any response: policy ties them
-//! to it, and this call or another one sent them.
+//! The values that an origin may know and echo in any response, because policy ties them to the
+//! origin, and this or another call sent them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,12 +10,12 @@ use super::{LoadedSecret, SecretValues};
 use crate::authority::Origin;
 use crate::error::{SecretError, SecretProblem};
 
-/// Bytes of memory that looking for values may take in one call. A value of 2 KiB
-/// takes some 6 MiB, one of 40 bytes 120 KiB. A driver that may store a secret chooses
-/// the value, and so what its forms take.
+/// The most bytes of memory for searching values in one call. A value of 2 KiB takes some 6 MiB,
+/// and a value of 40 bytes takes 120 KiB. A driver that may store a secret chooses the value, and
+/// thus the memory that its forms take.
 const MAX_SEARCH_BYTES: u64 = 24 << 20;
 
-/// What the origins that one call sends to may know.
+/// The values that the origins of one call may know.
 pub(crate) struct SentSecrets {
     values: Arc<dyn SecretValues>,
     known: Mutex<Known>,
@@ -24,9 +24,9 @@ pub(crate) struct SentSecrets {
 #[derive(Default)]
 struct Known {
     secrets: Vec<(Origin, Arc<LoadedSecret>)>,
-    /// Bytes of memory that looking for them takes.
+    /// The bytes of memory for searching these values.
     memory: u64,
-    /// For each origin that sent a response since it may know its last value.
+    /// The current patterns of each origin that has sent a response since its last value was added.
     patterns: Vec<(Origin, Arc<Patterns>)>,
 }
 
@@ -37,8 +37,8 @@ impl Known {
         known.map(|(_, secret)| Arc::clone(secret))
     }
 
-    /// What the present patterns of an origin take on when others come in their place: a
-    /// response that is not read holds the patterns that it started with.
+    /// The memory of an origin's current patterns that stays in use after they are replaced: an
+    /// unread response holds the patterns that it started with.
     fn superseded(&self, origin: &Origin) -> u64 {
         let mut patterns = self.patterns.iter().filter(|(own, _)| own == origin);
         if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
@@ -48,8 +48,8 @@ impl Known {
         here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
     }
 
-    /// Counts what it takes to look for a value of `origin`, and what its patterns that are still held
-    /// take, unless that is too much.
+    /// Counts the memory for searching a value of `origin`, and of its patterns that are still
+    /// held. Fails if the sum is too large.
     fn take(&mut self, secret: &LoadedSecret, origin: &Origin) -> Result<(), SecretError> {
         let memory = self.memory.saturating_add(secret.memory());
         let memory = memory.saturating_add(self.superseded(origin));
@@ -70,8 +70,8 @@ impl SentSecrets {
         SentSecrets { values, known }
     }
 
-    /// The value of a secret that `origin` may know from now on; the same one for
-    /// all of the call.
+    /// Loads the value of a secret, which `origin` may know from now on. The value stays the same
+    /// during the call.
     pub(crate) fn load(
         &self,
         slug: &str,
@@ -80,7 +80,7 @@ impl SentSecrets {
         if let Some(secret) = lock(&self.known).secret(slug, origin) {
             return Ok(secret);
         }
-        // Without the lock: a store may take long.
+        // Loaded without the lock, since a store may take long.
         let secret = Arc::new(LoadedSecret::load(&*self.values, slug)?);
         let mut all = lock(&self.known);
         if let Some(secret) = all.secret(slug, origin) {
@@ -92,12 +92,12 @@ impl SentSecrets {
         Ok(secret)
     }
 
-    /// Bytes of memory that looking for the values takes.
+    /// The bytes of memory for searching the values.
     pub(crate) fn memory(&self) -> u64 {
         lock(&self.known).memory
     }
 
-    /// Grows with every value of a further origin.
+    /// The number of values over all origins, which grows with each new value.
     pub(crate) fn count(&self) -> usize {
         lock(&self.known).secrets.len()
     }
@@ -109,8 +109,8 @@ impl SentSecrets {
         here.next().map(|(_, secret)| secret.slug.clone())
     }
 
-    /// What to scrub from a response of `origin`; `None`: it knows nothing. Made once,
-    /// until `origin` may know more.
+    /// The patterns to scrub from a response of `origin`; `None` if it knows no value. They are
+    /// reused until `origin` may know more.
     pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
         let mut all = lock(&self.known);
         if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {

@@ -1,5 +1,5 @@
-//! Names and the addresses behind them: one resolution, every answer checked,
-//! and the connection to exactly these.
+//! Names and the addresses behind them: each name is resolved once, every address is checked, and
+//! only these addresses are connected to.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
         &["0.0.0.0"],
         &["::1"],
         &["64:ff9b::7f00:1"],
-        // One good answer does not make up for a bad one.
+        // One allowed address does not compensate for a refused one.
         &["93.184.216.34", "127.0.0.1"],
         &["127.0.0.1", "93.184.216.34"],
         &["2606:4700::1111", "fd00::1"],
@@ -68,8 +68,7 @@ async fn an_address_outside_the_granted_network_is_refused() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
-    // The checked address refuses connections; the next answer would lead to
-    // the server.
+    // The checked address refuses connections, and the next answer would lead to the server.
     let server = Server::replying(ok("")).await;
     let names = Names::of(&[("a.example", &[&["127.0.0.2"], &["127.0.0.1"]])]);
     let rule = HostGrant {
@@ -80,7 +79,7 @@ async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
     let url = format!("http://a.example:{}/", server.port);
     assert_eq!(code(send_get(&call, &url).await), "connect");
     assert_eq!(names.asked.load(Ordering::SeqCst), 1);
-    // The next connection resolves anew, and is checked anew.
+    // The next connection resolves the name again, and checks the addresses again.
     assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
     settle().await;
     assert_eq!(server.heard.connections(), 0);

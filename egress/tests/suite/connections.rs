@@ -1,5 +1,5 @@
-//! Connections: kept for the next request of the same route, and closed as soon
-//! as nobody wants what comes over them.
+//! Connections are kept for the next request of the same route, and closed as soon as their data is
+//! no longer needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     fetch(&other, &url).await;
     fetch(&one, &url).await;
     assert_eq!(server.heard.connections(), 2);
-    // Least of all by one that may not reach its address.
+    // Above all, a route that may not reach its address must not use it.
     let narrow = HostGrant {
         addresses: Vec::new(),
         ..local("a.example", server.port)
@@ -222,7 +222,7 @@ async fn a_connection_that_carried_the_guests_own_credentials_is_not_kept() {
 
 #[tokio::test]
 async fn a_server_that_closes_between_requests_is_asked_again() {
-    // It promises to keep the connection, and closes it.
+    // The server promises to keep the connection, but closes it.
     let server = Server::start(None, |mut client, heard| async move {
         read_request(&mut client, &heard).await;
         client.write_all(ok("hello").as_bytes()).await.unwrap();
@@ -239,7 +239,7 @@ async fn a_server_that_closes_between_requests_is_asked_again() {
 
 #[tokio::test]
 async fn a_request_that_writes_is_not_sent_twice() {
-    // The second request on a connection is read, and never answered.
+    // The server reads the second request on a connection, but never answers it.
     let server = Server::start(None, |mut client, heard| async move {
         read_request(&mut client, &heard).await;
         client.write_all(ok("hello").as_bytes()).await.unwrap();
@@ -286,7 +286,7 @@ async fn a_response_before_the_body_was_read_costs_the_connection() {
 #[tokio::test]
 async fn a_request_that_is_given_up_frees_its_connection_whatever_the_server_does() {
     let stuck = Server::start(None, |client, _| async move {
-        // Reads nothing, and keeps the connection.
+        // The server reads nothing, and keeps the connection.
         std::future::pending::<()>().await;
         drop(client);
     })
@@ -334,7 +334,7 @@ async fn requests_beyond_the_connections_take_turns() {
             tokio::spawn(async move { text(sent.await.unwrap()).await.unwrap() })
         };
         let tasks: Vec<_> = (0..16).map(one).collect();
-        // Well before idle connections are closed for their age.
+        // This is long before idle connections are closed because of their age.
         let all = async {
             for task in tasks {
                 assert_eq!(task.await.unwrap(), "hello");

@@ -1,6 +1,6 @@
-//! A generator of echoes: a secret in every encoding that is looked for, alone and
-//! in another one, beside other text, however it is cut. What a guest gets is read
-//! back by decoders of this file's own, and must not hold a part of the secret.
+//! A generator of echoes: a secret in every encoding that is searched for, alone and nested, next
+//! to other text, and cut at any place. Separate decoders read the guest's text, which must not
+//! contain a part of the secret.
 
 mod decoders;
 mod encodings;
@@ -14,8 +14,8 @@ use toolward_egress::scrub::{Patterns, REPLACEMENT, Scrubber};
 use self::decoders::told;
 use self::encodings::{AROUND, BESIDE, Echo, encodings};
 
-/// All that a value may be made of, and what is hard about it: escapes in the value
-/// itself, digits that complete an escape before it, runs of escape characters.
+/// All characters of values, and difficult combinations: escapes in the value itself, digits that
+/// complete an escape before it, runs of escape characters.
 const SECRETS: &[&str] = &[
     "s3cr3t/value+0123456789",
     "+/=%&'\"<>\\ %41&lt;\\u00e9;",
@@ -36,7 +36,7 @@ fn passed(patterns: &Arc<Patterns>, chunks: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Runs `check` with every echo of every secret, the number of the echo beside it.
+/// Runs `check` with every echo of every secret, and with the number of the echo.
 fn every_echo(check: impl Fn(usize, &Arc<Patterns>, &Echo<'_>)) {
     let mut number = 0;
     for secret in SECRETS {
@@ -44,7 +44,8 @@ fn every_echo(check: impl Fn(usize, &Arc<Patterns>, &Echo<'_>)) {
         for (inner, outer) in encodings() {
             for before in BESIDE {
                 for after in BESIDE {
-                    // All of them meet; each pair of text beside it has another around.
+                    // All combinations occur; each pair of neighbouring texts has another
+                    // surrounding text.
                     let around = AROUND[number % AROUND.len()];
                     let echo = Echo {
                         secret,
@@ -79,7 +80,7 @@ fn no_echo_of_a_secret_gets_through() {
             "{echo}\n{}",
             whole.escape_ascii()
         );
-        // Somewhere else each time, or at each sixteenth place.
+        // Cuts at another place each time, or at each sixteenth place.
         let place = number * 7 % text.len();
         let (from, step) = if long {
             (place % 16, 16)
@@ -155,7 +156,7 @@ fn the_decoders_find_a_secret_that_was_not_taken_out() {
     }
 }
 
-/// Text full of escapes, of encodings of other values, and of secrets cut short.
+/// Text full of escapes, of encodings of other values, and of truncated secrets.
 fn innocent() -> impl Strategy<Value = Vec<u8>> {
     let secret = "Zq7Xk2Wm9Lp4Rt6Y";
     let almost = prop_oneof![

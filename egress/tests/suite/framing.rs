@@ -1,4 +1,4 @@
-//! What goes over the wire, and what of a response reaches the guest.
+//! Tests the bytes on the wire, and the parts of a response that reach the guest.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request};
@@ -24,7 +24,7 @@ async fn a_request_is_in_origin_form_and_names_its_host() {
     assert!(heard.contains("x-name: value\r\n"));
     assert!(heard.contains("content-length: 4\r\n"));
     assert!(heard.ends_with("\r\n\r\nbody"));
-    // Nothing is added that the guest did not say.
+    // No header is added that the guest did not set.
     assert_eq!(heard.matches("\r\n").count(), 5, "{heard}");
 }
 
@@ -66,7 +66,7 @@ async fn a_declared_length_holds_for_the_body() {
         assert_eq!(code(sent), expected, "{declared} {chunks:?}");
     }
     settle().await;
-    // Only one of them arrived whole.
+    // Only one request arrived completely.
     assert_eq!(server.heard.requests().len(), 1);
 }
 

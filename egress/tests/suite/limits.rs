@@ -1,4 +1,4 @@
-//! Sizes and counts: each limit ends what goes over it, and says by how much.
+//! Sizes and counts: each limit ends a request that exceeds it, and reports by how much.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn requests_in_flight_are_bounded() {
     eventually(|| server.heard.connections() == 4).await;
     settle().await;
     assert_eq!(server.heard.connections(), 4);
-    // Giving up frees the slots, and the connections.
+    // Dropping the requests frees the slots and the connections.
     sends.abort_all();
     while sends.join_next().await.is_some() {}
     eventually(|| server.heard.closed() == 4).await;
@@ -129,7 +129,7 @@ async fn a_request_body_is_bounded() {
     );
     settle().await;
     assert_eq!(server.heard.connections(), 0);
-    // One that does not say how long it is stops short.
+    // A body that does not declare its length is cut off.
     let own = Request::post(url(&server))
         .body(Chunks::of(&["01234", "56789", "a"]))
         .unwrap();
@@ -216,7 +216,7 @@ async fn all_traffic_of_a_call_is_bounded() {
             .unwrap();
     }
     assert!(call.usage().bytes > 2000);
-    // What is announced is known not to fit.
+    // The declared length is known not to fit.
     assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
     let own = request(Method::POST, &url(&server), &"x".repeat(1000));
     assert_eq!(
@@ -239,7 +239,7 @@ async fn after_the_first_traffic_that_does_not_fit_nothing_is_sent() {
     let own = request(Method::POST, &url(&server), &"x".repeat(5000));
     let refused = call.send(own, Timeouts::default()).await;
     assert_eq!(code(refused), "total-bytes");
-    // There is room for this one.
+    // This request fits.
     assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
     settle().await;
     assert_eq!(server.heard.connections(), 0);
@@ -270,7 +270,7 @@ async fn heads_count_as_traffic() {
         },
     );
     assert_eq!(code(send_get(&call, &long).await), "total-bytes");
-    // A body that is known not to fit is not begun.
+    // A body that is known not to fit is not started.
     let call = limited(
         &server,
         CallLimits {

@@ -1,5 +1,5 @@
-//! Tests of the crate against real listeners on loopback. A refusal is asserted
-//! by what no listener saw.
+//! Tests of the crate against real listeners on loopback. A refusal is asserted by checking that no
+//! listener saw a request.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Properties of what is read from guests.
+//! Properties of texts that are read from guests.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ proptest! {
             prop_assert!(normal.is_ascii());
             prop_assert!(!normal.contains(['@', '/', '\\', '%', '#', '?', ' ']));
             prop_assert_eq!(normal.to_ascii_lowercase(), normal.clone());
-            // And the type that carries it reads it alike.
+            // The type that carries the text reads it in the same way.
             let carried: http::uri::Authority = normal.parse().expect("an authority");
             prop_assert_eq!(carried.host(), parsed.host.to_string());
             prop_assert_eq!(carried.port_u16(), parsed.port);

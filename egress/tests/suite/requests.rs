@@ -1,4 +1,4 @@
-//! What a request may ask for: host, port, scheme, method, headers, target.
+//! Tests the allowed parts of a request: host, port, scheme, method, headers, target.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request};
@@ -9,8 +9,8 @@ use toolward_policy::HostGrant;
 use crate::server::{Server, ok};
 use crate::world::{Chunks, call, code, get, local, request, send_get, settle, text, writing};
 
-/// Sends `request` under a rule for `a.example`; its code, and how many
-/// connections were seen.
+/// Sends a request under a rule for `a.example`. Returns its code, and the number of connections
+/// that were seen.
 async fn refused(rule: impl Fn(u16) -> HostGrant, url: &str) -> (&'static str, usize) {
     let server = Server::replying(ok("hello")).await;
     let call = call(vec![rule(server.port)]);
@@ -194,7 +194,7 @@ async fn headers_that_smuggle_or_impersonate_are_never_sent() {
     }
     settle().await;
     assert_eq!(server.heard.connections(), 0);
-    // Line ends do not even make a value.
+    // Line ends are not even a valid header value.
     assert!(HeaderValue::from_bytes(b"a\r\nhost: evil.example").is_err());
 }
 
@@ -228,7 +228,7 @@ async fn a_reading_request_has_no_body() {
         .send(request(Method::GET, &url, "{}"), Timeouts::default())
         .await;
     assert_eq!(code(sent), "body-on-safe-method");
-    // Its length may be unknown: it is read before anything is sent.
+    // The body's length may be unknown, since the body is read before anything is sent.
     let stream = Chunks::of(&["x"]);
     let streamed = Request::get(&url).body(stream).unwrap();
     let sent = call.send(streamed, Timeouts::default()).await;
@@ -260,7 +260,7 @@ async fn several_rules_are_not_put_together() {
     assert_eq!(code(sent), "address-not-granted");
     settle().await;
     assert_eq!(server.heard.connections(), 0);
-    // A connection that was made for reading is not used for writing either.
+    // A connection that was opened for reading is not used for writing either.
     assert_eq!(
         text(send_get(&call, &url).await.unwrap()).await.unwrap(),
         ""

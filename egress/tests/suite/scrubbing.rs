@@ -1,4 +1,4 @@
-//! Secrets on their way back: servers echo them, and guests do not see them.
+//! Secrets on their way back: servers echo them, but guests must not see them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ async fn an_echoed_value_does_not_reach_the_guest() {
     let body = format!("{{\"token\": \"{VALUE}\", \"again\": \"{VALUE}{VALUE}\"}}");
     let vault = Vault::replying(ok(&body)).await;
     let response = ask(&vault, &vault.call()).await;
-    // The length would no longer be right.
+    // The length would no longer be correct.
     assert!(!response.headers().contains_key("content-length"));
     let text = text(response).await.unwrap();
     assert_eq!(
@@ -98,7 +98,7 @@ async fn common_encodings_of_a_value_are_known() {
     assert_eq!(text, "[secret] [secret] [secret]");
 }
 
-/// Each is in the body, a header, and a trailer of one response.
+/// Each encoding is in the body, a header, and a trailer of one response.
 #[tokio::test]
 async fn encodings_that_vary_and_text_around_a_value_do_not_hide_it() {
     let inside = |text: &str| STANDARD.encode(text);
@@ -131,8 +131,8 @@ async fn encodings_that_vary_and_text_around_a_value_do_not_hide_it() {
         for text in [header.as_bytes(), trailer.as_bytes(), &body.to_bytes()] {
             let text = String::from_utf8_lossy(text);
             assert!(text.contains("[secret]"), "{echo} is {text}");
-            // What is left is what stood around it (six bytes at most, twice in base64),
-            // and the characters of base64 that they share with the value.
+            // Only the surrounding text is left (at most six bytes, twice in base64), and the
+            // base64 characters that it shares with the value.
             assert!(text.len() <= "[secret]".len() + 20, "{echo} is {text}");
         }
     }
@@ -162,7 +162,7 @@ async fn a_response_that_could_hide_a_value_is_refused() {
     }
 }
 
-/// A server that answers with the `authorization` of the request before.
+/// A server that answers with the `authorization` of the previous request.
 async fn vault_that_remembers() -> Vault {
     let told = Arc::new(Mutex::new(String::new()));
     Vault::start(move |mut client, heard| {
@@ -270,8 +270,8 @@ async fn an_answer_before_its_end_is_passed_on_while_it_comes() {
     assert_eq!(data, "first");
 }
 
-/// Sends the first part of a response, and the rest, a value, when another
-/// request has come.
+/// Sends the first part of a response, and the rest, which is a value, once another request has
+/// arrived.
 async fn vault_that_waits(headers: &'static str) -> Vault {
     let arrived = Arc::new(tokio::sync::Notify::new());
     Vault::start(move |mut client, heard| {
@@ -295,7 +295,7 @@ async fn vault_that_waits(headers: &'static str) -> Vault {
     .await
 }
 
-/// A secret that gets its value when it is asked for again.
+/// A secret that gets its value at the second request.
 #[derive(Default)]
 struct Late(AtomicBool);
 
@@ -320,7 +320,7 @@ async fn a_response_that_began_before_there_was_a_value_is_scrubbed_from_then_on
     };
     let vault = vault_that_waits("").await;
     assert_eq!(begin(&vault).await.unwrap(), "first [secret]");
-    // What is compressed cannot be, and ends.
+    // A compressed response can't be scrubbed, and ends.
     let vault = vault_that_waits("content-encoding: gzip\r\n").await;
     assert_eq!(code(begin(&vault).await), "secret-response");
 }

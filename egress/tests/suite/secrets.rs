@@ -1,4 +1,4 @@
-//! Secrets on their way out: one place, and nothing sent from any other.
+//! Secrets on their way out: each is sent from only one place.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ async fn what_the_guest_accepts_is_overridden_where_a_value_goes_out() {
     assert_eq!(send(&call, own).await, "sent");
     let heard = vault.server.heard.last();
     assert!(heard.contains("accept-encoding: identity\r\n") && !heard.contains("gzip"));
-    // Where no secret goes, that is the guest's affair.
+    // If no secret is sent, the guest may do this.
     let call = vault.call();
     let own = with(get(&vault.evil("/")), "accept-encoding", "gzip, br");
     assert_eq!(send(&call, own).await, "sent");
@@ -209,7 +209,7 @@ async fn a_placeholder_anywhere_else_sends_nothing() {
         let shown = format!("{} {}", own.method(), own.uri());
         assert_eq!(send(&call, own).await, expected, "{shown}");
     }
-    // Over plain http there is not even a connection to try it on.
+    // Over plain http, no connection is even opened.
     let plain = format!("http://a.example:{}/", vault.server.port);
     let own = with(get(&plain), "authorization", &bearer);
     assert_eq!(send(&call, own).await, "secret-origin");
@@ -363,7 +363,7 @@ async fn a_value_that_cannot_be_used_sends_nothing() {
     assert_eq!(vault.server.heard.connections(), 0);
 }
 
-/// Counts how often it is asked.
+/// Counts how often a value is requested.
 struct Counting(std::sync::atomic::AtomicUsize);
 
 impl SecretValues for Counting {
@@ -482,7 +482,7 @@ async fn a_value_in_a_parameter_is_percent_encoded_and_taken_out_of_every_header
 async fn no_error_holds_a_url_with_a_value() {
     let value = "parameter-value-0123";
     let vault = Vault::start(|mut client, heard| async move {
-        // Hears the request, and hangs up.
+        // Reads the request, and closes the connection.
         read_request(&mut client, &heard).await;
     })
     .await;

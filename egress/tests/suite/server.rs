@@ -1,4 +1,4 @@
-//! Servers that say what a test tells them to, and remember what they heard.
+//! Servers that send a test's replies, and remember the requests that they received.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub(crate) type Client = Box<dyn Stream>;
 type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Behaviour = Arc<dyn Fn(Client, Heard) -> Serving + Send + Sync>;
 
-/// What a server heard.
+/// The requests that a server received.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Record>);
 

@@ -1,4 +1,4 @@
-//! Lookups and connections that never end, beside those of others.
+//! Lookups and connections that never end must not block those of others.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use toolward_policy::HostGrant;
 use crate::server::{Server, ok, read_request};
 use crate::world::{code, eventually, get, limits, local, send_get, settle, transport};
 
-/// Answers for `a.example`, on 127.0.0.1, and never for any other name.
+/// A resolver that answers only for `a.example`, with 127.0.0.1, and never answers for other names.
 #[derive(Default)]
 struct Silent {
     waiting: AtomicUsize,
@@ -80,7 +80,7 @@ async fn routes_whose_names_never_resolve_leave_lookups_to_others() {
             server.port,
         );
     }
-    // A quarter is left to those who have none, and each of these takes one.
+    // A quarter is left for holders that have none, and each of these takes one.
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 48).await;
     settle().await;
     let waiting = names.waiting.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Slow servers, slow resolvers and slow guests: every stage has an end.
+//! Slow servers, slow resolvers and slow guests: every stage has a time limit.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ type Timed = std::pin::Pin<
     Box<dyn Future<Output = Result<http::Response<toolward_egress::ResponseBody>, Error>> + Send>,
 >;
 
-/// The code, if it came before [`limits`] would have ended it.
+/// The code of the error, if it came before [`limits`] would have ended the request.
 async fn in_time<T>(future: impl Future<Output = Result<T, Error>>) -> &'static str {
     let began = Instant::now();
     let ended = tokio::time::timeout(limits().request_timeout, future).await;
@@ -48,7 +48,7 @@ async fn silent(mut client: Client, heard: Heard) {
     heard.wait_for_end(&mut client).await;
 }
 
-/// One byte at a time, for ever.
+/// Sends one byte at a time, forever.
 async fn loris(mut client: Client, heard: Heard, start: &'static str) {
     read_request(&mut client, &heard).await;
     client.write_all(start.as_bytes()).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_server_that_says_nothing_is_left() {
     let rules = vec![local("a.example", server.port)];
     let call = call_with(&Names::local(), rules.clone(), short());
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-first-byte");
-    // The guest may want less time.
+    // The guest may set a shorter time.
     let call = call_with(&Names::local(), rules, limits());
     let guest = own(Timeouts {
         first_byte: Some(SHORT),
@@ -112,7 +112,7 @@ async fn the_deadline_of_the_call_comes_before_all() {
     };
     assert!(timeout.deadline);
     assert!(Instant::now() < deadline + Duration::from_secs(30));
-    // After it, nothing is sent.
+    // After the deadline, nothing is sent.
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-queue");
     settle().await;
     assert_eq!(server.heard.connections(), 1);
@@ -131,7 +131,7 @@ async fn a_slow_loris_does_not_outlast_the_request() {
         assert_eq!(in_time(send_get(&call, &url)).await, "timeout-first-byte");
         eventually(|| server.heard.closed() == 1).await;
     }
-    // A body that always has one more byte.
+    // The body always has one more byte.
     let start = "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n";
     let server = Server::start(None, move |client, heard| loris(client, heard, start)).await;
     let url = format!("http://a.example:{}/", server.port);
@@ -219,7 +219,7 @@ async fn a_resolver_that_never_answers_is_left() {
         ..Timeouts::default()
     });
     assert_eq!(in_time(guest(&call, url)).await, "timeout-resolve");
-    // Lookups that were given up still hold threads: a route has a few of them.
+    // Abandoned lookups still hold threads, so a route may have only a few.
     for _ in 0..4 {
         let sends = [(); 4].map(|()| tokio::spawn(guest(&call, url)));
         for sent in sends {

@@ -1,4 +1,4 @@
-//! TLS: the name is proven, to roots that were asked for.
+//! TLS: the server must prove its name, by the configured roots.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A transport, a route and a call for a test, with names that exist only here.
+//! A transport, a route and a call for a test, with names that exist only in the test.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use toolward_egress::{
 use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
-/// Answers for names: a list of answers for each, the last of which stays.
+/// Answers for names. Each name has a list of answers, of which the last one stays.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -75,7 +75,7 @@ pub(crate) fn transport(names: &Arc<Names>) -> TransportSettings {
     }
 }
 
-/// A rule for reading over plain http from a name on 127.0.0.1.
+/// A rule that allows reading over plain http from a name on 127.0.0.1.
 pub(crate) fn local(host: &str, port: u16) -> HostGrant {
     HostGrant {
         host: HostPattern::parse(&format!("{host}:{port}")).unwrap(),
@@ -112,7 +112,7 @@ pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostGrant>, limits: CallL
     egress.call(limits, Arc::new(NoSecrets))
 }
 
-/// Values for secrets.
+/// The values of secrets.
 pub(crate) struct Values(pub(crate) HashMap<&'static str, &'static str>);
 
 impl Values {
@@ -128,7 +128,7 @@ impl SecretValues for Values {
     }
 }
 
-/// A rule for a token in `authorization` to a name, any path.
+/// A rule for a token in `authorization` to a name, with any path.
 pub(crate) fn token(host: &str, port: u16) -> (String, SecretBinding) {
     let binding = SecretBinding {
         host: host.to_owned(),
@@ -160,7 +160,7 @@ pub(crate) async fn text(response: Response<ResponseBody>) -> Result<String, Err
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// The code of what refused or ended a request.
+/// The code of the error that refused or ended a request.
 pub(crate) fn code<T>(result: Result<T, Error>) -> &'static str {
     result.map_or_else(|error| error.code(), |_| "sent")
 }
@@ -170,7 +170,7 @@ pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// Waits for `condition`, for half a minute at most.
+/// Waits for `condition`, at most for half a minute.
 pub(crate) async fn eventually(condition: impl Fn() -> bool) {
     for _ in 0..3000 {
         if condition() {

@@ -1,5 +1,5 @@
-//! Hands a request to a connection, of the pool or a new one, waits for the
-//! response's head, checks it, and hands it to the guest without values.
+//! Sends a request over a pooled or new connection, waits for the response's head, checks it, and
+//! passes it to the guest without secret values.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,14 +25,13 @@ use crate::network::response_body::{ResponseBody, ResponseRedactor, broken};
 /// How long a connection from the pool may take to finish its last response.
 const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// A response's head, what it came over, and what became of the request's body.
+/// A response's head, its connection, and the outcome of the request's body.
 pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
 
-/// Sends over a connection of the pool or a new one. `reusable`: the connection
-/// may serve another request after.
+/// Sends a request over a pooled or new connection. `reusable` means that the connection may serve
+/// another request afterwards.
 ///
-/// A request is long in here, and its answer longer in coming: both are kept in
-/// boxes, so that a call that waits takes little room.
+/// Request and answer are kept in boxes, so that a call takes little memory while it waits here.
 pub(super) async fn exchange(
     egress: &Egress,
     call: &Arc<CallState>,
@@ -51,8 +50,8 @@ pub(super) async fn exchange(
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
-            // In a separate box, which is dropped once the connection is open: a
-            // request that waits for its answer keeps no room for connecting.
+            // Connecting has a separate box, which is dropped once the connection is open. A
+            // request that waits for its answer needs no room for it.
             None => {
                 Box::pin(connect::open(
                     egress,
@@ -80,7 +79,7 @@ pub(super) async fn exchange(
         if let Some(failure) = fate.failure() {
             return Err(failure);
         }
-        // A server may close an idle connection at the moment of its next use.
+        // A server may close an idle connection just when it is used again.
         let unsent = error.take_message().filter(|_| is_pooled).map(Box::new);
         let error = error.into_error();
         let copy = copy.filter(|_| !error.is_parse());
@@ -108,8 +107,8 @@ async fn pooled(
     }
 }
 
-/// A copy, if sending it twice is the same as sending it once (RFC 9110 section
-/// 9.2.2); such a request has no body.
+/// A copy of the request, if sending it twice has the same effect as sending it once (RFC 9110
+/// section 9.2.2). Such a request has no body.
 fn copy(request: &Request<Outgoing>, call: &Arc<CallState>) -> Option<Box<Request<Outgoing>>> {
     if !request.method().is_safe() {
         return None;
@@ -133,7 +132,7 @@ fn head_error(error: &hyper::Error) -> Error {
     broken(error).into()
 }
 
-/// Checks a response's head and hands it to the guest.
+/// Checks a response's head and passes it to the guest.
 pub(super) fn receive(
     slot: RequestSlot,
     clock: RequestClock,
@@ -164,7 +163,7 @@ pub(super) fn receive(
     let redactor = ResponseRedactor::of(&slot, &lease.origin, obscure)?;
     if let Some(patterns) = redactor.patterns() {
         patterns.scrub_headers(&mut headers);
-        // ResponseRedactor changes lengths.
+        // The redactor changes lengths.
         headers.remove(header::CONTENT_LENGTH);
     }
     let body = ResponseBody::new(incoming, lease, fate, slot, clock, redactor);
@@ -174,8 +173,8 @@ pub(super) fn receive(
     Ok(response)
 }
 
-/// A length next to a transfer coding is ignored (RFC 9112 section 6.3), and no
-/// other coding than `chunked` was asked for.
+/// Ignores a length next to a transfer coding (RFC 9112 section 6.3), and refuses codings except
+/// `chunked`, since no others were requested.
 fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
     if !headers.contains_key(header::TRANSFER_ENCODING) {
         return Ok(());
@@ -192,7 +191,7 @@ fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
     if chunked { Ok(()) } else { Err(odd()) }
 }
 
-/// A body that is announced as too large is not read.
+/// Refuses a body whose declared length is too large, before it is read.
 fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
     let declared = headers::content_length(headers).ok().flatten();
     let declared = declared.unwrap_or_default();
@@ -201,7 +200,7 @@ fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
     call.meter.fits(declared)
 }
 
-/// The header by which a value could hide in the body.
+/// The header because of which a value could be hidden in the body.
 fn obscure(status: StatusCode, headers: &HeaderMap) -> Option<&'static str> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     if codings.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {

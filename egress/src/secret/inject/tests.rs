@@ -1,4 +1,4 @@
-//! Each use of a placeholder, and what becomes of it.
+//! Tests each use of a placeholder, and its result.
 
 use toolward_policy::{SecretBinding, SecretPosition};
 
@@ -247,7 +247,7 @@ fn a_value_goes_into_the_parameter_that_it_is_tied_to_and_nowhere_else() {
         ..case(format!("{GOOD}?key={key}").leak(), vec![])
     };
     assert_eq!(decide(&placeholders, &post), Err(Rule::SecretMethod));
-    // One that is tied to a parameter stands in no header.
+    // A secret that is tied to a parameter is refused in a header.
     let header = case(GOOD, vec![("authorization", key.clone())]);
     assert_eq!(decide(&placeholders, &header), Err(Rule::SecretInHeader));
 }

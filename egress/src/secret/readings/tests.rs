@@ -1,4 +1,4 @@
-//! How escapes are read, alone and in each other.
+//! Tests how escapes are read, alone and nested.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ proptest! {
         for reading in single.out.as_slice() {
             prop_assert!(all.out.as_slice().contains(reading), "{:?}", reading);
         }
-        // Nor are there others, as long as no character is escaped.
+        // No other readings exist, as long as no character is escaped.
         if !single.nests {
             let escapes = || single.out.as_slice().iter().skip(1);
             let once = |reading: &EscapeReading| single.out.as_slice().contains(reading);
@@ -36,7 +36,7 @@ fn reads(text: &str, byte: u8) {
         byte,
     };
     assert!(all.as_slice().contains(&whole), "{text}: {all:?}");
-    // Neither is a part of it taken for all.
+    // A part of an escape is not read as the whole either.
     for end in 1..text.len() {
         let part = &text.as_bytes()[..end];
         assert!(

@@ -1,16 +1,15 @@
-//! What can be read back from what a guest got: decoders of their own, which share
-//! nothing with the redactor.
+//! Decoders that read back the text that a guest got. They share no code with the redactor.
 
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::encodings::name;
 
-/// Of a secret, so much may be known: what stands at the edge of base64 tells a few
-/// bits, and what is shorter occurs by chance.
+/// The length from which a part of a secret counts as revealed. Shorter parts occur by chance, and
+/// the edges of base64 reveal a few bits.
 const TELLING: usize = 6;
 
-/// A part of the secret that the decoders find in what a guest got.
+/// A part of the secret that the decoders find in the guest's text.
 pub(super) fn told(text: &[u8], secret: &str) -> Option<Vec<u8>> {
     let telling: Vec<&[u8]> = secret.as_bytes().windows(TELLING).collect();
     let mut views = vec![text.to_vec()];
@@ -34,7 +33,7 @@ pub(super) fn told(text: &[u8], secret: &str) -> Option<Vec<u8>> {
     let mut all = views.iter().chain(&fixed).chain(&again);
     all.find(|view| {
         let parts = view.windows(TELLING);
-        // A run of one byte is no part of anything.
+        // A run of one byte does not count as a part.
         let varied = |part: &&[u8]| part.iter().any(|byte| *byte != part[0]);
         parts.filter(varied).any(|part| telling.contains(&part))
     })
@@ -94,8 +93,8 @@ fn undone(text: &[u8], escape: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Vec<u8>
     out
 }
 
-/// What the words of a text are in hexadecimal and in base64, begun at each of
-/// their first characters.
+/// The words of a text, decoded from hexadecimal and base64, starting at each of their first
+/// characters.
 fn decoded(text: &[u8]) -> Vec<Vec<u8>> {
     let lenient = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)

@@ -65,7 +65,7 @@ pub(super) fn name(byte: u8) -> Option<&'static str> {
     })
 }
 
-/// Those that vary, and that another may stand in.
+/// The encodings that vary, and that can contain another encoding.
 const ESCAPES: &[Encoder] = &[
     ("percent", |text| {
         each(text, |_, b| only(reserved(b), || format!("%{b:02X}")))
@@ -163,7 +163,7 @@ const BASE64: std::ops::Range<usize> = 3..7;
 /// Text before and after a secret, 0 to 3 bytes each.
 pub(super) const BESIDE: &[&[u8]] = &[b"", b"\"", b"u:", b"\xc3\xa9\\"];
 
-/// Text before and after what was encoded: what an escape may begin with, or end.
+/// Text before and after the encoded secret, which may be the start or the end of an escape.
 pub(super) const AROUND: &[(&[u8], &[u8])] = &[
     (b"", b""),
     (b"\\", b"4"),
@@ -209,7 +209,7 @@ impl std::fmt::Display for Echo<'_> {
     }
 }
 
-/// Every encoding alone, and every one in each escape, and base64 in base64.
+/// Every encoding alone, every encoding in each escape, and base64 in base64.
 pub(super) fn encodings() -> Vec<(Encoder, Option<Encoder>)> {
     let alone = || FIXED.iter().chain(ESCAPES);
     let mut all: Vec<(Encoder, Option<Encoder>)> = alone().map(|inner| (*inner, None)).collect();
