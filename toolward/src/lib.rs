@@ -1,6 +1,6 @@
-//! Runs other people's agent tools safely, in your own application: signed bundles
-//! of WebAssembly components, verified, each call in a sandbox of its own with limits
-//! on fuel, time, memory and output.
+//! Runs other people's agent tools safely, in your own application: verifies signed bundles of
+//! WebAssembly components, and runs each call in a separate sandbox with limits on fuel, time,
+//! memory and output.
 //!
 //! # A tool of a bundle
 //!
@@ -19,9 +19,9 @@
 //!
 //! # What the operator installed
 //!
-//! With the feature `installed` (on by default) a `LiveHost` has the tools that
-//! `toolward install` put on this machine, under the operator's trust and policy, and
-//! follows what is installed, removed and revoked:
+//! With the feature `installed` (on by default), a `LiveHost` has the tools that `toolward install`
+//! put on this machine, under the operator's trust and policy. It follows later installations,
+//! removals and revocations:
 //!
 //! ```no_run
 //! # #[cfg(feature = "installed")]
@@ -37,7 +37,7 @@
 //!
 //! # Grants
 //!
-//! A tool gets what the [`Policy`] grants, and what the builder is given for it: secrets,
+//! A tool gets the grants of the [`Policy`], and the resources that the builder is given: secrets,
 //! buckets, the network, a person to ask.
 //!
 //! ```
@@ -68,8 +68,8 @@
 //!
 //! # What an application may bring
 //!
-//! Each has an example on its page, which imports from the crate behind this one: the
-//! names are the same here.
+//! The page of each has an example, which imports from the underlying crate. The names are the same
+//! here.
 //!
 //! | to | give |
 //! |---|---|
@@ -96,20 +96,20 @@
 //! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
 //! | `records` | `Recorder`, `call_records`, `tool_records`, the module `records`: tools and calls as records of Agent Tool |
 //!
-//! Without `http`, a call of a tool that was granted the network is refused with
-//! `unauthorised`; without `keyvalue`, a tool can't open a bucket that it was granted.
+//! Without `http`, a call of a tool that was granted network access is refused with `unauthorised`.
+//! Without `keyvalue`, a tool can't open a granted bucket.
 //!
 //! # The crates behind it
 //!
-//! This crate holds no logic but [`open`]. Each part is a crate of its own, and a module
-//! here: a type that a signature names and the root does not have is in [`bundle`],
-//! [`contract`], [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
+//! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here.
+//! Types of signatures that are not in the root are in [`bundle`], [`contract`], [`egress`],
+//! [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;
 
 pub use open::{OpenError, open, open_with};
 
-// What is verified, and against what.
+// Verified content, and the trust for verifying it.
 pub use toolward_bundle::content::{Content, ContentError};
 pub use toolward_bundle::text;
 pub use toolward_signing::Refusal;
@@ -118,7 +118,7 @@ pub use toolward_signing::revocation::Revocations;
 pub use toolward_signing::trust::TrustStore;
 pub use toolward_signing::verify::{Mode, VerifyOptions};
 
-// The host, and what its builder takes.
+// The host, and the arguments of its builder.
 pub use toolward_host::compile::broker;
 pub use toolward_host::{
     Broker, BrokerCommand, Cache, CompileError, CompileReason, Compiler, EngineProfile, Host,
@@ -126,7 +126,7 @@ pub use toolward_host::{
 };
 pub use toolward_policy::{Decision, Policy, PolicyError};
 
-// A call: what it takes, what it tells on the way, and what it returns.
+// A call: its arguments, its reports while it runs, and its result.
 pub use toolward_host::{
     Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError, CallFacts,
     CallListener, CallStage, Cancellation, Chained, Compiling, DriverFacts, ErrorClass, ErrorCode,
@@ -135,7 +135,7 @@ pub use toolward_host::{
     Verdict, Violation,
 };
 
-// The crates, with every type that stands in a signature of what is above.
+// The crates, with every type in a signature of the items above.
 pub use toolward_bundle as bundle;
 pub use toolward_contract as contract;
 #[cfg(feature = "http")]

@@ -1,4 +1,4 @@
-//! From a path to a verified bundle's content.
+//! Reads the content of a verified bundle from a path.
 
 use std::path::Path;
 
@@ -27,11 +27,11 @@ codes! {
     }
 }
 
-/// Verifies a bundle, a directory or an archive, and reads its content. The verified
-/// bytes are those that are used: nothing is opened twice.
+/// Verifies a bundle, a directory or an archive, and reads its content. Only verified bytes are
+/// used, since nothing is opened twice.
 ///
-/// Ages are checked against this machine's clock, and no revocations are known; give
-/// [`open_with`] other options.
+/// Ages are checked against this machine's clock, and no revocations are known. Use [`open_with`]
+/// for other options.
 ///
 /// ```no_run
 /// use toolward::{Host, PublicKey, TrustStore};
@@ -46,13 +46,13 @@ codes! {
 ///
 /// # Errors
 ///
-/// [`OpenError::Refused`] where it does not verify, [`OpenError::Content`] where its
-/// content is not valid.
+/// [`OpenError::Refused`] if the bundle does not verify, [`OpenError::Content`] if its content is
+/// not valid.
 pub fn open(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Content, OpenError> {
     open_with(path, trust, &VerifyOptions::default())
 }
 
-/// [`open`] with options: another clock, a maximum age, revocations.
+/// Like [`open`], with options: another clock, a maximum age, revocations.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -72,7 +72,7 @@ pub fn open(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Content, OpenE
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_with(
     path: impl AsRef<Path>,
     trust: &TrustStore,
