@@ -1,4 +1,4 @@
-//! Questions to whoever stands behind the caller, and the answers.
+//! Questions to the caller or its user, and the answers.
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use crate::bindings::toolward::driver::types as wit;
 
-/// Questions, and what the driver wants to find again when they are answered.
-/// The driver is then called anew, in a fresh instance.
+/// Questions, and the state that the driver needs when they are answered. The driver is then called
+/// again, in a new instance.
 ///
-/// Each kind is a capability that the contract declares (`requires.user`) and
-/// the operator grants. Keys are unique within one request.
+/// Each kind of question is a capability that the contract must declare (`requires.user`) and the
+/// operator must grant. Keys are unique within one request.
 ///
 /// ```
 /// use serde_json::{json, Value};
@@ -54,7 +54,7 @@ enum Ask {
 }
 
 impl Questions {
-    /// No questions yet; the host wants at least one.
+    /// Creates an empty list of questions. The host requires at least one.
     pub fn new() -> Self {
         Self::default()
     }
@@ -77,7 +77,7 @@ impl Questions {
         )
     }
 
-    /// Asks the caller's model: parameters of MCP `sampling/createMessage`.
+    /// Asks the caller's model, with the parameters of MCP `sampling/createMessage`.
     #[must_use]
     pub fn sample(self, key: impl Into<String>, parameters: serde_json::Value) -> Self {
         self.push(key, Ask::Sample(parameters))
@@ -89,23 +89,23 @@ impl Questions {
         self.push(key, Ask::Roots)
     }
 
-    /// What [`Resume::state`] gives back, at most 64 KiB of JSON. The caller can
-    /// read it, and can't change it.
+    /// Sets the state that [`Resume::state`] returns, at most 64 KiB of JSON. The caller can read
+    /// the state, but can't change it.
     ///
     /// # Errors
-    /// `upstream_error` where the value has no JSON form.
+    /// `upstream_error` if the value has no JSON form.
     pub fn state(self, state: &impl Serialize) -> Result<Self, Error> {
         Ok(self.state_bytes(serde_json::to_vec(state)?))
     }
 
-    /// The same for state that is no JSON.
+    /// The same, for state that is not JSON.
     #[must_use]
     pub fn state_bytes(mut self, state: impl Into<Vec<u8>>) -> Self {
         self.state = state.into();
         self
     }
 
-    /// The questions' keys, in the order asked.
+    /// The questions' keys, in the order in which they were asked.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.questions.iter().map(|(key, _)| key.as_str())
     }
@@ -163,18 +163,18 @@ impl Questions {
     }
 }
 
-/// What came back for one question.
+/// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     /// An answer, valid against the question's schema.
     Accepted(T),
-    /// The person said no.
+    /// The person declined to answer.
     Declined,
-    /// The person went away without saying either.
+    /// The person dismissed the question.
     Cancelled,
 }
 
-/// The answers to the questions of the call before, and its state.
+/// The answers to the questions of the previous call, and its state.
 #[derive(Clone, Debug)]
 pub struct Resume(wit::Resumption);
 
@@ -182,12 +182,12 @@ impl Resume {
     /// The state given with the questions.
     ///
     /// # Errors
-    /// `upstream_error` where it is not the JSON of an `S`.
+    /// `upstream_error` if it is not the JSON of an `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, Error> {
         Ok(serde_json::from_slice(&self.0.state)?)
     }
 
-    /// The state as it is.
+    /// The state as bytes.
     pub fn state_bytes(&self) -> &[u8] {
         &self.0.state
     }
@@ -195,8 +195,8 @@ impl Resume {
     /// The answer to the question with this key.
     ///
     /// # Errors
-    /// `internal` where no such question was asked, `upstream_error` where the
-    /// answer is not the JSON of a `T`.
+    /// `internal` if no such question was asked, `upstream_error` if the answer is not the JSON of
+    /// a `T`.
     pub fn answer<T: DeserializeOwned>(&self, key: &str) -> Result<Answer<T>, Error> {
         let answer = self.0.answers.iter().find(|answer| answer.key == key);
         match answer.map(|answer| &answer.reply) {

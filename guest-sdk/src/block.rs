@@ -1,11 +1,11 @@
-//! Content blocks: what the model or the person reads, beside the JSON.
+//! Content blocks: content for the model or the person, in addition to the JSON.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bindings::toolward::driver::types as wit;
 
-/// For whom a block is meant.
+/// The audience of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The person behind the caller.
@@ -42,7 +42,7 @@ impl Block {
         Self::new(wit::Content::Text(text.into()))
     }
 
-    /// An image of this media type, as the file's bytes.
+    /// An image with this media type and the file's bytes.
     pub fn image(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::new(wit::Content::Image(wit::Media {
             data: data.into(),
@@ -50,7 +50,7 @@ impl Block {
         }))
     }
 
-    /// A recording of this media type, as the file's bytes.
+    /// A recording with this media type and the file's bytes.
     pub fn audio(mime_type: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         Self::new(wit::Content::Audio(wit::Media {
             data: data.into(),
@@ -58,7 +58,7 @@ impl Block {
         }))
     }
 
-    /// A resource that is only referred to.
+    /// A link to a resource.
     pub fn link(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self::new(wit::Content::ResourceLink(wit::Link {
             uri: uri.into(),
@@ -70,12 +70,12 @@ impl Block {
         }))
     }
 
-    /// A text resource, carried in the result itself.
+    /// A text resource that is contained in the result.
     pub fn embedded_text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::embedded(uri.into(), wit::ResourceBody::Text(text.into()))
     }
 
-    /// A binary resource, carried in the result itself.
+    /// A binary resource that is contained in the result.
     pub fn embedded_bytes(uri: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self::embedded(uri.into(), wit::ResourceBody::Blob(bytes.into()))
     }
@@ -88,8 +88,8 @@ impl Block {
         }))
     }
 
-    /// Sets the media type of a link, an embedded resource, an image or a
-    /// recording; text has none.
+    /// Sets the media type of a link, an embedded resource, an image or a recording. Text has no
+    /// media type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         let mime_type = mime_type.into();
@@ -102,7 +102,7 @@ impl Block {
         self
     }
 
-    /// Sets a link's title for people; other blocks have none.
+    /// Sets a link's title for people. Other blocks have no title.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         if let wit::Content::ResourceLink(link) = &mut self.0.content {
@@ -111,7 +111,7 @@ impl Block {
         self
     }
 
-    /// Sets a link's description; other blocks have none.
+    /// Sets a link's description. Other blocks have no description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         if let wit::Content::ResourceLink(link) = &mut self.0.content {
@@ -120,7 +120,7 @@ impl Block {
         self
     }
 
-    /// Sets a link's size in bytes; other blocks have none.
+    /// Sets a link's size in bytes. Other blocks have no size.
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         if let wit::Content::ResourceLink(link) = &mut self.0.content {
@@ -141,7 +141,7 @@ impl Block {
         self.audience(Role::Assistant)
     }
 
-    /// Adds to those the block is meant for; with none it is for all.
+    /// Adds a role to the block's audience. A block without an audience is for all.
     #[must_use]
     pub fn audience(mut self, role: Role) -> Self {
         let role = match role {
@@ -152,7 +152,8 @@ impl Block {
         self
     }
 
-    /// From 0.0 (least important) to 1.0 (most); the host clamps the rest.
+    /// Sets the priority, from 0.0 (least important) to 1.0 (most important). The host clamps other
+    /// values.
     #[must_use]
     pub fn priority(mut self, priority: f64) -> Self {
         self.annotations().priority = Some(priority);

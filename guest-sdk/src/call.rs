@@ -1,4 +1,4 @@
-//! One call as a driver sees it: typed input beside what the host says of it.
+//! One call from a driver's view: the typed input, and the host's data about the call.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::bindings::toolward::driver::types::Invocation;
 use crate::{Error, Resume};
 
-/// One call of one tool. The instance that runs it serves this call only, so
-/// statics start fresh each time.
+/// One call of one tool. The instance serves only this call, so statics are fresh in each call.
 #[derive(Clone, Debug)]
 pub struct Call<I> {
     /// The input, valid against the contract's `inputs`.
@@ -48,26 +47,26 @@ impl<I: DeserializeOwned> Call<I> {
 }
 
 impl<I> Call<I> {
-    /// The invocation's id (UUIDv7), the same over retries and questions.
+    /// The invocation's id (UUIDv7), which stays the same over retries and questions.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The id of the contract that is called.
+    /// The id of the called contract.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The version of the contract that is called (semver).
+    /// The version of the called contract (semver).
     pub fn tool_version(&self) -> &str {
         &self.tool_version
     }
 
-    /// The call's context, set by operator or embedder and valid against the
-    /// contract's `contextSchema`; an empty object where there is none.
+    /// The call's context, set by operator or embedder and valid against the contract's
+    /// `contextSchema`. An empty object without a context.
     ///
     /// # Errors
-    /// `input_invalid` where `C` does not fit the context.
+    /// `input_invalid` if `C` does not match the context.
     pub fn context<C: DeserializeOwned>(&self) -> Result<C, Error> {
         serde_json::from_str(&self.context).map_err(|error| {
             Error::new(
@@ -77,23 +76,23 @@ impl<I> Call<I> {
         })
     }
 
-    /// Which attempt this is, from 1. Rises with retries, not with questions.
+    /// The number of this attempt, from 1. It rises with retries, but not with questions.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Time to the deadline, as measured when this call started.
+    /// The time until the deadline, measured when this call started.
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// The same for all attempts of one invocation: send it to upstreams that
-    /// can tell a repeated request by it.
+    /// The idempotency key, which is the same for all attempts of an invocation. Send it to
+    /// upstream services that use such a key to detect repeated requests.
     pub fn idempotency_key(&self) -> &str {
         &self.idempotency_key
     }
 
-    /// The answers, where this call follows questions that the driver asked.
+    /// The answers, if this call follows questions of the driver.
     pub fn resume(&self) -> Option<&Resume> {
         self.resume.as_ref()
     }

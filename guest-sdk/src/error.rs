@@ -1,4 +1,4 @@
-//! How a call fails: a code, a message, and what the host may do about it.
+//! How a call fails: a code, a message, and whether the host may retry.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::bindings::toolward::driver::types::ToolError;
 
-/// Longest chain of `source()` that becomes a cause.
+/// The longest chain of `source()` that becomes a cause.
 const MAX_SOURCES: usize = 16;
 
-/// A failed call. Any `std::error::Error` becomes one with `?`, under the code
-/// `upstream_error` and with its sources as cause; [`Code`] gives another code.
+/// A failed call. Any `std::error::Error` is converted with `?`, with the code `upstream_error` and
+/// its sources as cause; [`Code`] gives another code.
 ///
 /// ```
 /// use toolward_guest::{Code, Error};
@@ -32,8 +32,8 @@ const MAX_SOURCES: usize = 16;
 /// assert_eq!(parse("x").unwrap_err().code(), "text:not_a_number");
 /// ```
 ///
-/// It is no `std::error::Error` itself, as the conversion from all of them
-/// would then cover it too.
+/// This type does not implement `std::error::Error`, since the conversion from all such errors
+/// would then include this type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
     code: Cow<'static, str>,
@@ -44,9 +44,9 @@ pub struct Error {
 }
 
 impl Error {
-    /// `code` is one of AIP-14's (`input_invalid`, `not_found`, `rate_limited`,
-    /// `upstream_error`, …) or the tool's own, as `domain:code`. The host marks
-    /// it as the driver's, so it can't pass for one of the host.
+    /// `code` is one of AIP-14's (`input_invalid`, `not_found`, `rate_limited`, `upstream_error`,
+    /// …) or the tool's own, as `domain:code`. The host marks the code as the driver's, so it can't
+    /// be confused with a code of the host.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Error {
             code: code.into(),
@@ -57,29 +57,28 @@ impl Error {
         }
     }
 
-    /// Says that the same call may succeed later. The contract's `retry` decides
-    /// whether it is made again.
+    /// Notes that the same call may succeed later. The contract's `retry` decides whether the call
+    /// is retried.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Retryable, and not before this many milliseconds.
+    /// Makes the error retryable after this many milliseconds.
     #[must_use]
     pub fn retry_after_ms(self, milliseconds: u64) -> Self {
         self.retry_after(Duration::from_millis(milliseconds))
     }
 
-    /// Retryable, and not before this time has passed.
+    /// Makes the error retryable after this time.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self.retryable()
     }
 
-    /// Adds what lies behind the error, as JSON. A value that has no JSON form
-    /// is left out.
+    /// Adds the cause of the error, as JSON. A value that has no JSON form is left out.
     #[must_use]
     pub fn cause(mut self, cause: &impl Serialize) -> Self {
         self.cause = serde_json::to_value(cause).ok();
@@ -149,13 +148,12 @@ impl From<Error> for ToolError {
     }
 }
 
-/// Gives an error of any kind a code of one's own, on its way through `?`.
+/// Gives any error another code, before it is returned with `?`.
 pub trait Code<T> {
-    /// Keeps the value; an error becomes an [`Error`] with this code and the
-    /// error's text.
+    /// Keeps a value. Converts an error to an [`Error`] with this code and the error's text.
     ///
     /// # Errors
-    /// The one that was there, under the new code.
+    /// The original error, with the new code.
     fn code(self, code: &'static str) -> Result<T, Error>;
 }
 

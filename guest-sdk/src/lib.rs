@@ -1,10 +1,9 @@
-//! What the author of a Toolward driver in Rust uses.
+//! The SDK for authors of Toolward drivers in Rust.
 //!
-//! A driver carries out one or more tool contracts as a WebAssembly component
-//! of the world `toolward:driver@0.1.0`. This crate turns that world into typed
-//! Rust: input and output are serde types, errors travel with `?`, and one
-//! macro exports the component. It grants nothing and enforces nothing; the
-//! host does.
+//! A driver implements one or more tool contracts as a WebAssembly component of the world
+//! `toolward:driver@0.1.0`. This crate provides this world as typed Rust: input and output are
+//! serde types, errors are returned with `?`, and one macro exports the component. The crate grants
+//! and enforces nothing; the host does.
 //!
 //! ```
 //! use toolward_guest::{driver, Call, Error};
@@ -26,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! The crate's manifest needs `crate-type = ["cdylib"]`, and the target is
-//! `wasm32-wasip2`. It builds for the machine itself too, so that a driver's
-//! own tests run under plain `cargo test`: see [`testing`].
+//! The crate's manifest needs `crate-type = ["cdylib"]`, and the target is `wasm32-wasip2`. The
+//! crate also builds for the machine itself, so that a driver's own tests run with plain
+//! `cargo test`: see [`testing`].
 //!
 //! | for | see |
 //! |---|---|
@@ -44,8 +43,9 @@
 //!
 //! # Without the standard library
 //!
-//! With `default-features = false` and `#![no_std]` a driver imports nothing of WASI: its component is smaller, is made
-//! faster for each call, and can neither print nor read a clock. What `std` brings into every file is in the [`prelude`].
+//! With `default-features = false` and `#![no_std]` a driver imports nothing of WASI: its component
+//! is smaller, starts faster in each call, and can neither print nor read a clock. The [`prelude`]
+//! has the names that `std` brings into every file.
 
 #![cfg_attr(all(target_family = "wasm", not(feature = "std")), no_std)]
 
@@ -94,15 +94,15 @@ pub use error::{Code, Error};
 pub use outcome::{IntoOutcome, Outcome, Reply};
 #[doc(hidden)]
 pub use run::run;
-/// The JSON crate of the API, so that a driver needs no version of its own.
+/// The JSON crate of the API, so that a driver needs no separate dependency.
 pub use serde_json;
 
-/// Exports the component: one line for each tool id and its handler.
+/// Exports the component, with one line for each tool id and its handler.
 ///
-/// A handler takes a [`Call`] of its input type and returns a `Result` of
-/// anything that is [`IntoOutcome`] (a `Serialize` type, a [`Reply`], an
-/// [`Outcome`]) or anything that turns into an [`Error`]. Use it once in a
-/// crate. A tool id outside the list ends with the code `not_found`.
+/// A handler takes a [`Call`] of its input type and returns a `Result`. Its value may be anything
+/// that is [`IntoOutcome`] (a `Serialize` type, a [`Reply`], an [`Outcome`]), and its error
+/// anything that converts to an [`Error`]. Use the macro once in a crate. A call of a tool id
+/// outside the list ends with the code `not_found`.
 ///
 /// ```
 /// use toolward_guest::{driver, Call, Error};

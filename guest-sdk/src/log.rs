@@ -1,7 +1,7 @@
-//! Log records to the host: structured, capped per call (1000 records by
-//! default), redacted. Never printed: standard output is no channel of a driver.
+//! Log records to the host: structured, limited per call (1000 records by default), and redacted.
+//! They are never printed, since a driver must not use standard output.
 //!
-//! Outside a component (a driver's own tests) records go nowhere.
+//! Outside a component (in a driver's own tests), records are discarded.
 
 use alloc::string::String;
 
@@ -9,28 +9,28 @@ use serde::Serialize;
 
 use crate::bindings::toolward::driver::log as wit;
 
-/// How much a record matters.
+/// The level of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For following a single step.
+    /// For tracing single steps.
     Trace,
-    /// For finding faults.
+    /// For debugging.
     Debug,
-    /// For knowing what went on.
+    /// For following what happens.
     Info,
-    /// Something is odd, the call goes on.
+    /// Something is unusual, but the call continues.
     Warn,
     /// Something failed.
     Error,
 }
 
-/// A record without fields.
+/// Writes a record without fields.
 pub fn write(level: Level, message: &str) {
     send(level, message, None);
 }
 
-/// A record with fields; `fields` is a struct or map. Fields without a JSON
-/// form are left out.
+/// Writes a record with fields; `fields` is a struct or map. Fields without a JSON form are left
+/// out.
 ///
 /// ```
 /// use toolward_guest::log::{self, Level};
@@ -40,22 +40,22 @@ pub fn write_with(level: Level, message: &str, fields: &impl Serialize) {
     send(level, message, serde_json::to_string(fields).ok());
 }
 
-/// A record of level [`Level::Debug`].
+/// Writes a record of level [`Level::Debug`].
 pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
 
-/// A record of level [`Level::Info`].
+/// Writes a record of level [`Level::Info`].
 pub fn info(message: &str) {
     write(Level::Info, message);
 }
 
-/// A record of level [`Level::Warn`].
+/// Writes a record of level [`Level::Warn`].
 pub fn warn(message: &str) {
     write(Level::Warn, message);
 }
 
-/// A record of level [`Level::Error`].
+/// Writes a record of level [`Level::Error`].
 pub fn error(message: &str) {
     write(Level::Error, message);
 }

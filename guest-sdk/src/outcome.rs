@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::bindings::toolward::driver::types as wit;
 use crate::{Block, Error, Questions};
 
-/// The structured output, and what a model reads beside or instead of it.
+/// The structured output, and content blocks that a model reads in addition to it or instead.
 ///
 /// ```
 /// use toolward_guest::{Block, Call, Error, Reply};
@@ -28,8 +28,7 @@ pub struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// A reply with this value and no blocks; the host then shows the value's
-    /// JSON as text.
+    /// A reply with this value and without blocks. The host then shows the value's JSON as text.
     pub fn new(structured: T) -> Self {
         Reply {
             structured,
@@ -37,7 +36,7 @@ impl<T> Reply<T> {
         }
     }
 
-    /// Adds one block to what the model reads.
+    /// Adds a content block.
     #[must_use]
     pub fn block(mut self, block: Block) -> Self {
         self.content.push(block);
@@ -60,7 +59,7 @@ impl<T> Reply<T> {
         &self.content
     }
 
-    /// The structured output alone.
+    /// Returns only the structured output.
     pub fn into_structured(self) -> T {
         self.structured
     }
@@ -75,17 +74,17 @@ impl Reply<serde_json::Value> {
     }
 }
 
-/// What a handler returns that sometimes asks before it can finish.
+/// The result of a handler that may ask questions before it can finish.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<T> {
-    /// Finished.
+    /// The call is finished.
     Done(Reply<T>),
-    /// Answers are needed; the driver is called again with them.
+    /// The driver needs answers, and is called again with them.
     Ask(Questions),
 }
 
 impl<T> Outcome<T> {
-    /// Finished, with this value and no blocks.
+    /// A finished call with this value and without blocks.
     pub fn done(value: T) -> Self {
         Outcome::Done(Reply::new(value))
     }
@@ -103,8 +102,7 @@ impl<T> From<Questions> for Outcome<T> {
     }
 }
 
-/// What a handler may return: any `Serialize` type, a [`Reply`] or an
-/// [`Outcome`].
+/// The types that a handler may return: any `Serialize` type, a [`Reply`] or an [`Outcome`].
 pub trait IntoOutcome {
     #[doc(hidden)]
     fn into_outcome(self) -> Result<wit::Outcome, Error>;

@@ -1,18 +1,19 @@
-//! Makes a panic say what happened. A trap carries no text, so one bounded line goes to the host first, which reports
-//! it together with the trap: over standard error, or, without the standard library, as a log record.
+//! Reports the message of a panic. A trap has no text, so a line of bounded length is sent to the
+//! host first, which reports it together with the trap. The line goes to standard error or, without
+//! the standard library, into a log record.
 
 use core::fmt::{self, Write as _};
 use core::panic::Location;
 
-/// How the line starts. The host looks for it (`PANIC_PREFIX`).
+/// The start of the line, by which the host finds it (`PANIC_PREFIX`).
 const PREFIX: &str = "panic: ";
 
-/// Longest message in bytes; what a panic says may hold a whole input.
+/// The most bytes of a message. A panic's message may contain a whole input.
 const MAX_MESSAGE: usize = 1024;
-/// Longest line in bytes, with where it happened.
+/// The most bytes of the line, including the place of the panic.
 const MAX_LINE: usize = MAX_MESSAGE + 512;
 
-/// Has a panic print its line, in a component only: tests keep their own hook.
+/// Installs the hook that prints a panic's line, only in a component. Tests keep their own hook.
 #[cfg(feature = "std")]
 pub(crate) fn install() {
     if cfg!(target_family = "wasm") {
@@ -28,7 +29,7 @@ pub(crate) fn install() {
                 })
                 .unwrap_or("no message");
             let line = BoundedLine::of(format_args!("{message}"), info.location());
-            // Nothing is left to do where this fails; the trap follows anyway.
+            // If this fails, nothing else can be done. The trap follows in any case.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), line.text().as_bytes());
             let _ = std::io::Write::write_all(&mut std::io::stderr(), b"\n");
         }));
@@ -40,7 +41,7 @@ pub(crate) fn install() {
 fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     use core::sync::atomic::{AtomicBool, Ordering};
     static PANICKING: AtomicBool = AtomicBool::new(false);
-    // What the message shows may panic as well.
+    // Formatting the message may panic as well.
     if !PANICKING.swap(true, Ordering::Relaxed) {
         let line = BoundedLine::of(format_args!("{}", info.message()), info.location());
         crate::log::error(line.text());
@@ -48,11 +49,11 @@ fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// A line in a buffer of fixed size: there may be no memory left to allocate.
+/// A line in a buffer of fixed size, since no memory may be left to allocate.
 struct BoundedLine {
     bytes: [u8; MAX_LINE],
     len: usize,
-    /// Bytes beyond these are left out.
+    /// Bytes beyond this limit are left out.
     limit: usize,
 }
 
@@ -79,7 +80,7 @@ impl BoundedLine {
         core::str::from_utf8(written).unwrap_or_default()
     }
 
-    /// Returns whether it fit.
+    /// Adds a character. Returns whether it fit.
     fn push(&mut self, character: char) -> bool {
         let after = self.len + character.len_utf8();
         let room = match after <= self.limit {
@@ -96,7 +97,7 @@ impl BoundedLine {
 }
 
 impl fmt::Write for BoundedLine {
-    /// An error if not all of it fit. Line breaks become spaces.
+    /// Returns an error if the text did not fit completely. Line breaks become spaces.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             let shown = match character.is_control() {

@@ -1,4 +1,5 @@
-//! What `std` brings into every file of a crate, and `core` doesn't: for drivers without the standard library.
+//! The names that `std` brings into every file of a crate but `core` doesn't, for drivers without
+//! the standard library.
 //!
 //! ```
 //! use toolward_guest::prelude::*;

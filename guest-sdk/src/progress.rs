@@ -1,13 +1,13 @@
-//! Progress towards the caller. A report never blocks; too many are dropped.
+//! Reports progress to the caller. A report never blocks, and excess reports are dropped.
 //!
-//! Outside a component (a driver's own tests) reports go nowhere.
+//! Outside a component (in a driver's own tests), reports are discarded.
 
 use alloc::string::String;
 
 use crate::bindings::toolward::driver::progress as wit;
 
-/// Reports that `done` of `total` is reached. `done` must rise from report to
-/// report within one call; `None` where the total isn't known.
+/// Reports that `done` of `total` is reached. `done` must rise with each report within one call.
+/// `total` is `None` if it isn't known.
 ///
 /// ```
 /// # use toolward_guest::progress;
@@ -21,7 +21,7 @@ pub fn report(done: f64, total: Option<f64>) {
     });
 }
 
-/// The same, with a line for people.
+/// The same, with a message for people.
 pub fn report_with(done: f64, total: Option<f64>, message: impl Into<String>) {
     send(wit::Update {
         done,

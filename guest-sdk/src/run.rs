@@ -1,4 +1,4 @@
-//! Carries one call from the ABI's values to a typed handler and back.
+//! Converts the ABI's values of one call for a typed handler, and its result back.
 
 use serde::de::DeserializeOwned;
 
@@ -7,10 +7,10 @@ use crate::bindings::toolward::driver::types as wit;
 use crate::panics;
 use crate::{Call, Error, IntoOutcome};
 
-/// Runs `handler` on one call. Called by what [`driver!`](crate::driver) writes.
+/// Runs `handler` on one call. The code that [`driver!`](crate::driver) generates calls this.
 ///
 /// # Errors
-/// Those of the handler; `input_invalid` where its input type does not fit.
+/// The errors of the handler; `input_invalid` if the input does not match its type.
 pub fn run<I, O, E>(
     call: wit::Invocation,
     handler: impl FnOnce(Call<I>) -> Result<O, E>,

@@ -1,9 +1,9 @@
-//! Secrets that the contract names in `requires.secrets` and the operator
-//! grants. A driver normally never sees one: it sends a placeholder, which the
-//! host replaces on the way to the hosts tied to the secret.
+//! Secrets that the contract names in `requires.secrets` and the operator grants. A driver normally
+//! never sees a secret: it sends a placeholder, which the host replaces in requests to the servers
+//! that the secret is tied to.
 //!
-//! Outside a component (a driver's own tests) every secret is denied, but those of
-//! [`testing::Grants`].
+//! Outside a component (in a driver's own tests), only the secrets of [`testing::Grants`] are
+//! granted.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,12 +14,12 @@ use crate::bindings::toolward::driver::secrets as wit;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing;
 
-/// Text for an outgoing header, that the host replaces by the secret. It is
-/// good for this call only, and useless elsewhere.
+/// A text for an outgoing header, which the host replaces by the secret. It works only in this
+/// call.
 ///
 /// # Errors
-/// `unauthorised` where the secret isn't declared or granted, `auth_required`
-/// where the operator has no value for it, `upstream_error` where the store fails.
+/// `unauthorised` if the secret isn't declared or granted, `auth_required` if the operator has no
+/// value for it, `upstream_error` if the store fails.
 pub fn placeholder(slug: &str) -> Result<String, Error> {
     #[cfg(target_family = "wasm")]
     let answer = wit::placeholder(slug);
@@ -30,10 +30,10 @@ pub fn placeholder(slug: &str) -> Result<String, Error> {
     answer.map_err(|error| explain(slug, error))
 }
 
-/// The secret itself, which takes a policy line of its own.
+/// The secret itself, which needs a separate permission in the policy.
 ///
 /// # Errors
-/// As [`placeholder`].
+/// The errors of [`placeholder`].
 pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
     #[cfg(target_family = "wasm")]
     let answer = wit::reveal(slug);
@@ -42,10 +42,10 @@ pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
     answer.map_err(|error| explain(slug, error))
 }
 
-/// Stores a new value, where the contract declares `mutates: secret:<slug>`.
+/// Stores a new value, if the contract declares `mutates: secret:<slug>`.
 ///
 /// # Errors
-/// As [`placeholder`].
+/// The errors of [`placeholder`].
 pub fn store(slug: &str, value: &[u8]) -> Result<(), Error> {
     #[cfg(target_family = "wasm")]
     let answer = wit::store(slug, value);

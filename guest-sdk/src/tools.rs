@@ -1,9 +1,7 @@
-//! Calls to other tools, named in the contract's `requires.tools` and granted.
-//! Each goes through the whole pipeline, with what is left of this call's
-//! limits.
+//! Calls to other tools, named in the contract's `requires.tools` and granted. Each call goes
+//! through all stages of the host, with the rest of this call's limits.
 //!
-//! Outside a component (a driver's own tests) there are no other tools, but those
-//! of [`testing::Grants`].
+//! Outside a component (in a driver's own tests), only the tools of [`testing::Grants`] exist.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -29,22 +27,22 @@ use crate::{Error, Reply};
 /// ```
 ///
 /// # Errors
-/// Those of the callee, `unauthorised` without a grant, `upstream_error` where
-/// the output is not the JSON of an `O`.
+/// The errors of the called tool, `unauthorised` without a grant, `upstream_error` if the output is
+/// not the JSON of an `O`.
 pub fn call<O: DeserializeOwned>(tool: &str, input: &impl Serialize) -> Result<O, Error> {
     let reply = Request::new(tool, input)?.send()?;
     Ok(serde_json::from_value(reply.into_structured())?)
 }
 
-/// A call to another tool that wants more than its structured output.
+/// A call to another tool that needs more than the structured output.
 #[derive(Clone, Debug)]
 pub struct Request(wit::Request);
 
 impl Request {
-    /// A call of this contract id with this input.
+    /// Creates a call of this contract id with this input.
     ///
     /// # Errors
-    /// `upstream_error` where the input has no JSON form.
+    /// `upstream_error` if the input has no JSON form.
     pub fn new(tool: impl Into<String>, input: &impl Serialize) -> Result<Self, Error> {
         Ok(Request(wit::Request {
             tool: tool.into(),
@@ -63,7 +61,7 @@ impl Request {
     /// Makes the call.
     ///
     /// # Errors
-    /// As [`call`].
+    /// The errors of [`call`].
     pub fn send(&self) -> Result<Reply<serde_json::Value>, Error> {
         self.answer()
     }

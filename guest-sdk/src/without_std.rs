@@ -1,5 +1,6 @@
-//! Replaces what `std` provides to a component: a global allocator on wasi-libc's `malloc`, and `cabi_realloc`.
-//! wasi-libc comes with every compiler for this target, and `malloc` imports nothing.
+//! Replaces the parts of `std` that a component needs: a global allocator on wasi-libc's `malloc`,
+//! and `cabi_realloc`. wasi-libc comes with every compiler for this target, and `malloc` imports
+//! nothing.
 #![expect(
     unsafe_code,
     reason = "an allocator; each block names what it relies on"
@@ -18,7 +19,7 @@ unsafe extern "C" {
     fn free(pointer: *mut c_void);
 }
 
-/// The alignment that `malloc` guarantees, as `std` counts on it.
+/// The alignment that `malloc` guarantees, on which `std` also relies.
 const MALLOC_ALIGN: usize = 8;
 
 struct LibcAllocator;
@@ -26,15 +27,17 @@ struct LibcAllocator;
 #[global_allocator]
 static ALLOCATOR: LibcAllocator = LibcAllocator;
 
-// SAFETY: `malloc`, `calloc`, `realloc` and `aligned_alloc` return null, or memory of this size that nobody else has,
-// aligned to `MALLOC_ALIGN` or to what was asked for; `free` takes what any of them returned. None of them unwinds.
+// SAFETY: `malloc`, `calloc`, `realloc` and `aligned_alloc` return null, or memory of this size
+// without another owner, aligned to `MALLOC_ALIGN` or to the requested alignment. `free` accepts
+// memory from any of these functions. None of them unwinds.
 unsafe impl GlobalAlloc for LibcAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match layout.align() <= MALLOC_ALIGN {
             // SAFETY: C allows any size.
             true => unsafe { malloc(layout.size()) }.cast(),
-            // SAFETY: the alignment is a power of two. The size is a multiple of it, and fits: a `Layout` guarantees
-            // that its size, rounded up to its alignment, fits an `isize`.
+            // SAFETY: the alignment is a power of two. The size is a multiple of the alignment, and
+            // does not overflow: a `Layout` guarantees that its size, rounded up to its alignment,
+            // fits an `isize`.
             false => {
                 let size = layout.size().next_multiple_of(layout.align());
                 unsafe { aligned_alloc(layout.align(), size) }.cast()
@@ -47,7 +50,7 @@ unsafe impl GlobalAlloc for LibcAllocator {
             // SAFETY: C allows any size.
             return unsafe { calloc(1, layout.size()) }.cast();
         }
-        // SAFETY: the caller's layout; all of it is written.
+        // SAFETY: this is the caller's layout, and all bytes are written.
         let new = unsafe { self.alloc(layout) };
         if !new.is_null() {
             unsafe { new.write_bytes(0, layout.size()) };
@@ -56,17 +59,17 @@ unsafe impl GlobalAlloc for LibcAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, _: Layout) {
-        // SAFETY: it came from one of the functions above.
+        // SAFETY: the pointer came from one of the functions above.
         unsafe { free(pointer.cast()) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if layout.align() <= MALLOC_ALIGN {
-            // SAFETY: it came from one of the functions above.
+            // SAFETY: the pointer came from one of the functions above.
             return unsafe { realloc(pointer.cast(), size) }.cast();
         }
-        // SAFETY: the caller promises that this layout is valid. Both have room for the smaller of the sizes, and are
-        // apart; the old one is not used again.
+        // SAFETY: the caller promises that this layout is valid. Both allocations have room for the
+        // smaller size, and don't overlap. The old allocation is not used again.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -78,7 +81,8 @@ unsafe impl GlobalAlloc for LibcAllocator {
     }
 }
 
-/// Gives the host memory for what it passes, by the canonical ABI. With `std` one of wasi-libc does.
+/// Allocates memory for values that the host passes, by the canonical ABI. With `std`, a function
+/// of wasi-libc does this.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cabi_realloc(
     old: *mut u8,

@@ -1,4 +1,4 @@
-//! What a request that got no answer means to the caller.
+//! Errors of requests that got no response.
 
 use wasip2::http::types::{ErrorCode, HeaderError};
 
@@ -39,7 +39,7 @@ pub(super) fn header(name: &str, error: &HeaderError) -> Error {
     }
 }
 
-/// A part that the host takes for no part of a URL.
+/// The error if the host does not accept a part of the URL.
 pub(super) fn part(request: &Request, part: &str) -> Error {
     Error::new(
         "input_invalid",
@@ -47,7 +47,7 @@ pub(super) fn part(request: &Request, part: &str) -> Error {
     )
 }
 
-/// The connection's own error, in the caller's words.
+/// Converts the connection's error to an error for the caller.
 pub(super) fn error(request: &Request, code: &ErrorCode) -> Error {
     let upstream =
         |what: &str| Error::new("upstream_error", format!("{}: {what}", request.shown()));

@@ -1,11 +1,10 @@
-//! HTTP requests to the hosts that the contract declares, the driver's egress
-//! list names and the operator grants. The host makes them: it decides by host,
-//! port, scheme and method, puts secrets in, and follows no redirects.
+//! HTTP requests to the hosts that the contract declares, the driver's egress list names and the
+//! operator grants. The Toolward host makes the requests: it checks host, port, scheme and method,
+//! injects secrets, and does not follow redirects.
 //!
-//! Only with the feature `http`, as a component that uses it imports `wasi:http`,
-//! and one that does so without declaring network is refused. Outside a component
-//! (a driver's own tests) every request is denied, unless
-//! [`testing::Grants`](crate::testing::Grants) answers it.
+//! Requires the feature `http`: a component that uses this module imports `wasi:http`, and is
+//! refused if it does not declare network access. Outside a component (a driver's own tests) every
+//! request is denied, unless [`testing::Grants`](crate::testing::Grants) answers it.
 
 mod failure;
 mod request;

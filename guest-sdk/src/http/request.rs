@@ -1,4 +1,4 @@
-//! A request, put together step by step.
+//! A request, which is built step by step.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// Longest body of a response that is read where the request says nothing else.
+/// The default for the longest response body that is read.
 const DEFAULT_MAX_BYTES: usize = 4 << 20;
 
-/// What a request is to do. `Get`, `Head` and `Options` need `requires.network`,
-/// the others `mutates: network:<host>`.
+/// The method of a request. `Get`, `Head` and `Options` need `requires.network`, the others
+/// `mutates: network:<host>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Reads.
+    /// Reads a resource.
     Get,
-    /// Reads the headers alone.
+    /// Reads only the headers.
     Head,
-    /// Asks what can be done.
+    /// Asks which methods are supported.
     Options,
-    /// Sends something to be worked on.
+    /// Sends data to be processed.
     Post,
-    /// Replaces.
+    /// Replaces a resource.
     Put,
-    /// Changes.
+    /// Changes a resource.
     Patch,
-    /// Removes.
+    /// Removes a resource.
     Delete,
 }
 
 impl Method {
-    /// The method as it is sent, `GET` for instance.
+    /// The method's name, for example `GET`.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -70,8 +70,9 @@ impl Method {
 /// # assert_eq!(stars("a").unwrap_err().code(), "unauthorised");
 /// ```
 ///
-/// A response is an error only where none came: see
-/// [`Response::success`](super::Response::success) for the status. Redirects are not followed, since each host needs a grant.
+/// Sending fails only if no response came. To check the status, see
+/// [`Response::success`](super::Response::success). Redirects are not followed, since each host
+/// needs a grant.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: Method,
@@ -84,8 +85,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of this method to this `https://` URL (`http://` where policy
-    /// allows it). A URL that is none makes [`Request::send`] fail.
+    /// A request of this method to this `https://` URL (`http://` if policy allows it). If the URL
+    /// is not valid, [`Request::send`] fails.
     pub fn new(method: Method, url: impl Into<String>) -> Self {
         Request {
             method,
@@ -108,9 +109,9 @@ impl Request {
         Self::new(Method::Post, url)
     }
 
-    /// Adds a header. The host takes no `host`, `proxy-*` or hop-by-hop headers
-    /// from a driver, and `authorization` and `cookie` only where they are made of
-    /// a [placeholder](crate::secrets::placeholder) or policy lets them pass.
+    /// Adds a header. The host accepts no `host`, `proxy-*` or hop-by-hop headers from a driver. It
+    /// accepts `authorization` and `cookie` only if they contain a
+    /// [placeholder](crate::secrets::placeholder) or policy allows them.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -124,25 +125,25 @@ impl Request {
         self
     }
 
-    /// Sets the body to this value's JSON, and `content-type` with it.
+    /// Sets the body to this value's JSON, and sets `content-type`.
     ///
     /// # Errors
-    /// `upstream_error` where the value has no JSON form.
+    /// `upstream_error` if the value has no JSON form.
     pub fn json(self, value: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(value)?;
         Ok(self.header("content-type", "application/json").body(body))
     }
 
-    /// The longest wait for the connection, for the first byte of the answer, and
-    /// between two bytes of it. The call's own deadline holds anyway.
+    /// Sets the longest wait for the connection, for the first byte of the response, and between
+    /// two bytes of the response. The call's own deadline applies in any case.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The longest body of a response to take, 4 MiB without it; a longer one is
-    /// an error with the code `http:body_too_large`.
+    /// Sets the longest response body to accept; 4 MiB by default. A longer body is an error with
+    /// the code `http:body_too_large`.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -150,8 +151,8 @@ impl Request {
         self
     }
 
-    /// Reads this many bytes of the response's body and leaves the rest:
-    /// [`Response::is_truncated`](super::Response::is_truncated) tells whether there was one.
+    /// Reads only this many bytes of the response's body.
+    /// [`Response::is_truncated`](super::Response::is_truncated) shows whether the body was longer.
     #[must_use]
     pub fn truncate(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -164,7 +165,7 @@ impl Request {
         self.method
     }
 
-    /// The URL as it was given.
+    /// The URL, as given.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -174,13 +175,13 @@ impl Request {
         &self.headers
     }
 
-    /// The body, empty where none was set.
+    /// The body; empty if none was set.
     pub fn body_bytes(&self) -> &[u8] {
         &self.body
     }
 
-    /// How the request shows up in messages: without its query, which may hold
-    /// what nobody else should read.
+    /// The text for the request in messages. It omits the query, which may contain confidential
+    /// data.
     pub(super) fn shown(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
         let shown: String = path.chars().take(200).collect();

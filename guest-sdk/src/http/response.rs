@@ -1,4 +1,4 @@
-//! What came back.
+//! The response to a request.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Longest piece of a failed response's body that an error shows.
+/// The most bytes of a failed response's body that an error shows.
 const MAX_SHOWN: usize = 512;
 
-/// An answer, whatever its status.
+/// A response with any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     status: u16,
@@ -19,7 +19,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// An answer of this status, for what stands in for the host in tests.
+    /// Creates a response with this status, for a simulated host in tests.
     pub fn new(status: u16) -> Self {
         Response {
             status,
@@ -43,17 +43,17 @@ impl Response {
         self
     }
 
-    /// The status code, 200 for instance.
+    /// The status code, for example 200.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Whether the status is one of 200 to 299.
+    /// Whether the status is in the range 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The first header of this name that is text, names being equal in any case.
+    /// The first header with this name whose value is text. The case of names does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -61,7 +61,7 @@ impl Response {
             .find_map(|(_, value)| std::str::from_utf8(value).ok())
     }
 
-    /// All headers, in the order that they came in.
+    /// All headers, in the order in which they arrived.
     pub fn headers(&self) -> &[(String, Vec<u8>)] {
         &self.headers
     }
@@ -71,12 +71,12 @@ impl Response {
         &self.body
     }
 
-    /// The body alone.
+    /// Returns only the body.
     pub fn into_bytes(self) -> Vec<u8> {
         self.body
     }
 
-    /// Whether [`Request::truncate`](super::Request::truncate) left a part of the body.
+    /// Whether [`Request::truncate`](super::Request::truncate) left a part of the body unread.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }
@@ -84,7 +84,7 @@ impl Response {
     /// The body as text.
     ///
     /// # Errors
-    /// `upstream_error` where it is not UTF-8.
+    /// `upstream_error` if it is not UTF-8.
     pub fn text(&self) -> Result<&str, Error> {
         std::str::from_utf8(&self.body).map_err(|error| {
             Error::new(
@@ -97,7 +97,7 @@ impl Response {
     /// The body's JSON as a `T`.
     ///
     /// # Errors
-    /// `upstream_error` where it is none.
+    /// `upstream_error` if the body is not the JSON of a `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| {
             Error::new(
@@ -107,11 +107,11 @@ impl Response {
         })
     }
 
-    /// The response, where its status is one of 200 to 299.
+    /// Returns the response if its status is in the range 200 to 299.
     ///
     /// # Errors
-    /// `upstream_error` with the status and the start of the body as cause,
-    /// retryable for 429, 502, 503 and 504, after the time that the server asks for.
+    /// `upstream_error` with the status and the start of the body as cause. It is retryable for
+    /// 429, 502, 503 and 504, after the time that the server requests.
     pub fn success(self) -> Result<Self, Error> {
         if self.is_success() {
             return Ok(self);

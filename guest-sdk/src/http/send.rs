@@ -1,4 +1,4 @@
-//! Sends a request through `wasi:http` and reads the answer; in tests the grants answer.
+//! Sends a request through `wasi:http` and reads the response. In tests, the grants answer.
 
 use std::time::Duration;
 
@@ -10,22 +10,21 @@ use super::url::Url;
 use super::{Method, Request, Response, failure};
 use crate::{Error, testing};
 
-/// Bytes that one read asks for.
+/// The number of bytes that one read requests.
 const CHUNK: u64 = 64 * 1024;
 
 impl Request {
-    /// Sends it and reads the answer.
+    /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// `input_invalid` for a URL or header that is none; `unauthorised` where the
-    /// host is not declared or granted, or does not take a header from a driver;
-    /// `rate_limited` at the limit of requests; `http:body_too_large`; and
-    /// `upstream_error` for all that can go wrong on the way, retryable where the
+    /// `input_invalid` for an invalid URL or header; `unauthorised` if the server is not declared
+    /// or granted, or if drivers may not set a header; `rate_limited` at the limit of requests;
+    /// `http:body_too_large`; and `upstream_error` for all other failures. It is retryable if the
     /// same request may succeed later.
     pub fn send(&self) -> Result<Response, Error> {
         let url = Url::parse(self.url())?;
         let mut response = if cfg!(target_family = "wasm") {
-            // One byte more than is wanted shows that there is more.
+            // One byte more than the limit shows whether the body is longer.
             send(self, &url, self.max_bytes.saturating_add(1))?
         } else {
             testing::answer(self).unwrap_or_else(|| Err(failure::denied(self)))?
@@ -41,7 +40,7 @@ impl Request {
     }
 }
 
-/// Sends, and reads at most `most` bytes of the body.
+/// Sends the request, and reads at most `most` bytes of the body.
 fn send(request: &Request, url: &Url<'_>, most: usize) -> Result<Response, Error> {
     let outgoing = wit::OutgoingRequest::new(fields(request)?);
     let part = |name| move |()| failure::part(request, name);
@@ -71,7 +70,7 @@ fn send(request: &Request, url: &Url<'_>, most: usize) -> Result<Response, Error
         Some(Ok(answered)) => answered,
         _ => return Err(Error::new("internal", "the host gave no answer")),
     };
-    // Where both failed, the answer's reason is the better one.
+    // If both failed, the response's error is the more helpful one.
     let response = answered.map_err(|code| failed(&code))?;
     sent.map_err(|code| failed(&code))?;
     read(request, &response, most)
@@ -112,7 +111,7 @@ fn method(method: Method) -> wit::Method {
 fn options(wait: Option<Duration>) -> Option<wit::RequestOptions> {
     let wait = u64::try_from(wait?.as_nanos()).unwrap_or(u64::MAX);
     let options = wit::RequestOptions::new();
-    // Not each host knows each of them; its own limits hold then.
+    // Not every host supports each of these options. Otherwise its own limits apply.
     let _ = options.set_connect_timeout(Some(wait));
     let _ = options.set_first_byte_timeout(Some(wait));
     let _ = options.set_between_bytes_timeout(Some(wait));

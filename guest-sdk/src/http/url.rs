@@ -1,15 +1,14 @@
-//! The three parts of a URL that a request is made of. It finds where they are
-//! and refuses what can be none of them; what a host name means, and whether it
-//! may be reached, is the host's to say.
+//! Splits a URL into the three parts of a request, and refuses invalid parts. Only the Toolward
+//! host decides what a host name means and whether it may be reached.
 
 use crate::Error;
 
-/// Longest URL that is looked at.
+/// The longest URL that is accepted.
 const MAX_URL: usize = 8192;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url<'a> {
-    /// Whether the scheme is `https`; else it is `http`.
+    /// Whether the scheme is `https`; otherwise it is `http`.
     pub(super) secure: bool,
     /// Host and port as written.
     pub(super) authority: &'a str,

@@ -1,11 +1,10 @@
-//! Buckets of key-value pairs, named in the contract as `requires.database`
-//! (reading) or `mutates: database:<name>`, and granted. What a driver writes
-//! stays for the later calls of the same publisher and principal.
+//! Buckets of key-value pairs, named in the contract as `requires.database` (reading) or
+//! `mutates: database:<name>`, and granted. Written values are kept for later calls of the same
+//! publisher and principal.
 //!
-//! Only with the feature `keyvalue`, as a component that uses it imports
-//! `wasi:keyvalue`, and one that does so without declaring a database is refused.
-//! Outside a component (a driver's own tests) there are no buckets but those of
-//! [`testing::Grants`](crate::testing::Grants).
+//! Requires the feature `keyvalue`: a component that uses this module imports `wasi:keyvalue`, and
+//! is refused if it does not declare a database. Outside a component (in a driver's own tests),
+//! only the buckets of [`testing::Grants`](crate::testing::Grants) exist.
 
 #[rustfmt::skip]
 #[doc(hidden)]
@@ -45,8 +44,8 @@ use bindings::wasi::keyvalue::{atomics, store};
 /// ```
 ///
 /// # Errors
-/// Of every operation: `unauthorised` where the bucket is not declared or granted,
-/// or is written and may only be read; `upstream_error` where the store fails.
+/// For every operation: `unauthorised` if the bucket is not declared or granted, or if a read-only
+/// bucket is written; `upstream_error` if the store fails.
 #[derive(Debug)]
 pub struct Bucket {
     name: String,
@@ -82,7 +81,7 @@ impl Bucket {
         })
     }
 
-    /// The key's value; `None` where it has none.
+    /// The key's value; `None` if it has no value.
     ///
     /// # Errors
     /// See [`Bucket`].
@@ -96,7 +95,7 @@ impl Bucket {
     /// The key's value, read as JSON.
     ///
     /// # Errors
-    /// `upstream_error` where the value is not the JSON of a `T`; see [`Bucket`].
+    /// `upstream_error` if the value is not the JSON of a `T`; see [`Bucket`].
     pub fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Error> {
         let value = self.get(key)?;
         value
@@ -104,7 +103,7 @@ impl Bucket {
             .transpose()
     }
 
-    /// Gives the key a value, in place of the one that it may have.
+    /// Sets the key's value, and replaces an existing value.
     ///
     /// # Errors
     /// See [`Bucket`].
@@ -115,15 +114,15 @@ impl Bucket {
         })
     }
 
-    /// The same with a value's JSON.
+    /// The same, with a value's JSON.
     ///
     /// # Errors
-    /// `upstream_error` where the value has no JSON form; see [`Bucket`].
+    /// `upstream_error` if the value has no JSON form; see [`Bucket`].
     pub fn set_json(&self, key: &str, value: &impl Serialize) -> Result<(), Error> {
         self.set(key, &serde_json::to_vec(value)?)
     }
 
-    /// Removes the key; one that is missing is no error.
+    /// Removes the key. A missing key is not an error.
     ///
     /// # Errors
     /// See [`Bucket`].
@@ -145,13 +144,13 @@ impl Bucket {
         })
     }
 
-    /// Adds to the number under the key, from 0 where there is none, and returns
-    /// the sum: one step, whatever other calls do at the same time. The number is
-    /// kept as decimal digits.
+    /// Adds to the number under the key and returns the sum. A missing key counts as 0. The
+    /// operation is atomic, even if other calls run at the same time. The number is stored as
+    /// decimal digits.
     ///
     /// # Errors
-    /// `upstream_error` where the value is no such number or the sum none of 64
-    /// bits; see [`Bucket`].
+    /// `upstream_error` if the value is not such a number, or if the sum exceeds 64 bits; see
+    /// [`Bucket`].
     pub fn increment(&self, key: &str, delta: u64) -> Result<u64, Error> {
         self.explained(match &self.inner {
             Inner::Host(bucket) => atomics::increment(bucket, key, delta),
@@ -159,8 +158,8 @@ impl Bucket {
         })
     }
 
-    /// The keys, in no promised order. Pages are fetched as they are needed; after
-    /// an error nothing follows.
+    /// The keys, in no guaranteed order. Pages are fetched when they are needed. After an error,
+    /// the iterator ends.
     pub fn keys(&self) -> impl Iterator<Item = Result<String, Error>> {
         let mut page: std::vec::IntoIter<String> = Vec::new().into_iter();
         let mut next = Some(None);

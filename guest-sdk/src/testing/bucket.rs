@@ -1,4 +1,4 @@
-//! A bucket in memory, that answers as the host's do.
+//! A bucket in memory that behaves like a bucket of the host.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::keyvalue::bindings::wasi::keyvalue::store::{Error, KeyResponse};
 
-/// Keys of one page: few, so that tests see more than one.
+/// The keys of one page: few, so that tests see several pages.
 const PAGE: usize = 2;
 
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What stands in for the host's grants while a handler is tested.
+//! Simulates the host's grants while a handler is tested.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ type Tool = Rc<dyn Fn(Value) -> Result<Value, Error>>;
 #[cfg(feature = "http")]
 type Server = Rc<dyn Fn(&crate::http::Request) -> Result<crate::http::Response, Error>>;
 
-/// Secrets, tools, servers and buckets for the time of a test. Without them, as
-/// without a host, all is denied. What is written stays in it: clones are the same.
+/// Secrets, tools, servers and buckets for the time of a test. Without them, everything is denied,
+/// as without a host. Written values are kept, and clones share them.
 ///
 /// ```
 /// use toolward_guest::testing::Grants;
@@ -47,12 +47,12 @@ struct Inner {
 }
 
 impl Grants {
-    /// Nothing.
+    /// Grants nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A secret that may be used, revealed and stored. Its placeholder is
+    /// Adds a secret that may be used, revealed and stored. Its placeholder is
     /// `placeholder:<slug>`.
     #[must_use]
     pub fn secret(self, slug: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
@@ -60,7 +60,7 @@ impl Grants {
         self
     }
 
-    /// Another tool, and what it does with its input.
+    /// Adds another tool, and the function that runs for its input.
     #[must_use]
     pub fn tool(
         self,
@@ -71,7 +71,7 @@ impl Grants {
         self
     }
 
-    /// What answers all requests.
+    /// Sets the function that answers all requests.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn http(
@@ -82,7 +82,7 @@ impl Grants {
         self
     }
 
-    /// A bucket that may be written, empty at first.
+    /// Adds an empty bucket that may be written.
     #[cfg(feature = "keyvalue")]
     #[must_use]
     pub fn bucket(self, name: impl Into<String>) -> Self {
@@ -90,7 +90,7 @@ impl Grants {
         self
     }
 
-    /// A bucket that may only be read, with these pairs in it.
+    /// Adds a read-only bucket with these pairs.
     #[cfg(feature = "keyvalue")]
     #[must_use]
     pub fn read_only_bucket<'a>(
@@ -103,7 +103,7 @@ impl Grants {
         self
     }
 
-    /// Runs `body` with these grants, and with no others.
+    /// Runs `body` with these grants, and no others.
     pub fn during<T>(&self, body: impl FnOnce() -> T) -> T {
         struct End;
         impl Drop for End {
@@ -121,7 +121,7 @@ impl Grants {
     }
 }
 
-/// Something of the grants in force; `None` where there are none.
+/// Picks a value from the current grants; `None` without grants.
 fn current<T>(pick: impl FnOnce(&mut Inner) -> Option<T>) -> Option<T> {
     let grants = CURRENT.with_borrow(|current| current.last().cloned())?;
     grants.with(pick)
@@ -132,7 +132,7 @@ pub(crate) fn secret(slug: &str) -> Option<Vec<u8>> {
     current(|inner| inner.secrets.get(slug).cloned())
 }
 
-/// Stores a value, where the secret is granted.
+/// Stores a value, if the secret is granted.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn store_secret(slug: &str, value: &[u8]) -> Option<()> {
     current(|inner| {
@@ -142,7 +142,7 @@ pub(crate) fn store_secret(slug: &str, value: &[u8]) -> Option<()> {
     })
 }
 
-/// Calls a tool, where it is granted.
+/// Calls a tool, if it is granted.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn call_tool(id: &str, input: Value) -> Option<Result<Value, Error>> {
     let tool = current(|inner| inner.tools.get(id).cloned())?;

@@ -1,7 +1,7 @@
-//! Calls a handler without a host, in the tests of a driver's own crate: types
-//! go through JSON as they do in a component. What it leaves out is the host:
-//! schemas, limits, policy; [`Grants`] stands in for what it grants, where a handler
-//! uses secrets, tools, the network or buckets. `toolward test` runs the contract's examples with it.
+//! Calls a handler without a host, in the tests of a driver's own crate. Types are converted
+//! through JSON like in a component. Schemas, limits and policy are missing, since the host checks
+//! them. For a handler that uses secrets, tools, the network or buckets, [`Grants`] simulates the
+//! host's grants. `toolward test` runs the contract's examples with the host.
 
 #[cfg(feature = "keyvalue")]
 mod bucket;
@@ -23,7 +23,7 @@ pub(crate) use grants::bucket;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use grants::{call_tool, secret, store_secret};
 
-/// One call with an empty context, as its first attempt.
+/// Makes one call with an empty context, as the first attempt.
 ///
 /// ```
 /// use toolward_guest::{testing, Call, Error};
@@ -38,8 +38,8 @@ pub(crate) use grants::{call_tool, secret, store_secret};
 /// ```
 ///
 /// # Errors
-/// Those of the handler; `input_unavailable` where it asks, as there is nobody
-/// to answer: see [`TestCall`] for that.
+/// The errors of the handler; `input_unavailable` if it asks questions, since no one can answer.
+/// Use [`TestCall`] for questions.
 pub fn invoke<I, O, E>(
     handler: impl FnOnce(Call<I>) -> Result<O, E>,
     input: Value,
@@ -85,7 +85,7 @@ where
 pub struct TestCall(wit::Invocation);
 
 impl TestCall {
-    /// A first attempt with this input.
+    /// Creates a first attempt with this input.
     pub fn new(input: Value) -> Self {
         TestCall(wit::Invocation {
             id: "00000000-0000-7000-8000-000000000000".to_owned(),
@@ -107,14 +107,14 @@ impl TestCall {
         self
     }
 
-    /// Makes it this attempt, from 1.
+    /// Sets the number of the attempt, from 1.
     #[must_use]
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.0.attempt = attempt;
         self
     }
 
-    /// Makes it the call that follows these questions, with answers by key.
+    /// Turns it into the call that follows these questions, with answers by key.
     #[must_use]
     pub fn answers<'a>(
         mut self,
@@ -139,7 +139,7 @@ impl TestCall {
     /// Makes the call.
     ///
     /// # Errors
-    /// Those of the handler.
+    /// The errors of the handler.
     pub fn run<I, O, E>(
         self,
         handler: impl FnOnce(Call<I>) -> Result<O, E>,

@@ -1,4 +1,4 @@
-//! Key-value buckets, as far as the SDK itself carries them.
+//! Key-value buckets, as far as the SDK itself implements them.
 
 use toolward_guest::keyvalue::Bucket;
 use toolward_guest::testing::Grants;
@@ -21,7 +21,7 @@ fn what_is_written_is_read_again_and_listed() {
         keys.sort();
         assert_eq!(keys, ["k1", "k2", "k3", "k4"]);
     });
-    // A later call finds it.
+    // A later call finds the key.
     grants.during(|| assert!(Bucket::open("b").unwrap().exists("k1").unwrap()));
 }
 

@@ -1,4 +1,4 @@
-//! What stands in for the host in the tests of a driver.
+//! Tests the simulated host for a driver's own tests.
 
 use serde_json::{Value, json};
 use toolward_guest::testing::{Grants, invoke};

@@ -1,5 +1,5 @@
-//! What an author relies on: how handlers' results become the world's values.
-//! Exports a driver, as an author's crate does.
+//! Tests how handlers' results become the world's values, on which authors rely. Exports a driver
+//! like an author's crate.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Asking, and being called again with the answers.
+//! Tests questions, and the next call with their answers.
 
 use serde_json::{Value, json};
 use toolward_guest::testing::TestCall;

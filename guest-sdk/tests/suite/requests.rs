@@ -1,4 +1,4 @@
-//! HTTP requests, as far as the SDK itself carries them.
+//! HTTP requests, as far as the SDK itself implements them.
 
 use serde_json::{Value, json};
 use toolward_guest::http::{Method, Request, Response};
