@@ -1,4 +1,4 @@
-//! What all runs of a broker share: the lines of `[[exec]]` with their files open.
+//! The shared state of all runs of a broker: the `[[exec]]` tables with their files open.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,24 +13,24 @@ use crate::frame::Start;
 use crate::kernel::{self, Namespace};
 use crate::line::{Line, Source};
 
-/// Where a kernel says whether a program without a profile of its own may use a namespace of users. Where it may not,
-/// making one succeeds, and mapping a user into it fails.
+/// The file in which a kernel states whether a program without an AppArmor profile is restricted in
+/// user namespaces. If so, creating a namespace succeeds, but mapping a user into it fails.
 const NAMESPACES_RESTRICTED: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// What all runs share.
+/// The shared state of all runs.
 pub(crate) struct Broker {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) lines: Vec<OpenLine>,
-    /// Whether children of a thread can be given a namespace of processes.
+    /// Whether children of a thread can get a separate process namespace.
     pub(crate) isolates: bool,
-    /// Whether the kernel counts tasks for this broker alone.
+    /// Whether the kernel counts tasks separately for this broker.
     pub(crate) counted: bool,
 }
 
 impl Broker {
     pub(crate) fn new(start: Start) -> io::Result<Self> {
-        // Before the namespace: in it the files of others are nobody's.
+        // Opened before entering the namespace, in which files of others belong to `nobody`.
         let lines = start.lines.into_iter().map(OpenLine::open).collect();
         let counted = own_users()?;
         let tried =
@@ -39,15 +39,16 @@ impl Broker {
             program: start.program,
             arguments: start.arguments,
             lines,
-            // Where no thread can be started, each run finds out.
+            // If no thread can be started, each run finds out itself.
             isolates: tried.map_or(true, |tried| tried.join().unwrap_or_default()),
             counted,
         })
     }
 }
 
-/// Puts this process, while it has one thread, into a namespace of users in which it may make others, if it may.
-/// The user keeps its id. If no id can be mapped, the process could not tell whose a file is, so that is an error.
+/// Moves this process into a user namespace in which it may create other namespaces, if this is
+/// allowed. The process must have only one thread. The user keeps its id. It is an error if no id
+/// can be mapped, since the process could then not check the owner of a file.
 fn own_users() -> io::Result<bool> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
@@ -62,7 +63,7 @@ fn own_users() -> io::Result<bool> {
     Ok(true)
 }
 
-/// A line whose files are open.
+/// A table whose files are open.
 pub(crate) struct OpenLine {
     pub(crate) rule: Line,
     /// The program, or why it can't be run.
@@ -93,12 +94,12 @@ impl OpenLine {
         }
     }
 
-    /// The path of the program, which it gets as its own name.
+    /// The path of the program, which the program gets as its name.
     pub(crate) fn name(&self) -> String {
         self.rule.command.path.to_string_lossy().into_owned()
     }
 
-    /// The variables, with their values as they are now.
+    /// The variables, with their current values.
     pub(crate) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
         let each = self.rule.env.iter().map(|(name, source)| {
             let missing = |problem: &str| ExecProblem::Secret {

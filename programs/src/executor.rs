@@ -1,5 +1,5 @@
-//! The executor of programs outside the sandbox: the broker runs it, as the operator's line says. It is never tried
-//! again: nothing declares what it does.
+//! The executor of programs outside the sandbox. The broker runs a program according to the
+//! operator's `[[exec]]` table. A program is never retried, since nothing declares its effects.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use toolward_policy::{ExecRule, Grant};
 use crate::frame::{Ending, Run};
 use crate::{ExecBroker, ExecProblem};
 
-/// When to try again where the broker runs as many programs as it can.
+/// The retry-after if the broker already runs as many programs as it can.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
-/// The rule of a broker that has ended or hangs.
+/// The rule in the error if the broker has ended or hangs.
 const BROKER_UNAVAILABLE: &str = "exec-broker-unavailable";
 
-/// Bytes of a program's standard error that its error quotes.
+/// The most bytes of a program's standard error that an error quotes.
 const QUOTED_STDERR_BYTES: u64 = 2048;
 
 /// The executor of programs.
@@ -28,12 +28,12 @@ pub(crate) struct ProgramExecutor {
 }
 
 impl ProgramExecutor {
-    /// The operator's line of a grant, and its number at the broker.
+    /// The operator's table of a grant, and its number at the broker.
     fn line<'g>(&self, grant: &'g Grant) -> Result<(usize, &'g ExecRule), CallError> {
         let rule = grant
             .program()
             .ok_or_else(|| CallError::internal("this driver has no program"))?;
-        // A broker takes up no lines after its start.
+        // A broker accepts no tables after its start.
         let line = self.broker.number(rule).ok_or_else(|| {
             let problem = ExecProblem::LineNew;
             not_run(&problem.to_string(), problem.code())
@@ -57,14 +57,14 @@ impl ProgramExecutor {
         captured: &mut Captured,
     ) -> Result<DriverOutput, CallError> {
         let (line, rule) = self.line(context.grant())?;
-        // The broker reads the values where the operator keeps them. The host reads them too, to redact
-        // them in what it shows.
+        // The broker reads the values from the operator's sources. The host reads them, too, to
+        // redact them from everything that it shows.
         for slug in rule.env.keys() {
             let value = context.imports().reveal(slug.clone()).await;
             value.map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
         let input = job.invocation.input.clone();
-        // As text, and in the frame for the broker.
+        // The input is in memory twice: as text, and in the frame for the broker.
         context.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
         let ran = self.broker.run(line, input).await.map_err(|problem| {
@@ -82,7 +82,8 @@ impl ProgramExecutor {
             stderr,
         } = ran;
         context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
-        // Before it is cut again: no later search finds the rest of a value.
+        // Redacted before the text is cut again, since no later search would find the rest of a
+        // value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
         let failed = Failed {
@@ -171,14 +172,14 @@ impl Failed<'_> {
     }
 }
 
-/// What to do about a limit of the program.
+/// The hint about a limit of the program.
 fn less(code: ErrorCode) -> String {
     let operator = code.ask_the_operator("raise the program's limit");
     format!("ask for less, or {operator}")
 }
 
-/// The operator's own files and directories are not for callers to see. What the runner reports names none, and is
-/// for the local caller.
+/// The error of a refused program. Callers must not see the operator's files and directories. The
+/// runner's messages name none of them, and only a local caller sees these messages.
 fn refused(problem: &ExecProblem, is_local: bool) -> CallError {
     let code = problem.code();
     tracing::error!(%problem, code, "a program was not run");
@@ -219,7 +220,7 @@ fn upstream(message: String) -> CallError {
     )
 }
 
-/// The end of what a program wrote, as text.
+/// The end of a program's standard error, as text.
 fn end_of(stderr: &[u8], most: u64) -> String {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let from = stderr.len().saturating_sub(most);

@@ -1,5 +1,5 @@
-//! The file of a program: opened once, without following a link; whose it is and what it is, looked at through
-//! that descriptor; hashed through it, and started through it.
+//! The file of a program. It is opened once, without following links. Its owner and type are
+//! checked through this descriptor, and the file is hashed and started through it, too.
 
 use std::fs::File;
 use std::io;
@@ -14,10 +14,10 @@ use toolward_support::report::codes;
 
 use crate::line::Named;
 
-/// Bytes of the first line of a `#!` file: what the kernel reads of it.
+/// The most bytes of the first line of a `#!` file that the kernel reads.
 const HEAD_BYTES: usize = 256;
 
-/// Bytes that are hashed at a time.
+/// The number of bytes that are hashed at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 codes! {
@@ -59,11 +59,11 @@ codes! {
     }
 }
 
-/// Checks the file of a line as the broker does before it runs it. Starts nothing.
+/// Checks the file of a table like the broker does before a run. Starts nothing.
 ///
 /// # Errors
 ///
-/// What is wrong with it, or with its interpreter.
+/// The problem of the file or of its interpreter.
 pub fn check(rule: &ExecRule) -> Result<(), ExecProblem> {
     let named = |path: &str, digest: Option<[u8; 32]>| Named {
         path: PathBuf::from(path),
@@ -84,10 +84,10 @@ pub(crate) struct Program {
     pub(crate) interpreter: Option<Script>,
 }
 
-/// How a `#!` file is run.
+/// The interpreter of a `#!` file.
 pub(crate) struct Script {
     pub(crate) file: OpenFile,
-    /// The one argument that the first line may have.
+    /// The only argument that the first line may have.
     pub(crate) argument: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl Program {
         })
     }
 
-    /// Checks modes and digests, as they are now.
+    /// Checks the current modes and digests.
     pub(crate) fn check(&self) -> Result<(), ExecProblem> {
         self.command.check()?;
         match &self.interpreter {
@@ -136,7 +136,7 @@ impl Program {
     }
 }
 
-/// A file that is open for good.
+/// A file that stays open.
 pub(crate) struct OpenFile {
     pub(crate) named: Named,
     pub(crate) file: File,
@@ -148,7 +148,8 @@ impl OpenFile {
             path: named.path.clone(),
             problem: error.to_string(),
         };
-        // Opening a pipe would wait, and a terminal become ours.
+        // Without these flags, opening a pipe would block, and a terminal could become the
+        // controlling terminal.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let file = rustix::fs::openat2(CWD, &named.path, flags, Mode::empty(), resolve)
@@ -161,8 +162,8 @@ impl OpenFile {
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
         }
-        // Only here: in a namespace of users, which the broker enters next, the files of others are nobody's. Later
-        // only root can make it somebody else's.
+        // The owner is checked only here: in the user namespace, which the broker enters next,
+        // files of others belong to `nobody`. Later, only root can change the owner.
         match Protection::OwnOrRoot.check(&metadata) {
             Err(problem @ Problem::Owner { .. }) => Err(ExecProblem::Unsafe {
                 path: named.path.clone(),
@@ -172,7 +173,7 @@ impl OpenFile {
         }
     }
 
-    /// Checks mode and digest, as they are now.
+    /// Checks the current mode and digest.
     fn check(&self) -> Result<(), ExecProblem> {
         let unopened = |error: io::Error| ExecProblem::Unopened {
             path: self.named.path.clone(),
@@ -207,7 +208,8 @@ impl OpenFile {
         }
     }
 
-    /// Hashes through the descriptor. Reads at places, since several runs share it.
+    /// Hashes through the descriptor. Reads at explicit offsets, since several runs share the
+    /// descriptor.
     fn digest(&self) -> io::Result<blake3::Hash> {
         let mut hasher = blake3::Hasher::new();
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -224,7 +226,8 @@ impl OpenFile {
         }
     }
 
-    /// What the first line of a `#!` file names; `None` for a file that the kernel runs itself.
+    /// The interpreter and the argument in the first line of a `#!` file; `None` for a file that
+    /// the kernel runs directly.
     fn first_line(&self) -> Result<Option<(String, Option<String>)>, ExecProblem> {
         let wrong = |problem: &str| ExecProblem::Interpreter {
             path: self.named.path.clone(),

@@ -1,5 +1,5 @@
-//! The protocol of host and broker. Once it has started, the broker takes the number of a line and an input from
-//! the host, and no paths, arguments or variables.
+//! The protocol of host and broker. Once it has started, the broker accepts only the number of a
+//! table and an input from the host, but no paths, arguments or variables.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -10,24 +10,25 @@ use crate::file::ExecProblem;
 use crate::line::Line;
 use toolward_support::helper::frames::{receive, send};
 
-/// The version of the protocol; both sides are usually of one build.
+/// The version of the protocol; both sides usually have the same build.
 pub(crate) const PROTOCOL: u32 = 3;
 
-/// The most bytes of a [`Start`], which has all lines of a policy.
+/// The most bytes of a [`Start`], which has all `[[exec]]` tables of a policy.
 const START_BYTES: usize = 64 << 20;
 
 /// The most bytes of a message without a [`Start`], an input or an output.
 const SMALL: usize = 64 << 10;
 
-/// Bytes that are kept of a program's standard error: the last ones.
+/// The most bytes that are kept of a program's standard error. The last bytes are kept.
 pub(crate) const STDERR_BYTES: usize = 64 << 10;
 
-/// The first frame of the host, sent before it handles anything hostile; the only one that names anything.
+/// The first frame of the host, sent before the host handles untrusted data. No other frame
+/// contains names.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
     pub(crate) protocol: u32,
-    /// The program that becomes the program of a line, and its arguments.
+    /// The program of the runner, which becomes the program of a table, and its arguments.
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     /// The largest input, in bytes.
@@ -40,14 +41,14 @@ pub(crate) struct Start {
 #[serde(deny_unknown_fields)]
 pub(crate) enum Request {
     Start(Box<Start>),
-    /// Runs the program of a line on the bytes of the message.
+    /// Runs the program of a table on the bytes of the message.
     Run {
         id: u64,
         line: usize,
-        /// The kernel only loads the program, which then ends before its first instruction.
+        /// Whether the kernel only loads the program, which then ends before its first instruction.
         is_trial: bool,
     },
-    /// A run that was taken starts.
+    /// Starts a run that was taken.
     Go {
         id: u64,
     },
@@ -56,32 +57,33 @@ pub(crate) enum Request {
     },
 }
 
-/// How a run ended, for the host.
+/// The end of a run, for the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Ending {
-    /// By itself, with this exit code.
+    /// The program exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal ended the program.
     Killed(i32),
-    /// It took longer than its line allows.
+    /// It took longer than its table allows.
     Late,
-    /// It wrote more than its line allows.
+    /// It wrote more than its table allows.
     TooMuch,
     Cancelled,
-    /// As many programs run as the broker runs at once.
+    /// The broker already runs as many programs as it can.
     Busy,
-    /// The broker did not take it in time. It was not started, and is not.
+    /// The broker did not take the run in time. The program was not started, and will not be.
     Silent,
-    /// It was not started.
+    /// The program was not started.
     Refused(ExecProblem),
 }
 
 /// From the broker to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// The broker has a run, and starts it once the host still wants it.
+    /// The broker has taken a run, and starts it once the host confirms it.
     Taken { id: u64 },
-    /// A run ended. The bytes of the message are what the program wrote, `stdout` bytes of it to standard output.
+    /// A run ended. The bytes of the message are the program's output: first `stdout` bytes of
+    /// standard output, then standard error.
     Ended {
         id: u64,
         ending: Ending,
@@ -89,17 +91,17 @@ pub(crate) enum Answer {
     },
 }
 
-/// A run that ended, and what the program wrote.
+/// A run that ended, and the program's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) ending: Ending,
     pub(crate) stdout: Vec<u8>,
-    /// The end of it, where it was long.
+    /// The program's standard error, or its end if it was long.
     pub(crate) stderr: Vec<u8>,
 }
 
 impl Run {
-    /// Whether bytes may be missing before those of standard error.
+    /// Whether the start of standard error may be missing.
     pub(crate) fn is_stderr_cut(&self) -> bool {
         self.stderr.len() >= STDERR_BYTES
     }
@@ -116,8 +118,8 @@ impl From<Ending> for Run {
 }
 
 impl Request {
-    /// The next request, which is a [`Start`] if it `is_first`; `None` at the end. No input is larger than
-    /// `input_bytes`.
+    /// Reads the next request, which is a [`Start`] if it `is_first`; `None` at the end. An input
+    /// has at most `input_bytes`.
     pub(crate) fn read(
         from: &mut impl Read,
         is_first: bool,
@@ -134,7 +136,7 @@ impl Request {
 }
 
 impl Answer {
-    /// The next answer; `None` at the end. No output is larger than `output_bytes`.
+    /// Reads the next answer; `None` at the end. An output has at most `output_bytes`.
     pub(crate) fn read(
         from: &mut impl Read,
         output_bytes: usize,
@@ -147,7 +149,7 @@ impl Answer {
 }
 
 impl Run {
-    /// Sends it to the host.
+    /// Sends the end of the run to the host.
     pub(crate) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
         let answer = Answer::Ended {
             id,
@@ -157,7 +159,7 @@ impl Run {
         send(to, &answer, &[&self.stdout, &self.stderr])
     }
 
-    /// A run of what an answer has.
+    /// Builds a run from the parts of an answer.
     pub(crate) fn of(ending: Ending, stdout: usize, mut bytes: Vec<u8>) -> io::Result<Self> {
         if stdout > bytes.len() {
             return Err(io::Error::other("an answer that is too short"));
@@ -221,7 +223,7 @@ mod tests {
                 bytes,
             )) => {
                 assert_eq!(Run::of(ending.clone(), stdout, bytes.clone()).unwrap(), run);
-                // A length that is not that of what follows.
+                // The length does not match the bytes that follow.
                 assert!(Run::of(ending, 7, bytes).is_err());
             }
             other => panic!("{other:?}"),

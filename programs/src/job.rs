@@ -1,5 +1,5 @@
-//! One run: starts a runner, tells it what to become, watches it, and always ends and reaps it with all that it
-//! started.
+//! One run: starts a runner, sends it the plan, watches it, and always ends and reaps it with all
+//! processes that it started.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -23,14 +23,14 @@ use toolward_confine::program_profile;
 /// How often a run is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time for a runner to become its program. It links the whole command first.
+/// The time for a runner to become its program. It must link the whole command first.
 const STARTING: Duration = Duration::from_secs(20);
 
-/// Bytes of a runner's message.
+/// The most bytes of a runner's message.
 const MESSAGE_BYTES: u64 = 1024;
 
-/// Runs the program of a line; without an input, only lets the kernel load it. For a thread of its own, whose
-/// children get a namespace of processes.
+/// Runs the program of a table. Without an input, only lets the kernel load it. Must run on a
+/// separate thread, whose children get a process namespace.
 pub(crate) fn run(
     broker: &Broker,
     line: &OpenLine,
@@ -67,7 +67,7 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
         args: line.rule.args.clone(),
         env,
         network: line.rule.network,
-        // What it started could outlive it elsewhere.
+        // Without isolation, processes that the program started could outlive it.
         processes: line.rule.processes && isolated,
         counted: broker.counted,
         workspaces: line.workspaces.iter().map(|(_, access)| *access).collect(),
@@ -95,7 +95,7 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
     Ok(running)
 }
 
-/// The input as a file in memory that nobody changes.
+/// The input as a file in memory that can't be changed.
 fn sealed(input: &[u8]) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memory = rustix::fs::memfd_create("input.json", flags | MemfdFlags::NOEXEC_SEAL)
@@ -108,8 +108,8 @@ fn sealed(input: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// A runner, later the program. Dropping it ends and reaps it; where it is the first of its namespace, the
-/// kernel ends all others first.
+/// A runner, which later becomes the program. Dropping this ends and reaps the process. If it is
+/// the first process of its namespace, the kernel ends all others first.
 struct Running {
     child: Child,
     socket: UnixStream,
@@ -145,7 +145,7 @@ impl Running {
         }
     }
 
-    /// Returns once the program is executed, or the runner has ended.
+    /// Sends the plan. Returns once the runner has executed the program, or has ended.
     fn become_program(&mut self, plan: &Plan, files: &Files<BorrowedFd<'_>>) -> io::Result<()> {
         self.socket.set_read_timeout(Some(STARTING))?;
         self.socket.set_write_timeout(Some(STARTING))?;
@@ -206,7 +206,7 @@ impl Running {
                 return Ok(Ending::Late);
             }
             let exited = self.wait_for_something(left.min(POLL_INTERVAL))?;
-            // One byte more shows that there is more.
+            // One byte more shows whether the limit is exceeded.
             self.stdout.read(output_bytes.saturating_add(1))?;
             self.stderr.read_last(STDERR_BYTES)?;
             if self.stdout.bytes.len() > output_bytes {
@@ -215,7 +215,7 @@ impl Running {
             if !exited {
                 continue;
             }
-            // Nobody is left who could write: what was written is in the pipes.
+            // No process is left that could write, so all output is in the pipes.
             let status = self.child.wait()?;
             self.stdout.read_rest(output_bytes.saturating_add(1))?;
             self.stderr.read_rest_last(STDERR_BYTES)?;
@@ -226,7 +226,7 @@ impl Running {
         }
     }
 
-    /// Waits until the program writes or ends; whether it ended.
+    /// Waits until the program writes or ends. Returns whether it ended.
     fn wait_for_something(&self, most: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: most.as_secs().cast_signed(),
@@ -254,19 +254,19 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Does nothing if it was already reaped.
+        // Does nothing if the process was already reaped.
         self.end();
     }
 }
 
-/// One of a program's two streams.
+/// One of a program's two output streams.
 struct Stream {
     pipe: PipeReader,
     bytes: Vec<u8>,
     ended: bool,
 }
 
-/// Bytes that are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Stream {
@@ -278,7 +278,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there; keeps at most `most` bytes, and leaves what comes after them in the pipe.
+    /// Reads the available bytes. Keeps at most `most` bytes, and leaves later bytes in the pipe.
     fn read(&mut self, most: usize) -> io::Result<()> {
         match most.saturating_sub(self.bytes.len()) {
             0 => Ok(()),
@@ -286,7 +286,7 @@ impl Stream {
         }
     }
 
-    /// Reads all that is left, after everybody who could write has gone.
+    /// Reads the rest, once no process can write any more.
     fn read_rest(&mut self, most: usize) -> io::Result<()> {
         while !self.ended && self.is_readable()? && self.bytes.len() < most {
             self.read(most)?;
@@ -294,7 +294,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads what is there, so that the program does not wait; keeps the last bytes, at most twice `most`.
+    /// Reads the available bytes, so that the program does not block. Keeps the last bytes, at most
+    /// twice `most`.
     fn read_last(&mut self, most: usize) -> io::Result<()> {
         self.take(CHUNK_BYTES)?;
         if self.bytes.len() > most.saturating_mul(2) {
@@ -303,7 +304,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads all that is left, after everybody who could write has gone; keeps what [`Self::read_last`] keeps.
+    /// Reads the rest, once no process can write any more. Keeps the same bytes as
+    /// [`Self::read_last`].
     fn read_rest_last(&mut self, most: usize) -> io::Result<()> {
         while !self.ended && self.is_readable()? {
             self.read_last(most)?;
@@ -311,7 +313,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the last `most` of the bytes that were kept.
+    /// Takes the last `most` bytes of the kept bytes.
     fn last(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.bytes);
         let before = bytes.len().saturating_sub(most);
@@ -319,7 +321,7 @@ impl Stream {
         bytes
     }
 
-    /// Reads up to `room` bytes of what is there.
+    /// Reads up to `room` of the available bytes.
     fn take(&mut self, room: usize) -> io::Result<()> {
         if self.ended || !self.is_readable()? {
             return Ok(());

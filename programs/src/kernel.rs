@@ -1,4 +1,4 @@
-//! The calls that take rights away or make namespaces, and that no library of this crate has.
+//! System calls that drop rights or create namespaces, and that the libraries of this crate lack.
 
 #![expect(
     unsafe_code,
@@ -7,27 +7,29 @@
 
 use std::io;
 
-/// A namespace that calls can be made in.
+/// A kind of namespace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Namespace {
-    /// Of users: in it this process has the rights that it takes to make others. Only while it has one thread.
+    /// A user namespace, in which this process has the rights to create other namespaces. The
+    /// process must have only one thread.
     User,
-    /// Of processes: for the children of this thread. All of them end with the first.
+    /// A process namespace for the children of this thread. All children end with the first one.
     Processes,
 }
 
-/// Leaves the namespace of this process, or of this thread's children.
+/// Leaves the current namespace of this process, or of this thread's children, for a new one.
 pub(crate) fn leave(namespace: Namespace) -> io::Result<()> {
     let flag = match namespace {
         Namespace::User => libc::CLONE_NEWUSER,
         Namespace::Processes => libc::CLONE_NEWPID,
     };
-    // SAFETY: a number; descriptors stay shared, since `CLONE_FILES` is not in it.
+    // SAFETY: passes only a number. Descriptors stay shared, since the number does not include
+    // `CLONE_FILES`.
     let done = unsafe { libc::unshare(flag) };
     result(libc::c_long::from(done))
 }
 
-/// Gives up all capabilities of this thread, for good once it can gain no rights.
+/// Drops all capabilities of this thread, permanently once it can't gain rights.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     #[repr(C)]
@@ -39,9 +41,10 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
         version: VERSION_3,
         pid: 0,
     };
-    // Effective, permitted and inheritable, twice 32 bits each.
+    // The effective, permitted and inheritable sets, each of two times 32 bits.
     let none = [0_u32; 6];
-    // SAFETY: both live until the call returns, and have the layout of its version.
+    // SAFETY: both values are valid until the call returns, and have the layout of the header's
+    // version.
     let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const none) };
     result(done)
 }

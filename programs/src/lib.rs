@@ -1,11 +1,12 @@
-//! Programs that run outside the sandbox, each because an operator's `[[exec]]` names it. A confined
-//! process can start none, so a *broker*, started before this process confines itself, holds the lines as
-//! they stood then: programs, directories, secrets' sources, limits. Over its socket it takes the number of a
-//! line and the input, and nothing else. For each run it starts a *runner*, which gives up its rights and
-//! becomes the program.
+//! Programs that run outside the sandbox, each because an operator's `[[exec]]` names it. A
+//! confined process can't start programs, so this process starts a *broker* before it confines
+//! itself. The broker keeps the `[[exec]]` tables of that time: programs, directories, secrets'
+//! sources, limits. Over its socket it accepts only the number of a table and an input. For each
+//! run it starts a *runner*, which drops its rights and becomes the program.
 //!
-//! Both are programs of the embedder's, usually the embedder's own with another argument: one calls
-//! [`run_broker`], the other [`run_runner`], first thing in `main`. A host without a broker runs no program.
+//! Broker and runner are programs of the embedder, usually the embedder's own program with another
+//! argument. The broker calls [`run_broker`] first in `main`, and the runner [`run_runner`]. A host
+//! without a broker runs no program.
 
 mod broker;
 mod executor;
@@ -48,10 +49,10 @@ codes! {
     }
 }
 
-/// Where the programs are.
+/// The programs of broker and runner.
 #[derive(Debug, Clone)]
 pub struct ExecCommand {
-    /// The program, by its whole path.
+    /// The full path of the program.
     pub program: PathBuf,
     /// The arguments that make it call [`run_broker`].
     pub broker: Vec<OsString>,
@@ -93,20 +94,20 @@ pub struct ExecBroker {
 
 #[derive(Debug)]
 struct Inner {
-    /// The lines by their numbers, as they stood when it was started.
+    /// The tables by their numbers, from the time when the broker was started.
     rules: Vec<ExecRule>,
     link: Link,
 }
 
 impl ExecBroker {
-    /// Starts a broker with the `[[exec]]` lines of a policy. Files of secrets are relative to `base`; variables
-    /// are looked up now, through `environment`. Call it before any guest runs and before the process confines
-    /// itself.
+    /// Starts a broker with the `[[exec]]` tables of a policy. Files of secrets are relative to
+    /// `base`. Variables are read now, through `environment`. Call it before any guest runs and
+    /// before the process confines itself.
     ///
     /// # Errors
     ///
-    /// When the program can't be started. A line whose program can't be used is
-    /// reported for the calls that need it.
+    /// If the broker's program can't be started. A table whose program can't be used is reported by
+    /// the calls that need it.
     pub fn start(
         command: &ExecCommand,
         policy: &Policy,
@@ -134,7 +135,7 @@ impl ExecBroker {
             lines,
         };
         match send(&mut socket, &Request::Start(Box::new(start)), &[]) {
-            // A broker that has already died is reported for the first call.
+            // A broker that has already died is reported with the first call.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
             _ => Ok(Self {
                 inner: Arc::new(Inner {
@@ -155,23 +156,24 @@ impl ExecBroker {
         }
     }
 
-    /// The number of a line, if the broker was started with it.
+    /// The number of a table, if the broker was started with it.
     fn number(&self, rule: &ExecRule) -> Option<usize> {
         self.inner.rules.iter().position(|known| known == rule)
     }
 
-    /// Runs the program of a line. Dropping the future ends it.
+    /// Runs the program of a table. Dropping the future ends the program.
     async fn run(&self, line: usize, input: String) -> Result<Run, String> {
         let inner = self.inner.clone();
         inner.link.run(line, Some(input)).await
     }
 
-    /// Whether the program of a line can be started: its runner confines itself as for a call, and the kernel loads
-    /// the program, which ends before its first instruction. Its secrets are not read.
+    /// Checks that the program of a table can be started. Its runner confines itself like for a
+    /// call, and the kernel loads the program, which ends before its first instruction. Its secrets
+    /// are not read.
     ///
     /// # Errors
     ///
-    /// Why it can't be started, or why that is not known.
+    /// Why the program can't be started, or why this is not known.
     pub async fn try_start(&self, rule: &ExecRule) -> Result<(), ExecProblem> {
         let unstarted = |problem: &str| ExecProblem::Unstarted(problem.to_owned());
         let line = self.number(rule);

@@ -1,18 +1,18 @@
-//! One line of `[[exec]]` as the broker gets it, when it is started.
+//! One `[[exec]]` table in the form that the broker gets when it is started.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolward_policy::{ExecLimits, ExecRule, Policy, SecretSource, Workspace, WorkspaceAccess};
 
-/// A line, with what stands behind the names in it.
+/// A table, with its names resolved.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
     pub(crate) command: Named,
     pub(crate) interpreter: Option<Named>,
     pub(crate) args: Vec<String>,
-    /// Variables, and where their values come from.
+    /// The variables, and the sources of their values.
     pub(crate) env: Vec<(String, Source)>,
     pub(crate) network: bool,
     pub(crate) processes: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Line {
     pub(crate) limits: ExecLimits,
 }
 
-/// A file and its digest. One that is still to be chosen fits nothing.
+/// A file and its digest. A digest that the operator must still choose matches nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {
@@ -28,13 +28,13 @@ pub(crate) struct Named {
     pub(crate) digest: Option<[u8; 32]>,
 }
 
-/// Where the value of a secret comes from.
+/// The source of a secret's value.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Source {
-    /// A variable of the operator, as it stood when the broker was started.
+    /// A variable of the operator, with its value when the broker was started.
     Value(String),
     File(PathBuf),
-    /// Nowhere: the program is not started.
+    /// The secret has no source, so the program is not started.
     Missing,
 }
 
@@ -83,7 +83,7 @@ impl Line {
                 .collect(),
             network: rule.network,
             processes: rule.processes,
-            // One that no table maps blocks the tool, so that no call asks for the line.
+            // A workspace that no table maps blocks the tool, so that no call uses this table.
             workspaces: workspaces
                 .filter_map(|(path, access)| Some((directory(path)?, *access)))
                 .collect(),

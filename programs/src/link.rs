@@ -9,11 +9,12 @@ use tokio::sync::oneshot;
 use crate::frame::{Answer, Ending, Request, Run};
 use toolward_support::helper::{self, Outgoing, lock};
 
-/// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
+/// The most runs that the broker has not answered, including cancelled runs. Beyond this, the
+/// broker counts as hanging or busy.
 const MAX_OPEN: usize = 256;
-/// Of these, runs that the broker has not taken: their inputs wait in memory.
+/// The most of these runs that the broker has not taken, whose inputs wait in memory.
 const MAX_UNTAKEN: usize = 32;
-/// How long the broker has to take a run. It does so at once, unless it hangs.
+/// How long the broker may take to accept a run. It accepts a run at once, unless it hangs.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 const BROKER: &str = "the broker of programs";
@@ -25,15 +26,15 @@ pub(crate) struct Link {
     output_bytes: usize,
 }
 
-/// Who waits for a run.
+/// The senders for the caller that waits for a run.
 #[derive(Debug)]
 struct Senders {
-    /// `None` once the broker has it.
+    /// `None` once the broker has taken the run.
     taken: Option<oneshot::Sender<()>>,
     ended: oneshot::Sender<Run>,
 }
 
-/// Ends a run that nobody waits for any more.
+/// Cancels a run whose caller no longer waits.
 struct Cancel<'a> {
     id: u64,
     outgoing: Outgoing,
@@ -42,7 +43,7 @@ struct Cancel<'a> {
 
 impl Drop for Cancel<'_> {
     fn drop(&mut self) {
-        // One that was answered has no sender.
+        // A run that was answered has no sender.
         if self.link.requests().senders.contains_key(&self.id) {
             let _ = self.outgoing.send(&Request::Cancel { id: self.id }, &[]);
         }
@@ -57,8 +58,9 @@ impl Link {
         }
     }
 
-    /// Runs the program of a line, until it ends or the future is dropped. Without an input, the kernel only loads it.
-    /// A run that is dropped before the broker has taken it never starts, however late the broker reads of it.
+    /// Runs the program of a table, until it ends or the future is dropped. Without an input, the
+    /// kernel only loads the program. A run that is dropped before the broker has taken it never
+    /// starts, even if the broker reads the request later.
     pub(crate) async fn run(&self, line: usize, input: Option<String>) -> Result<Run, String> {
         let output_bytes = self.output_bytes;
         let outgoing = self.link.listen(
@@ -111,7 +113,7 @@ impl Link {
         match tokio::time::timeout(TAKEN_WITHIN, is_taken).await {
             Err(_elapsed) => return Ok(Ending::Silent.into()),
             Ok(Ok(())) => send(&Request::Go { id }, "")?,
-            // It was refused, or the connection has ended.
+            // The run was refused, or the connection has ended.
             Ok(Err(_)) => {}
         }
         let run = has_ended.await.map_err(|_| self.link.gone());

@@ -1,4 +1,5 @@
-//! What the broker tells a runner: first the open files, then what to make of them.
+//! The messages from the broker to a runner: first the open files, then the plan that describes
+//! their use.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -14,19 +15,19 @@ use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use toolward_support::helper::frames::{Body, frame, head};
 
-/// Files that a runner is given at most: see [`Files`].
+/// The most files that a runner is given: see [`Files`].
 const MAX_FILES: usize = 48;
 
-/// Bytes of a plan: the arguments of a line, and the values of its secrets.
+/// The most bytes of a plan, which has the arguments of a table and the values of its secrets.
 const PLAN_BYTES: usize = 8 << 20;
 
 const PLAN: u8 = 1;
 
-/// What a runner becomes.
+/// Describes the program that a runner becomes.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
-    /// What the program sees as its own name.
+    /// The name that the program gets.
     pub(crate) name: String,
     pub(crate) is_script: bool,
     /// The argument of its interpreter.
@@ -36,11 +37,12 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: bool,
     pub(crate) processes: bool,
-    /// Whether tasks are counted for this broker alone.
+    /// Whether tasks are counted separately for this broker.
     pub(crate) counted: bool,
     pub(crate) workspaces: Vec<WorkspaceAccess>,
     pub(crate) limits: ExecLimits,
-    /// Whether the kernel only loads the program: see [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
+    /// Whether the kernel only loads the program; see
+    /// [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
     pub(crate) trial: bool,
 }
 
@@ -51,11 +53,11 @@ pub(crate) struct Files<F> {
     pub(crate) input: F,
     pub(crate) command: F,
     pub(crate) interpreter: Option<F>,
-    /// As many as the plan has.
+    /// The workspaces, as many as in the plan.
     pub(crate) workspaces: Vec<F>,
 }
 
-/// Sends both. The runner takes them while it has one thread.
+/// Sends the files and the plan. The runner must receive them while it has one thread.
 pub(crate) fn send(
     to: &mut UnixStream,
     plan: &Plan,
@@ -78,7 +80,7 @@ pub(crate) fn send(
     frame(to, PLAN, &[&serde_json::to_vec(plan)?])
 }
 
-/// Takes both.
+/// Receives the files and the plan.
 pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -120,10 +122,10 @@ pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<
     Ok((plan, files))
 }
 
-/// The byte by which a runner says that it will not outlive its broker.
+/// The byte with which a runner reports that it will not outlive its broker.
 pub(crate) const READY: u8 = b'r';
 
-/// Says so.
+/// Reports this to the broker.
 pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[READY])
 }

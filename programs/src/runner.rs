@@ -1,5 +1,6 @@
-//! The process that becomes the program of a line: it takes open files and a plan from the broker, gives up its
-//! rights, sets its limits, and executes the program through the descriptor that was hashed.
+//! The process that becomes the program of a table. It receives open files and a plan from the
+//! broker, drops its rights, sets its limits, and executes the program through the descriptor that
+//! was hashed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,32 +18,35 @@ use crate::plan::{self, Files, Plan};
 use toolward_confine::program_profile::{self, ProgramRights};
 use toolward_support::helper::connection;
 
-/// Open files of a program.
+/// The most open files of a program.
 const OPEN_FILES: u64 = 128;
 
-/// Processes and threads of all programs of a broker together, with the broker's own, where the kernel counts
-/// them for a broker alone. It does not count those of root.
+/// The most processes and threads of a broker and all its programs together. Applies if the kernel
+/// counts them separately for each broker. The kernel does not count the tasks of root.
 const TASKS: u64 = 512;
 
-/// Memory that is taken before the limit on it is set, and left free: what is still to be done needs some.
+/// Memory that is allocated and freed before the memory limit is set, since the remaining steps
+/// need some.
 const SLACK_BYTES: usize = 64 << 10;
 
-/// The address space of a trial. The kernel finds, checks and loads the program, and then has no room for its stack:
-/// the process ends by [`TRIAL_SIGNALS`] before the first instruction of the program.
+/// The address space of a trial. The kernel finds, checks and loads the program, and then has no
+/// room for its stack, so a signal of [`TRIAL_SIGNALS`] ends the process before the program's first
+/// instruction.
 pub(crate) const TRIAL_MEMORY: u64 = 0;
 
-/// How a trial ends that loaded its program: kernels use one or the other.
+/// The signals that end a trial which has loaded its program. Kernels use one of the two.
 pub(crate) const TRIAL_SIGNALS: [i32; 2] = [Signal::SEGV.as_raw(), Signal::KILL.as_raw()];
 
-/// Becomes the program that a broker says. For the process that it starts; ends with that broker.
+/// Becomes the program that a broker names. Meant for the process that a broker starts; ends with
+/// this broker.
 ///
 /// # Errors
 ///
-/// When standard input is not a broker's socket. What goes wrong later is told to the broker.
+/// If standard input is not a broker's socket. Later errors are reported to the broker.
 pub fn run_runner() -> io::Result<()> {
     let mut broker = connection()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Apart from the session and terminal of the host.
+    // Leaves the session and the terminal of the host.
     rustix::process::setsid()?;
     plan::ready(&mut broker)?;
     let error = match plan::receive(&mut broker) {
@@ -52,7 +56,7 @@ pub fn run_runner() -> io::Result<()> {
     broker.write_all(error.to_string().as_bytes())
 }
 
-/// Does not return where it succeeds: then the socket is closed with nothing said.
+/// Does not return if it succeeds: then the socket is closed without a message.
 fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
     let tried = || -> io::Result<io::Error> {
         toolward_support::helper::close_on_exec()?;
@@ -89,7 +93,7 @@ fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
     tried().unwrap_or_else(|error| error)
 }
 
-/// The program, by the descriptors that were hashed.
+/// The command of the program, through the descriptors that were hashed.
 fn command(plan: &Plan, files: &Files<OwnedFd>) -> io::Result<Command> {
     let executed = files.interpreter.as_ref().unwrap_or(&files.command);
     let mut command = Command::new(by_descriptor(executed));

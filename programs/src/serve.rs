@@ -1,5 +1,6 @@
-//! The broker's own process. The host may be taken over by a guest after the start, so nothing that it says then
-//! is trusted: a number of a line, and an input that is JSON and not too large.
+//! The broker's own process. A guest may take the host over after the start, so the host's messages
+//! are not trusted. They contain only the number of a table, and an input that must be JSON and not
+//! too large.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,15 +17,15 @@ use crate::job;
 use toolward_support::helper::frames::send;
 use toolward_support::helper::{connection, lock};
 
-/// Programs that run at once.
+/// The most programs that run at once.
 const AT_ONCE: usize = 16;
 
-/// Runs, with those that have ended and whose output the host has not read yet: a host that never reads would
-/// otherwise fill this process's memory.
+/// The most runs, including ended runs whose output the host has not read yet. Otherwise a host
+/// that never reads could fill this process's memory.
 const MAX_THREADS: usize = 2 * AT_ONCE;
 
-/// Serves one host as the broker of its programs, until that host goes. For the process that
-/// [`ExecBroker`](crate::ExecBroker) starts: standard input is the connection.
+/// Serves one host as the broker of its programs, until the host disconnects. Meant for the process
+/// that [`ExecBroker`](crate::ExecBroker) starts, with the connection as standard input.
 ///
 /// # Errors
 ///
@@ -47,17 +48,17 @@ pub fn run_broker() -> io::Result<()> {
     std::thread::scope(|scope| {
         let ended = serving.listen(&mut reader, input_bytes, scope);
         serving.cancel_all();
-        // Jobs that wait for the host to read their output end, too.
+        // This also ends jobs that wait for the host to read their output.
         let _ = reader.get_ref().shutdown(Shutdown::Both);
         ended
     })
 }
 
-/// Where a run stands.
+/// The state of a run.
 enum State {
-    /// The host has not said yet that it still wants it. It has given up on one that was taken late.
+    /// The host has not confirmed the run yet. It does not confirm a run that was taken too late.
     Taken { line: usize, input: Option<Vec<u8>> },
-    /// Whether it was cancelled.
+    /// The run was started; the flag is whether it was cancelled.
     Running(Arc<AtomicBool>),
 }
 
@@ -66,12 +67,12 @@ struct Serving {
     host: Mutex<UnixStream>,
     /// The runs that have not ended.
     running: Mutex<HashMap<u64, State>>,
-    /// Threads that run a program or hand over its output.
+    /// The number of threads that run a program or send its output.
     threads: AtomicUsize,
 }
 
 impl Serving {
-    /// Takes requests until the host goes or breaks the protocol.
+    /// Reads requests until the host disconnects or violates the protocol.
     fn listen<'s>(
         &'s self,
         from: &mut impl io::Read,
@@ -90,7 +91,7 @@ impl Serving {
                             drop(running);
                             self.answer(id, &Ending::Cancelled.into());
                         }
-                        // It was answered in the meantime.
+                        // The run was answered in the meantime.
                         None => {}
                     }
                 }
@@ -118,7 +119,7 @@ impl Serving {
                     }
                     running.insert(id, State::Taken { line, input });
                     drop(running);
-                    // Without a host, reading its requests fails, too.
+                    // If the host is gone, reading its requests fails, too.
                     let _ = send(&mut *lock(&self.host), &Answer::Taken { id }, &[]);
                 }
             }
@@ -141,7 +142,7 @@ impl Serving {
         running.insert(id, State::Running(cancelled.clone()));
         drop(running);
         let threads = self.threads.fetch_add(1, Ordering::Relaxed);
-        // A thread for each: what it starts gets a namespace of its own.
+        // Each run has a separate thread, so that its processes get a separate namespace.
         let work = move || {
             let cancelled = || cancelled.load(Ordering::Relaxed);
             let line = self.broker.lines.get(line);
@@ -171,7 +172,8 @@ impl Serving {
         }
     }
 
-    /// Ignores errors: if the host is gone, reading its requests fails, too.
+    /// Sends the end of a run. Ignores errors: if the host is gone, reading its requests fails,
+    /// too.
     fn answer(&self, id: u64, ended: &Run) {
         let _ = ended.write(&mut *lock(&self.host), id);
     }
