@@ -203,7 +203,7 @@ enum Serve {
 }
 
 impl Cli {
-    /// Parses the command line of this process. For help and errors it writes them and ends the
+    /// Parses the command line of this process. Writes help and errors itself, and then ends the
     /// process.
     pub(crate) fn of_process() -> Self {
         if std::env::args_os()

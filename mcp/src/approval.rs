@@ -124,8 +124,8 @@ impl ClientApprover {
         self.ask_now(person, asked, watch, direct).await
     }
 
-    /// Returns a verdict if no question is needed: a person has decided before. Fails if the client
-    /// may not approve this.
+    /// Returns a verdict if a person has decided before, so that no question is needed. Fails if no
+    /// person may be asked.
     async fn decided(
         &self,
         request: &ApprovalRequest,

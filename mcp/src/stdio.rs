@@ -117,7 +117,8 @@ pub trait Handler: ServerHandler {
     fn long_calls_runtime(&self) -> Option<&Handle>;
 
     /// Returns the state of the hosts that run the calls, and a principal. Results count in the
-    /// memory of that principal until the client has read them. Default: they don't count.
+    /// memory of all calls, for that principal, until the client has read them. Default: they don't
+    /// count.
     fn results_count_in(&self) -> Option<(SharedState, Arc<str>)> {
         None
     }

@@ -69,7 +69,7 @@ impl Granted {
 
     fn add(&mut self, file: &ConfigFile) -> Result<()> {
         let earlier = std::mem::take(&mut self.policy);
-        // Items that only one file may declare are an error of the later file.
+        // If two files declare an item that only one may declare, the error is in the later file.
         let joined = earlier.layer(file.policy()?);
         self.policy = joined.map_err(|error| file.broken(&error))?;
         file.path.clone_into(&mut self.place);

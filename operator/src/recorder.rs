@@ -274,8 +274,8 @@ pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
     connection.serve().map_err(io::Error::other)
 }
 
-/// Limits access to the ledger's directory and the operator's file of checkpoints, and creates both
-/// if they are missing.
+/// Confines this process to the ledger's directory and the operator's file of checkpoints, and
+/// creates both if they are missing.
 fn confine(options: &LedgerOptions) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Folder::make(&options.directory, Protection::Private)?;
     let directory = options.directory.canonicalize()?;

@@ -161,8 +161,8 @@ impl Installer<'_> {
             })
         };
         let mut releases = look()?;
-        // If a tag's envelope is at a host that is not allowed, only that tag fails. A person who does
-        // not allow the host gets the best of the other releases.
+        // If a tag's envelope is at a host that is not allowed, only that tag fails. A person who
+        // does not allow the host gets the best of the other releases.
         for _ in 0..network::MAX_QUESTIONS {
             let above = best(&releases.found, listed).unwrap_or(usize::MAX);
             let mut above = releases.found.iter().take(above);

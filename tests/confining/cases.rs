@@ -1,4 +1,4 @@
-//! The system calls that a server is made to do, and their arguments.
+//! The system calls that a server must execute, and their arguments.
 //!
 //! A call without its own case gets -1 for each argument: no file, process or address, and no flags
 //! that the kernel knows. A call that would affect the whole machine is then refused by the kernel

@@ -1,5 +1,5 @@
-//! A process does every system call. The answers must equal those of the table in the repository,
-//! and nothing forbidden may have happened.
+//! A process executes every system call. The answers must equal those of the table in the
+//! repository, and nothing forbidden may have happened.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn outcome(answer: Answer) -> &'static str {
     }
 }
 
-/// Makes a process do all calls except `not_tried`.
+/// Makes a process execute all calls except `not_tried`.
 pub(super) fn inject(
     tracee: &Tracee,
     process: u32,
@@ -62,7 +62,7 @@ pub(super) fn inject(
         .collect()
 }
 
-/// Makes a server do all calls.
+/// Makes a server execute all calls.
 fn outcomes(user: User) -> Vec<Outcome> {
     let mut scene = Scene::new(user);
     let mut server = scene.serve();

@@ -1,6 +1,6 @@
 //! The confinement of the real `toolward serve` on Linux x86-64, and of a process of each other
-//! profile. A tracer makes the process do every system call, and checks which calls are refused to
-//! a working server.
+//! profile. A tracer makes the process execute every system call, and checks which calls are
+//! refused to a working server.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(
     clippy::expect_used,

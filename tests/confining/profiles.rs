@@ -1,4 +1,4 @@
-//! A process of each other profile does every system call.
+//! A process of each other profile executes every system call.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -37,7 +37,7 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // The end of the pipe tells a process that it started.
+        // At the end of the pipe the probe ends, after any process that it started.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! A process that is traced and made to do system calls.
+//! A process that is traced and made to execute system calls.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -61,7 +61,7 @@ impl Tracee {
         self.call_at(self.site, number, arguments)
     }
 
-    /// Makes it do a 32-bit call. `None` if the kernel has no such calls.
+    /// Makes it execute a 32-bit call. `None` if the kernel has no such calls.
     pub(super) fn call_of_32_bits(&self, number: u64, arguments: [u64; 3]) -> Option<Answer> {
         const INTERRUPT: [u8; 2] = [0xcd, 0x80];
         let mut before = [0; 2];

@@ -39,7 +39,7 @@ const CALLS: usize = 50;
 
 const ROUNDS: usize = 5;
 
-/// The most that a neighbour's calls may take at the 99th percentile, as a multiple.
+/// How many times as long a neighbour's calls may take at most, at the 99th percentile.
 const MAX_SLOWDOWN: f64 = 3.0;
 
 /// Other work on the machine may spoil a try.

@@ -115,7 +115,7 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
     Ok(imported)
 }
 
-/// Returns the findings of `check` about a definition: AML's findings, or, if none of them is an
+/// Returns the findings of `check` about a definition: AML's findings and, if none of them is an
 /// error, why no tool is made from it. The states `draft` and `disabled` give no finding, since
 /// `import` leaves such definitions out on purpose.
 fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {

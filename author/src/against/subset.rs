@@ -108,7 +108,7 @@ pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     };
     comparison.compare(&SchemaPlace::root(&inner), &SchemaPlace::root(&outer));
     let mut found = comparison.found;
-    // A definition is reached by each reference to it, so each difference is reported once.
+    // A definition is reached by each reference to it, but each difference is reported only once.
     let mut told = BTreeSet::new();
     found.retain(|one| told.insert(one.clone()));
     found

@@ -61,7 +61,7 @@ const ELSEWHERE: [&str; 9] = [
 const NAMED: [&str; 2] = ["properties", "$defs"];
 
 /// Searches a schema of callers' values. At its root, a name in `required` is a finding even if the
-/// schema has no `properties`.
+/// schema has no `properties`, unless another keyword may describe the property.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
     if let Some(object) = value

@@ -1,6 +1,5 @@
-//! `build`: builds the components of a bundle with the tools of their languages, after a person has
-//! agreed to build the directory. Also finds out which tools the components serve, for `build` and
-//! `test`.
+//! `build`: builds the components of a bundle with the tools of their languages, after consent to
+//! build the directory. Also finds out which tools the components serve, for `build` and `test`.
 
 use std::ffi::OsString;
 use std::fs::Metadata;

@@ -52,7 +52,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long calls that can't be recorded are still answered before the server ends.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
-/// How long compiling drivers is delayed, so that a client that connects first gets its handshake.
+/// How long compiling drivers is delayed, so that a client that has just connected gets its
+/// handshake first.
 const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]

@@ -192,7 +192,7 @@ impl Decided {
 pub(crate) struct PendingApproval {
     /// The call, with everything that the person was shown.
     pub(crate) call: ApprovalKey,
-    /// The tool in its current form, with any arguments.
+    /// The tool in its form when the question was asked, with any arguments.
     pub(crate) tool: ApprovalKey,
     /// The tool by its name and its callers, which is the key of a denial.
     pub(crate) named: ApprovalKey,

@@ -65,7 +65,7 @@ async fn run_on(
         Ok(reply) => reply,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime was shut down, and so was the connection that it served.
+            // The runtime was shut down, so the call is never answered.
             Err(_) => std::future::pending().await,
         },
     }
@@ -89,7 +89,7 @@ mod tests {
     /// A poll that a busy machine interrupts counts as long, but not in each of these tries.
     const TRIES: usize = 100;
 
-    /// When a call reported progress, and whether it was cancelled.
+    /// The runtime of each progress report of a call, and whether the call was cancelled.
     #[derive(Default)]
     struct Seen {
         /// For each report, whether it came from the runtime for long calls.

@@ -158,7 +158,7 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Escapes a value for a text of this type, so that it can't end there: as the inside of a JSON
+/// Escapes a value for a text of this type, so that it stays a value there: as the inside of a JSON
 /// string, or as character data, also within an attribute.
 fn escaped(value: &str, media_type: &str) -> String {
     let (_, subtype) = media_type.split_once('/').unwrap_or_default();

@@ -136,7 +136,7 @@ pub(super) fn start_over(headers: &mut HeaderMap) {
     headers.remove(SESSION_HEADER);
     let mut methods = headers.get_all(METHOD_HEADER).iter();
     let agrees = methods.next().is_none_or(|method| method == "initialize");
-    // The newer era has no `initialize`, so the method stays unknown there.
+    // The newer era has no `initialize`: with its version, the method is answered as unknown.
     let is_newer = headers
         .get(VERSION_HEADER)
         .is_some_and(|version| version == NEWER_ERA);

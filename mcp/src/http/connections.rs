@@ -1,5 +1,5 @@
 //! The open connections: how many there may be, and which one is dropped for another. A connection
-//! without a valid token costs its client nothing, so such connections are dropped first.
+//! without a valid token costs its client nothing, so only such connections are dropped.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

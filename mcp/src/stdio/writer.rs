@@ -17,7 +17,7 @@ use toolward_support::helper::lock;
 
 use crate::client::UnreadResults;
 
-/// While this many bytes are queued, no more requests are read. So a client that does not read
+/// While this many bytes are queued, no more messages are read. So a client that does not read
 /// answers fills its own pipe and not our memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
 /// Beyond this nothing is queued, except a single message when the queue is empty.

@@ -1,5 +1,5 @@
 //! How many instructions a call takes, counted by callgrind, so that the number is the same on a
-//! busy machine. It includes the client's instructions, about a thousand.
+//! busy machine. It includes the client's instructions, which are few in comparison.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,4 @@
-//! A flood of connections without a token that never complete a request, against clients with a
-//! token.
+//! A flood of connections without a token that never make a call, against clients with a token.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -187,9 +186,9 @@ async fn ask(server: &Server, token: &str, count: usize) -> Vec<Duration> {
 }
 
 /// The rule: at the 99th percentile a client with a token is answered within [`MAX_LATENCY`]. On a
-/// machine that is busy with other work, the limit is [`MAX_SLOWDOWN`] times the latency of the same
-/// client in the same run without the flood. Other work that starts during the flood may spoil a
-/// try.
+/// machine that is busy with other work, the limit is [`MAX_SLOWDOWN`] times the latency of the
+/// same client in the same run without the flood. Other work that starts during the flood may spoil
+/// a try.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_with_a_token_is_answered_while_half_open_connections_are_renewed() {
     const COUNT: usize = 500;

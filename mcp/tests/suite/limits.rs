@@ -228,7 +228,7 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
 #[tokio::test]
 async fn readers_that_read_nothing_of_large_results_are_disconnected_for_others() {
     const TOTAL: u64 = 256 << 20;
-    /// Bytes of each result, which has a few more.
+    /// Each result has slightly more bytes than this.
     const LARGE: usize = 64 << 20;
     let limits = Limits {
         memory_total: Some(TOTAL),

@@ -182,7 +182,7 @@ fn served(driver: &Driver) -> impl Iterator<Item = &Implements> {
     entries.filter(|entry| entry.world == World::Toolward)
 }
 
-/// Returns a component's answer for an unknown tool.
+/// Returns the message of a reply, if it is a component's answer for an unknown tool.
 fn refusal<'r>(reply: &'r Reply, tool: &str) -> Option<&'r str> {
     let error = reply.result.as_ref().err()?;
     let unknown = error.origin == Origin::Driver && error.code.as_str() == NOT_FOUND;

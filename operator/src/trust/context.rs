@@ -1,4 +1,4 @@
-//! The trust of one operation: publishers, settings and revocations, all at one time. Also opens
+//! The trust of one operation: publishers, settings and revocations, all as of one time. Also opens
 //! bundles with it: a single one, or several on all processors.
 
 use std::collections::BTreeMap;

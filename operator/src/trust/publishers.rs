@@ -52,7 +52,7 @@ pub struct FreshnessRule {
 }
 
 impl FreshnessRule {
-    /// Whether the rule sets neither.
+    /// Whether the rule sets neither a maximum age nor a channel.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

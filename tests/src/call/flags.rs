@@ -66,7 +66,7 @@ fn what_the_driver_said_is_shown_on_request_with_its_publisher() {
         .lines()
         .filter(|line| line.contains("fake"))
         .collect();
-    // No line of the driver starts at the start of a line, as the command's lines do.
+    // No text of the driver is in the first column, where the command's own lines start.
     assert_eq!(said.len(), 1, "{ended}");
     assert!(said[0].starts_with("[hostile by dev:"), "{ended}");
 }

@@ -62,7 +62,7 @@ const QUICKJS: Library = Library {
     files: false,
 };
 
-/// The same source in another engine, except the driver that makes requests.
+/// The same source. Only the driver that makes requests runs in this engine, chosen by its world.
 const STARLINGMONKEY: Library = Library {
     name: "StarlingMonkey",
     source: (
@@ -333,7 +333,7 @@ impl Probe {
         // If the language keeps its own stack in memory, its end is a trap.
         assert!(known || !catches && code == "upstream_error", "{recursion}");
         self.failed("endless recursion", &recursion);
-        // All failed calls left nothing behind.
+        // No failed call left anything behind.
         self.gives(
             probe,
             &json!({"op": "greet", "name": "Ada"}),

@@ -24,8 +24,7 @@ fn serve(machine: &Machine) -> Raw {
     )
 }
 
-/// Returns the events without the members that start each class, and the calls that they are about,
-/// in order.
+/// Returns the events, and the ids of the calls that they are about, in order.
 fn read(machine: &Machine) -> (Vec<Value>, Vec<String>) {
     let text = machine.text("events.jsonl");
     assert!(text.ends_with('\n') && !text.contains(MARK), "{text}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long to wait for an answer that does not come.
+/// How long to wait before an answer counts as missing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection over standard input and output.

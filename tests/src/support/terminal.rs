@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-/// How long to wait for output that never comes.
+/// How long to wait before output counts as missing.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A program that runs at a terminal.

@@ -79,7 +79,7 @@ impl Transaction {
         Ok(Some(gone))
     }
 
-    /// Stores the revocations of a publisher that can be read.
+    /// Stores those revocations of a publisher that can be read.
     fn keep(&self, name: &str) -> Result<RemovedPublisher> {
         let place = self.publishers.folder();
         let folder = place.join(name);

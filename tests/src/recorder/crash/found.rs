@@ -97,7 +97,8 @@ impl Found {
     /// Asserts that everything that the client saw is recorded, except the latest read-only calls.
     /// Returns how long before the end these were answered.
     pub(super) fn check_seen(&self, seen: &Seen) -> Vec<Duration> {
-        // How many answers came before a row was written whose call waited for it.
+        // How many answers had arrived when the latest call with a written end was made. The rows
+        // of these answers are older.
         let mut written = 0;
         for answer in seen.results(Kind::Write) {
             let id = answer.invocation.as_deref().unwrap();
