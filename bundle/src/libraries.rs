@@ -82,8 +82,8 @@ impl Surroundings<'static> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// The surroundings for authors and for inspection, who do not run the bundle: the bundle's own actions
-    /// are known, and references to libraries stay unresolved.
+    /// The surroundings for writing or inspecting a bundle without running it: the bundle's own
+    /// actions are known, and references to libraries stay unresolved.
     pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {
             own: Some(Library { publisher, id }),

@@ -38,7 +38,7 @@ pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec
     (documents, diagnostics)
 }
 
-/// The findings about the components of the drivers for which a host refuses the bundle.
+/// The findings about the drivers' components because of which a host refuses the bundle.
 pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let drivers = documents.drivers.iter();
     let problems = drivers.filter_map(|driver| component(driver, documents, files, None).err());

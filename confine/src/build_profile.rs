@@ -24,7 +24,8 @@ use crate::seccomp::{self, Network};
 /// The paths that the programs of a build may access. Paths that can't be opened are left out.
 #[derive(Debug, Clone, Default)]
 pub struct BuildProfile {
-    /// Paths that stay inaccessible even if a directory above is allowed. They must have no links.
+    /// Paths that stay inaccessible even if a directory above is allowed. No part of them may be a
+    /// symbolic link.
     pub private: Vec<PathBuf>,
     /// Paths that may be read and executed, with everything below.
     pub read: Vec<PathBuf>,
@@ -82,7 +83,7 @@ impl BuildProfile {
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
 
-/// All kinds of access except making devices and sockets.
+/// All kinds of access except the ones for devices and sockets.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     Execute | ReadFile | ReadDir | WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir
         | MakeReg | MakeSym | MakeFifo | Refer

@@ -29,7 +29,7 @@ pub struct Part {
     pub needs: &'static str,
 }
 
-/// The parts of a confinement that are enforced for a process.
+/// The parts of a process's confinement, and whether each is enforced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Confined {

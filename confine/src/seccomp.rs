@@ -70,8 +70,8 @@ pub enum Network {
 /// filter can see.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
 
-/// The same calls if files with set-id bits must not be made, since a filter can't see the mode of
-/// `openat2`.
+/// As [`KNOWN`], for a deny-list that also refuses to make files with set-id bits: a filter can't
+/// see the mode of `openat2`.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 impl CallFilter {

@@ -7,7 +7,7 @@ use toolward_support::text::is_hidden;
 use crate::NoScope;
 use crate::schema::Schema;
 
-/// How many fields a form, and how many choices a field may have: not more than a person reads.
+/// How many fields a form may have, and how many choices a field: not more than a person reads.
 const FIELDS: usize = 32;
 const CHOICES: usize = 100;
 /// How long a field's name or a choice may be, in bytes.

@@ -39,13 +39,13 @@ pub struct Prompt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// The role that speaks.
+    /// The role of the speaker.
     pub role: PromptRole,
     /// The content: text, a file or a resource.
     pub part: Part,
 }
 
-/// The role that speaks a message.
+/// The role of a message's speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptRole {
     /// The person.

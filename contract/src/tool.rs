@@ -85,7 +85,7 @@ pub struct Tool {
     pub mcp_result: McpResult,
     /// `metadata.mcp.schemas`: how its schemas are listed over MCP.
     pub mcp_schemas: McpSchemas,
-    /// `metadata.toolward.aliases`: former ids.
+    /// `metadata.toolward.aliases`: former names.
     pub aliases: Vec<String>,
     /// `metadata.toolward.namespace`: the collision boundary of the name.
     pub namespace: Option<String>,
@@ -245,7 +245,7 @@ impl<'n> ToolMetadata<'n> {
     }
 }
 
-/// Warns of keys in the host's namespaces that it does not read.
+/// Warns of keys below `metadata.toolward` that the host does not read.
 fn check_keys(field: &FieldReader<'_>) {
     let Content::Mapping(entries) = &field.content else {
         return refuse(field, "a mapping");

@@ -275,7 +275,7 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
 /// An envelope with its co-signatures.
 pub(crate) struct CosignedEnvelope {
     pub(crate) bytes: Vec<u8>,
-    /// The failure for which some or all co-signatures could not be looked up.
+    /// The failure to look up some or all co-signatures.
     pub(crate) missing: Option<Failure>,
 }
 

@@ -40,8 +40,8 @@ pub(crate) enum RedirectTarget {
 }
 
 impl Redirects {
-    /// Whether a request to `from` may be redirected to `to`, and how. The error has a description of
-    /// allowed targets, and the kind of the address of `to` if the redirect is refused for that.
+    /// Whether a request to `from` may be redirected to `to`, and how. The error describes the
+    /// allowed targets, and has the kind of `to`'s address if that is why the redirect is refused.
     pub(crate) fn target(
         &self,
         from: &Url,
@@ -60,7 +60,7 @@ impl Redirects {
         let refused = literal.and_then(|address| (self.check)(address).err());
         let allowed = self.origins.contains(&target) || is_redirect(&own, &target);
         match refused {
-            // Only for a registry on this machine could a setting allow this address.
+            // A setting could allow this address only for a registry on this machine.
             Some(kind) if allowed || !from.host_str().is_some_and(is_loopback) => {
                 Err(("a global unicast address".to_owned(), Some(kind)))
             }

@@ -63,7 +63,7 @@ pub struct PulledBundle<T> {
     pub artifact: Artifact,
     /// The envelope that the caller accepted, with its co-signatures.
     pub envelope: Vec<u8>,
-    /// The failure for which co-signatures could not be looked up. The envelope was accepted without them.
+    /// The failure to look up co-signatures. The envelope was accepted without them.
     pub missing_signatures: Option<Failure>,
     content: File,
 }

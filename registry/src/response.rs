@@ -129,8 +129,8 @@ fn deepest(error: &reqwest::Error) -> String {
     deepest.map_or_else(|| "a broken connection".to_owned(), ToString::to_string)
 }
 
-/// Whether a retry would not help, because no certificate is trusted or a redirect leads to a refused
-/// address.
+/// Whether a retry would not help: after a TLS error, such as a certificate that is not trusted, or
+/// after a redirect to a refused address.
 pub(crate) fn is_final(error: &reqwest::Error) -> bool {
     refused_address(error).is_some() || causes(error).any(|error| of_tls(error).is_some())
 }

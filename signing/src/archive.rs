@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(decoded(other, u64::MAX), second);
     }
 
-    /// Compresses with a window of this size, independent of the size of the contents.
+    /// Compresses with a window of this size, whatever the size of the contents.
     fn with_window(bytes: &[u8], window_log: u32) -> Vec<u8> {
         let mut archive = zstd::Encoder::new(Vec::new(), 1).unwrap();
         archive.window_log(window_log).unwrap();

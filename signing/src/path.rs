@@ -19,7 +19,7 @@ pub const MAX_SEGMENT: usize = 100;
 pub const MAX_LENGTH: usize = 155;
 
 /// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`] deep.
-/// No segment has a leading or trailing dot or is the name of a Windows device.
+/// No segment has a leading or trailing dot, or is a name that Windows takes for a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BundlePath(String);

@@ -25,8 +25,8 @@ use crate::store::Store;
 /// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
-/// An installed bundle with its verified bytes or a value made from them, or with the error for which
-/// it can't be used.
+/// An installed bundle with its verified bytes or a value made from them, or with the error that
+/// prevents its use.
 #[derive(Debug)]
 pub struct LoadedBundle<T = Verified<Bundle>> {
     /// The stored facts.

@@ -39,7 +39,7 @@ pub struct Store {
     pub(crate) objects: Objects,
     pub(crate) state: StateDatabase,
     log_unread: bool,
-    /// The error code for which decisions could not be recorded, if any.
+    /// The code of the first error that kept a decision from being recorded, if any.
     unrecorded: OnceLock<&'static str>,
 }
 

@@ -258,8 +258,8 @@ impl From<Folder> for OwnedFd {
     }
 }
 
-/// Creates an empty file (0600) and its folder (0700) if they are missing, and checks that both belong
-/// to the user. Returns the file's path, absolute and without links.
+/// Creates an empty file (0600) and its folder (0700) if they are missing, and checks the owner and
+/// the mode of both. Returns the file's path, absolute and without links.
 ///
 /// An existing file is checked but never opened, since closing any descriptor of a file drops all POSIX
 /// locks that the process holds on it, such as the locks of SQLite's other connections.

@@ -1,4 +1,4 @@
-//! Basics that all crates of Toolward use.
+//! Basics for all crates of Toolward.
 //!
 //! * [`report`]: error codes, and reports of errors;
 //! * [`text`]: untrusted text that is safe to show to a person;

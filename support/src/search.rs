@@ -72,7 +72,7 @@ const MAX_QUERY_WORDS: usize = 12;
 const MAX_QUERY_CHARS: usize = 400;
 /// How many longer words a word may match as their prefix.
 const MAX_PREFIX_MATCHES: usize = 16;
-/// The minimum characters of a prefix.
+/// How many characters a prefix must have.
 const MIN_PREFIX_CHARS: usize = 3;
 /// The weight of a word of which the query's word is only a prefix.
 const PREFIX_WEIGHT: f32 = 0.5;
@@ -272,8 +272,8 @@ fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
     weights
 }
 
-/// The minimum characters of a word that may have a slip. In a shorter word, a slip would give another
-/// word.
+/// How many characters a word must have to be searched for slips. In a shorter word, a slip would
+/// give another word.
 const MIN_TYPO_CHARS: usize = 5;
 /// Bytes of the largest character.
 const MAX_CHAR_BYTES: usize = 4;
@@ -286,7 +286,7 @@ fn is_slip(known: &str, word: &str) -> bool {
         && strsim::osa_distance(known, word) == 1
 }
 
-/// The maximum characters of a word. Longer words are ignored.
+/// How many characters a word may have. Longer words are ignored.
 const MAX_WORD_CHARS: usize = 40;
 
 /// The words of a text in their order, in lower case and without English endings such as the plural.

@@ -190,9 +190,9 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
     }
 }
 
-/// The refusal of a component that is imported or aliased into a nested one. Sibling components could
-/// otherwise instantiate each other a hundred times each, without deep nesting. No toolchain needs this
-/// for a driver.
+/// The refusal of a component that an alias defines, or that a nested component imports. Otherwise,
+/// sibling components could instantiate each other a hundred times each, without deep nesting. No
+/// toolchain needs this for a driver.
 fn from_elsewhere() -> SurfaceError {
     too_complex("components taken from elsewhere", 0)
 }
@@ -273,7 +273,8 @@ struct Instantiations {
 }
 
 impl Instantiations {
-    /// Adds a core module whose instances take this many bytes each: the maximum if the module is imported.
+    /// Adds a core module whose instances take this many bytes each: the maximum if the module is
+    /// imported or exported by an instance.
     fn module(&mut self, bytes: u64) {
         self.here.modules.push(bytes);
     }

@@ -134,8 +134,8 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
     Ok(())
 }
 
-/// Turns a name over MCP into an id, to which prefixes apply. Each `_` becomes the end of a segment, so
-/// that a name inside another publisher's longer prefix never counts as inside a shorter one only.
+/// Turns a name over MCP into an id, to which prefixes apply. Each `_` becomes a segment's end:
+/// otherwise, a name inside another publisher's longer prefix could match only a shorter prefix.
 fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }

@@ -63,7 +63,7 @@ impl<'a> BundleScope<'a> {
     }
 
     /// Finds the action that a reference means, first in the contract's own bundle and then in libraries.
-    /// Also returns the publisher of its library if the action is in another bundle.
+    /// Also returns the publisher of the library if the action is in another bundle.
     fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
         let found = match reference {
             // A path always stays in the contract's bundle.

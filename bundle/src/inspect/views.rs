@@ -161,7 +161,7 @@ pub struct DriverView {
     /// The address of the description of its secrets (`auth.ref`), for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_ref: Option<String>,
-    /// For a declarative driver, the actions of the host: the method and URL of a request, with
+    /// For a declarative driver, what the host does: the method and URL of a request, with
     /// placeholders, or the program that the host runs outside the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,

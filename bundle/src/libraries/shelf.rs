@@ -140,7 +140,7 @@ fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
 }
 
 /// A verified bundle that was read without libraries, with its own actions. It is complete if it takes
-/// no actions from libraries. Readings may be made on any thread.
+/// no actions from libraries. It may be made on any thread.
 #[derive(Debug)]
 pub struct Reading {
     content: Result<Content, ContentError>,

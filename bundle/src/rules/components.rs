@@ -173,8 +173,8 @@ impl DriverReport<'_> {
         let refused = |key: &str, message: String, hint: &str| {
             Err(self.error(key, &codes::COMPONENT_UNDECLARED, message, Some(hint)))
         };
-        // A driver may declare an empty list for a component that imports HTTP: toolchains import HTTP even if
-        // it is unused.
+        // A driver may declare an empty list, which grants no host, for a component that imports
+        // HTTP: toolchains import HTTP even if it is unused.
         let without_host = self.driver.value.declares_network && egress.is_empty();
         if surface.imports_package("wasi:http") && !without_host {
             if egress.is_empty() {

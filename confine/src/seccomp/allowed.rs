@@ -273,7 +273,7 @@ fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
 }
 
 /// Allows a pair of connected Unix stream sockets. A datagram socket could connect or send to any
-/// socket with a path of another process.
+/// socket of another process that has a path.
 fn stream_pair() -> Built<SeccompRule> {
     all([
         (0, Eq, number(libc::AF_UNIX)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-/// For each call, the cases in which its rule applies; a call without cases always applies.
+/// For each call, the cases in which the filter's answer applies; without cases, it always applies.
 pub(crate) type CallRules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) type Built<T> = Result<T, seccompiler::BackendError>;
 
@@ -84,7 +84,7 @@ pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompR
     all([(argument, is, value)])
 }
 
-/// An argument is a null pointer, or, if `is` is false, is not.
+/// An argument is a null pointer, or, if `is` is false, is any other pointer.
 pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
     let is = match is {
         true => SeccompCmpOp::Eq,

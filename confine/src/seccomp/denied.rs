@@ -258,8 +258,8 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// Matches every socket pair except connected Unix sockets. A datagram socket could connect or send to
-/// any socket with a path of another process.
+/// Matches every socket pair except connected Unix sockets. A datagram socket could connect or send
+/// to any socket of another process that has a path.
 fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = vec![when(0, Ne, number(libc::AF_UNIX))?];
     rules.extend(kinds_but(connected)?);

@@ -176,7 +176,8 @@ pub(crate) fn unplaced<'s>(
     names.find(|name| !placed(name) && !dropped.iter().any(|own| own == name))
 }
 
-/// Checks a driver that asks a person. Reports problems for which every call would be refused.
+/// Checks a driver that asks a person. Reports problems because of which each call would be
+/// refused.
 fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     if let Err(problem) = driver.form(tool, entry) {
         let message = format!(
@@ -202,7 +203,8 @@ fn required<'r>(driver: &'r Driver, tool: &'r Tool) -> impl Iterator<Item = &'r 
     own.chain(&tool.requires.capabilities)
 }
 
-/// Checks the request of a declarative driver. Reports problems for which every call would be refused.
+/// Checks the request of a declarative driver. Reports problems because of which each call would be
+/// refused.
 fn check_request(
     driver: &Driver,
     entry: &Implements,

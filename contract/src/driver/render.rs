@@ -101,8 +101,8 @@ impl RenderError {
         Self::new(RenderErrorKind::TooLarge, message)
     }
 
-    /// The error for a secret in another position. A parsed template has none; this is for a template built
-    /// in code.
+    /// The error for a secret where none is allowed. A parsed template has no such secret; this is
+    /// for a template that was built in code.
     fn misplaced(slug: &str) -> Self {
         let message =
             format!("expected secrets only in headers and as parameters, found `{slug}` elsewhere");
@@ -213,9 +213,9 @@ impl<'v> Values<'v> {
     }
 }
 
-/// The maximum bytes of all header values together, without secrets. A template may repeat an input any
-/// number of times, so without a limit, 64 KiB of front matter could turn 1 MiB of input into
-/// gigabytes.
+/// How many bytes all header values together may have, without secrets. A template may repeat an
+/// input any number of times, so without a limit, 64 KiB of front matter could turn 1 MiB of input
+/// into gigabytes.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
 fn render_headers(

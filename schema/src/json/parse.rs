@@ -60,7 +60,7 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
 pub enum JsonRules<'r> {
     /// Each object may have a key only once. Integers may have any size.
     Keys,
-    /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] has this name of the part.
+    /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] names the part with this text.
     Strict(&'static str),
     /// Rules for the members of an object, by name. [`JsonRules::Keys`] applies to all other members, and
     /// to a value that is not an object.

@@ -16,8 +16,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::{MAX_PEM_BYTES, PublicKey};
 use crate::error::{ErrorKind, Refusal};
 
-/// scrypt's cost for encrypted keys: N = 2^14, r = 8, p = 5. OpenSSL's memory limit refuses N = 2^15; p
-/// = 5 makes up for the lower N in time.
+/// scrypt's cost for encrypted keys: N = 2^14, r = 8, p = 5. OpenSSL's memory limit refuses
+/// N = 2^15; `p = 5` makes up for the lower N in time.
 const SCRYPT_LOG_N: u8 = 14;
 const SCRYPT_R: u32 = 8;
 const SCRYPT_P: u32 = 5;

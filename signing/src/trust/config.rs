@@ -165,8 +165,8 @@ struct RawChannel {
     threshold: usize,
 }
 
-/// How strict the operator is. By default, age and expiry refuse, and there are no further demands or
-/// denials.
+/// How strict the operator is. By default, a bundle is refused if it is too old or has expired, and
+/// there are no further demands or denials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustSettings {

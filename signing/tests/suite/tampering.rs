@@ -171,7 +171,7 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
     let check = |bytes: &[u8], what: &str| {
         std::fs::write(&path, bytes).unwrap();
         let mut file = std::fs::File::open(&path).unwrap();
-        // The archive is read from its start, independent of the file's position.
+        // The archive is read from its start, not from the file's position.
         file.seek(SeekFrom::Start(9)).unwrap();
         let found = outcome(verify::archive_file(&mut file, &trust, &options()));
         let read = outcome(verify::archive_bytes(bytes, &trust, &options()));

@@ -55,8 +55,8 @@ fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
 fn the_record_is_bounded_and_the_oldest_go_first() {
     let place = Place::new();
     let store = place.open();
-    // Recording every decision in one transaction is slow on a busy disk. The limit is on the number, so a
-    // few rows with high numbers are enough.
+    // Recording so many decisions, each in its own transaction, is slow on a busy disk. The limit
+    // is on the number, so a row with a high number is enough.
     let path = place.state();
     drop(store);
     {

@@ -1,5 +1,5 @@
-//! The URL of a request: `base_url`, `endpoint` and `query_template`. They are split before values are
-//! filled in, so that no value changes the structure.
+//! The URL of a request: `base_url`, `endpoint` and `query_template`. They are split and encoded
+//! before values are filled in, so that no value changes the structure.
 
 use crate::capability::{Capability, Class};
 use crate::codes;
@@ -8,7 +8,7 @@ use crate::driver::template::{Template, TemplatePart, TemplateReader};
 use crate::source::FieldReader;
 use crate::url_path::{has_valid_escapes, percent_decoded, percent_encoded};
 
-/// The maximum bytes of the URL, and the maximum parts of its path. Each entry has a copy of both.
+/// How many bytes a URL may have, and how many parts its path may have. Each entry has a copy.
 const MAX_BYTES: usize = 1024;
 const MAX_SEGMENTS: usize = 16;
 

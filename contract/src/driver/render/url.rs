@@ -5,7 +5,8 @@ use crate::driver::http::Endpoint;
 use crate::driver::template::{Template, TemplatePart};
 use crate::url_path::{percent_decoded, percent_encoded};
 
-/// The maximum bytes of path and query. Servers should accept at least 8000 (RFC 9110, section 4.1).
+/// How many bytes path and query may have. Servers should accept at least 8000 (RFC 9110, section
+/// 4.1).
 const MAX_URL_BYTES: usize = 8 << 10;
 
 /// Returns the path and query, and the parameters that are a secret.
