@@ -14,7 +14,7 @@ use crate::bindings::toolward::driver::secrets as wit;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing;
 
-/// A text for an outgoing header, which the host replaces by the secret. It works only in this
+/// A text for an outgoing header, which the host replaces with the secret. It works only in this
 /// call.
 ///
 /// # Errors

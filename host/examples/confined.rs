@@ -19,7 +19,7 @@ use toolward_signing::verify::{self, VerifyOptions};
     reason = "an example program"
 )]
 fn main() -> Result<(), Box<dyn Error>> {
-    // First of all: this program is also its own broker, and that one's workers.
+    // This comes first, since the program also runs as its own broker and the broker's workers.
     match std::env::args().nth(1).as_deref() {
         Some("compile-broker") => return Ok(run_broker()?),
         Some("compile-worker") => return Ok(run_worker()?),
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .broker(broker.clone())
         .build()?;
 
-    // While there is one thread, and all that is needed is open.
+    // Only one thread runs at this point, and everything that is needed later is open.
     let mut confinement = Confinement::builder();
     if let Some(artifacts) = broker.artifacts() {
         confinement = confinement.read(artifacts);

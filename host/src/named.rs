@@ -74,7 +74,7 @@ impl NamedCalls {
     }
 
     /// Admits a call with this id. The first call runs. A later call gets the first call's reply,
-    /// and waits for it at most for `wait`.
+    /// for which it waits at most `wait`.
     ///
     /// # Errors
     /// [`ErrorCode::ALREADY_RUN`] if the reply is not kept, [`ErrorCode::INPUT_INVALID`] for

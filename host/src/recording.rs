@@ -1,5 +1,6 @@
 //! Records calls in a ledger, as rows for a [`Recorder`]. Only [`crate::pipeline::call_record`]
-//! makes rows: one at the end of a call, and one at the start of a call that changes something.
+//! makes rows: one at the end of a call, one at the start of a call that changes something, and one
+//! for each step of an approval.
 //!
 //! The catalogue prepares the names of tools, drivers and rules for records. Texts of callers and
 //! tools are payload, without sensitive values.

@@ -29,7 +29,7 @@ toolward_support::opaque!(SecretValue);
 #[error("{0}")]
 pub struct SecretError(pub String);
 
-/// A store of secrets, which are separate for each publisher. A guest waits during each call, so
+/// A store of secrets, which are separate for each publisher. A guest waits while a method runs, so
 /// return quickly.
 ///
 /// ```

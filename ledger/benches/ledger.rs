@@ -293,7 +293,7 @@ fn processor() -> Duration {
 }
 
 fn benchmarks(criterion: &mut Criterion) {
-    // Measures only if `cargo bench` runs this, not a list or a test.
+    // Measures only under `cargo bench`, not when benchmarks are listed or tested.
     if std::env::args().any(|argument| argument == "--bench") {
         measured();
     }

@@ -182,8 +182,8 @@ pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connecti
     Ok(sql)
 }
 
-/// Opens an existing file for reading, also on a full disk. Returns whether a log exists that could
-/// not be read; it may contain the newest rows.
+/// Opens an existing file for reading, even if its folder can't be written or the disk is full.
+/// Returns whether a log exists that could not be read; it may contain the newest rows.
 pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
     let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {

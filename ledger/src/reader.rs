@@ -111,7 +111,8 @@ impl Reader {
         &self.verifier
     }
 
-    /// Whether the newest rows could not be read, because the disk is full.
+    /// Whether the newest rows could not be read, because the disk is full or the folder can't be
+    /// written.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }

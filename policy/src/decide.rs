@@ -142,8 +142,8 @@ fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskRe
 }
 
 /// The rules that replace the person's approval; `None` if they don't. A rule with `preapproved`
-/// must grant each changed capability and, if nested calls have effects, each called tool. From
-/// risk 2 on, such a rule must grant every required capability.
+/// must grant each changed capability and, if nested calls change something or have risk 2 or more,
+/// each called tool. From risk 2 on, such a rule must grant every required capability.
 fn preapproval(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],

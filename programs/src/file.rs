@@ -59,7 +59,7 @@ codes! {
     }
 }
 
-/// Checks the file of a table like the broker does before a run. Starts nothing.
+/// Checks the file of a table as the broker does before a run. Starts nothing.
 ///
 /// # Errors
 ///

@@ -182,7 +182,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     files::add_to_linker(&mut linker, State::files)?;
     keyvalue::add_to_linker(&mut linker, State::buckets)?;
     sockets::add_to_linker(&mut linker)?;
-    // Replaces the seed of wasmtime-wasi by the host's own.
+    // Replaces the seed of wasmtime-wasi with the host's own.
     linker.allow_shadowing(true);
     insecure_seed::add_to_linker::<_, InsecureSeed>(&mut linker, |state| {
         &mut state.import().insecure_seed

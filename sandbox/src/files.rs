@@ -87,7 +87,7 @@ impl HasData for Files {
     type Data<'a> = View<'a>;
 }
 
-/// Replaces the linker's `wasi:filesystem` by the view.
+/// Replaces the linker's `wasi:filesystem` with the view.
 pub(crate) fn add_to_linker<T: Send + 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> View<'_>,

@@ -17,7 +17,7 @@ use wasmtime_wasi::p2::{DynPollable, SocketError, SocketResult};
 use crate::state::State;
 use crate::violations::ViolationKind;
 
-/// Replaces wasmtime-wasi's own sockets by refusals.
+/// Replaces wasmtime-wasi's own sockets with refusals.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     tcp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, State::import)?;

@@ -1,5 +1,5 @@
 //! The approval questions for people and their decisions: questions that wait for an answer,
-//! remembered approvals, and the backoff after denials. They keep an agent from wearing people
+//! remembered approvals, and the backoff after denials. This keeps an agent from wearing people
 //! down.
 
 use std::sync::Arc;

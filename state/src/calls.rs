@@ -48,7 +48,7 @@ pub struct CallId {
     pub principal: CallDigest,
     /// The id, with the tool and the session that it is bound to.
     pub id: CallDigest,
-    /// A digest of the caller's input.
+    /// A digest of everything that the caller gave, such as the input.
     pub input: CallDigest,
     /// Distinguishes calls with the same id; each call has a new value.
     pub call: [u8; 16],

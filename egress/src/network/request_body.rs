@@ -45,7 +45,7 @@ pub(crate) struct RequestBody {
     pub(super) fate: Arc<Fate>,
     /// The length to declare, if it is known.
     pub(super) length: Option<u64>,
-    /// The bytes that the guest has sent.
+    /// The number of bytes that came from the guest.
     pub(super) seen: u64,
     /// Chunks that were read but not sent yet.
     ready: VecDeque<Bytes>,

@@ -139,7 +139,7 @@ pub(super) struct Sum {
 #[derive(Debug, Default)]
 pub(super) struct Held(AtomicU64);
 
-/// The error that no room is left.
+/// The error if no room is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) exceeded: Exceeded,

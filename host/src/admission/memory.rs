@@ -33,7 +33,7 @@ const LEASE: u64 = 8 << 20;
 /// bytes. Growth can't wait in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
 /// A client that has taken nothing of its results for this long counts as not reading. On a link of
-/// 1 MiB a second, the kernel's buffers take some bytes in less time.
+/// 1 MiB a second, the kernel's buffers take further bytes in less time.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
 /// How long an admitted call waits for room, so that clients that read nothing can be ended first.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(3);
@@ -120,8 +120,8 @@ impl CallMemory {
         Some(lease)
     }
 
-    /// Ends a client that reads nothing, or a call of a principal that would still hold more than
-    /// this lease's principal. Ends nothing if another call is ending already.
+    /// Ends a client that reads nothing, or a call of a principal that holds more than this lease's
+    /// principal would with `bytes` more. Ends nothing if another call or result is ending already.
     fn make_room_for(&self, lease: &Arc<MemoryLease>, bytes: u64, share: Share) {
         let then = lease.principal.memory.now().saturating_add(bytes);
         let is_larger = |call: &MemoryLease| call.principal.memory.now() > then;

@@ -105,9 +105,9 @@ pub struct CallFacts {
     /// Whether a driver that was chosen changes something itself.
     #[serde(skip)]
     pub mutating: bool,
-    /// Whether a person who was asked about this call approved it; `false` also if no one answered.
-    /// `None` if no question was answered during the call: an earlier answer covers the call, no
-    /// one can be asked, or the answer comes later.
+    /// Whether the person who was asked about this call approved it; `false` also if the question
+    /// timed out or was withdrawn. `None` if no question about the call has ended: an earlier
+    /// answer covers the call, no one can be asked, or the answer comes later.
     #[serde(skip)]
     pub approval: Option<bool>,
     /// Bytes that the last driver returned.

@@ -28,7 +28,8 @@ fn broker(backend: &CompileBackend, limits: CompileLimits) -> Broker {
         .unwrap()
 }
 
-/// Compiles a component under [`LIMITS`], and asserts that no files or processes are left.
+/// Compiles a component under [`LIMITS`]. Asserts that no worker is left, and no artifact if
+/// compiling fails.
 fn compile(wasm: &[u8]) -> Result<(), CompileError> {
     compile_within(LIMITS, wasm)
 }

@@ -75,7 +75,7 @@ async fn call(host: &Host, tool: &str, input: Value) -> Reply {
     host.call(request(tool, input)).await
 }
 
-/// The events since the last call. None may be lost.
+/// The events since this was last called. None may be lost.
 fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     let mut all = Vec::new();
     while let Some(heard) = events.try_next() {

@@ -1,4 +1,4 @@
-//! Workspaces, used like real drivers do: through Rust's standard library and directly through
+//! Workspaces, used as real drivers use them: through Rust's standard library and directly through
 //! `wasi:filesystem`.
 
 use std::path::PathBuf;

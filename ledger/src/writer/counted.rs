@@ -1,6 +1,6 @@
 //! Rows that are counted instead of written. Rows that could not be written are counted, except the
-//! rows of ended calls, which are held in reserve until they can be written. More than a few
-//! refusals of a principal or questions to it per second become one row with counts by code. These
+//! rows of ended calls, which are held in reserve until they can be written. Beyond a few per
+//! second, refusals of a principal and questions to it become one row with counts by code. These
 //! are counted on arrival, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};

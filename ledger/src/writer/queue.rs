@@ -1,5 +1,6 @@
 //! The queue between callers that record and the thread that writes, bounded in bytes. If it is
-//! full, callers wait. Rows are dropped, and counted, only while the taker does not answer.
+//! full, callers wait. A row that finds no room is dropped only if its caller stops waiting or the
+//! taker does not answer; dropped rows are counted.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Full disks, locked files, and files that are not ledgers.
+//! Full and read-only disks, locked files, and files that are not ledgers.
 
 use std::path::Path;
 use std::process::Command;

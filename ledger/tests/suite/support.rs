@@ -196,7 +196,7 @@ pub(crate) fn refused(id: Invocation, code: &str) -> Entry {
     .principal("alice")
 }
 
-/// The row that a person is asked about a call.
+/// The row which states that a person is asked about a call.
 pub(crate) fn asked(id: Invocation) -> Entry {
     Entry::new(Event::Approval(Approval {
         answer: None,

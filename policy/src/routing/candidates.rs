@@ -125,7 +125,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The requirements of a driver that this machine does not meet. Disk space does not matterto a
+/// The requirements of a driver that this machine does not meet. Disk space does not matter to a
 /// sandbox without files.
 fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
     let mut lacks = Vec::new();

@@ -1,4 +1,4 @@
-//! Calls `wasi:keyvalue` like the bindings do, and once from a component.
+//! Calls `wasi:keyvalue` as the bindings do, and once from a component.
 
 use std::sync::{Mutex, PoisonError};
 

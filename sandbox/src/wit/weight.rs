@@ -26,7 +26,7 @@ pub(super) fn of_type(ty: &Arc<Type>) -> u64 {
     let mut open = vec![ty];
     let mut worst = 1;
     while let Some(ty) = open.pop() {
-        // A type that is used twice counts once.
+        // A type that is used twice has the same weight, so it is visited once.
         if seen.insert(ptr::from_ref::<Type>(ty).addr()) {
             worst = worst.max(of_node(ty));
             open.extend(ty.inner());

@@ -1,4 +1,4 @@
-//! Tests buckets like a host uses them: isolated from each other, within their quotas, shared by
+//! Tests buckets as a host uses them: isolated from each other, within their quotas, shared by
 //! threads and processes, and valid after a crash.
 
 #![expect(

@@ -165,7 +165,7 @@ async fn a_flood_of_calls_that_do_not_reach_the_host_adds_less_than_a_megabyte()
     let begun = Instant::now();
     for number in 0..count {
         refused(&host, &format!("tool_{number}"), None, &error).await;
-        // Spreads the calls evenly over `seconds`, like a client would.
+        // Spreads the calls evenly over `seconds`, as a client would.
         let due = Duration::from_secs(seconds).mul_f64(f64::from(number) / f64::from(count));
         if let Some(early) = due.checked_sub(begun.elapsed())
             && early > Duration::from_millis(5)
