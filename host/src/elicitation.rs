@@ -20,7 +20,15 @@ pub(crate) use resume::{CallIdentity, RejectedAnswer, Resumed, check, gone};
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
 /// Which questions a caller can have answered.
-pub use toolward_policy::UserGrant as Answerable;
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answerable {
+    /// Forms for the person behind the caller.
+    pub form: bool,
+    /// Samples of the caller's model.
+    pub sample: bool,
+    /// The caller's workspace roots.
+    pub roots: bool,
+}
 
 /// What a driver asks for. Its form was checked; its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
