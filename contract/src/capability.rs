@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use class::ScopeForm;
 
-pub use class::{Backing, Class};
+pub use class::{Backing, Class, Import};
 pub use host::HostPattern;
 pub use path::PathPattern;
 pub use set::CapabilitySet;

@@ -99,6 +99,15 @@ classes! {
     User = "user", ScopeForm::OneOf(QUESTIONS), Some(("user", FieldOf::Toolward)), None, None;
 }
 
+/// An import for a capability: the package, or one interface of it; the classes of which one must be declared for it;
+/// and, if a component that imports it without a declaration is refused, what the contract lacks and how it declares
+/// that. Python and Rust's std always import the others, which are linked without access.
+pub type Import = (
+    &'static str,
+    &'static [Class],
+    Option<(&'static str, &'static str)>,
+);
+
 const QUESTIONS: &[(&str, &str)] = &[
     ("form", "forms for the person behind the caller"),
     ("sample", "samples of the caller's model"),
@@ -106,6 +115,31 @@ const QUESTIONS: &[(&str, &str)] = &[
 ];
 
 impl Class {
+    /// The imports for capabilities.
+    pub const IMPORTS: &[Import] = &[
+        (
+            "wasi:http",
+            &[Class::Network, Class::External],
+            Some((
+                "network",
+                "add `requires.network` to the contract, or build the driver without HTTP",
+            )),
+        ),
+        (
+            "wasi:keyvalue",
+            &[Class::Database],
+            Some((
+                "a database",
+                "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
+            )),
+        ),
+        ("wasi:filesystem", &[Class::Workspace], None),
+        // No declaration opens raw sockets.
+        ("wasi:sockets", &[], None),
+        ("toolward:driver/secrets", &[Class::Secret], None),
+        ("toolward:driver/tools", &[Class::Tool], None),
+    ];
+
     /// The word before the colon.
     pub fn as_str(&self) -> &str {
         match self {
