@@ -14,7 +14,7 @@ use toolward_contract::tool::CostClass;
 use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
     Compiling, ErrorClass, ErrorCode, Host, Observer, Progress, Reply, Request, Resume, ToolFacts,
-    ViolationKind, WithheldReason,
+    WithheldReason,
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
