@@ -196,33 +196,26 @@ impl Surface {
 
     /// Whether anything of a package, such as `wasi:http`, is imported, or one interface, such as `wasi:cli/run`.
     pub fn imports_package(&self, package: &str) -> bool {
-        let mut rests = self
-            .imports
-            .iter()
-            .filter_map(|name| name.strip_prefix(package));
+        let names = self.imports.iter();
+        let mut rests = names.filter_map(|name| name.strip_prefix(package));
         rests.any(|rest| rest.starts_with(['/', '@']))
     }
 
     /// The imports that no host of this version provides.
     pub fn unknown_imports(&self) -> Vec<&str> {
-        self.imports
-            .iter()
-            .map(String::as_str)
-            .filter(|name| !is_known_import(name))
-            .collect()
+        let names = self.imports.iter().map(String::as_str);
+        names.filter(|name| !is_known_import(name)).collect()
     }
 }
 
 fn is_known_import(name: &str) -> bool {
     KNOWN_IMPORTS.iter().any(|(package, version)| {
-        name.strip_prefix(package).is_some_and(|interface| {
-            interface
-                .split_once('@')
-                .and_then(|(_, found)| found.strip_prefix(version))
-                .is_some_and(|patch| {
-                    patch.is_empty() != version.ends_with('.')
-                        && patch.bytes().all(|byte| byte.is_ascii_digit())
-                })
+        let interface = name.strip_prefix(package);
+        let found = interface.and_then(|interface| interface.split_once('@'));
+        let patch = found.and_then(|(_, found)| found.strip_prefix(version));
+        patch.is_some_and(|patch| {
+            patch.is_empty() != version.ends_with('.')
+                && patch.bytes().all(|byte| byte.is_ascii_digit())
         })
     })
 }

@@ -8,23 +8,9 @@ use toolward_contract::tool::Tool;
 
 use crate::component::Surface;
 
-/// An import for a capability: the package, or one interface of it; the classes of which one must be declared for it;
-/// whether a component that imports it without a declaration is refused. Python and Rust's std always import the others,
-/// which are linked without access.
-type CapabilityImport = (&'static str, &'static [Class], bool);
-
-const CAPABILITY_IMPORTS: &[CapabilityImport] = &[
-    ("wasi:http", &[Class::Network, Class::External], true),
-    ("wasi:keyvalue", &[Class::Database], true),
-    ("wasi:filesystem", &[Class::Workspace], false),
-    // No declaration opens raw sockets.
-    ("wasi:sockets", &[], false),
-    ("toolward:driver/secrets", &[Class::Secret], false),
-    ("toolward:driver/tools", &[Class::Tool], false),
-];
-
-/// Whether a driver declares HTTP without a host.
-fn is_without_host(import: &str, driver: &Driver) -> bool {
+/// Whether a driver declares HTTP without a host: an empty list grants nothing, and toolchains import HTTP even if it is
+/// unused.
+pub(crate) fn is_without_host(import: &str, driver: &Driver) -> bool {
     import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
 }
 
@@ -67,9 +53,8 @@ impl DeclaredCapabilities {
 
     /// Whether the import of a package is accounted for.
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
-        CAPABILITY_IMPORTS
-            .iter()
-            .all(|(known, classes, _)| *known != import || self.has(classes))
+        let mut imports = Class::IMPORTS.iter();
+        imports.all(|(known, classes, _)| *known != import || self.has(classes))
     }
 
     /// Whether some host of `egress` may be declared: policy decides about external services.
@@ -107,18 +92,18 @@ impl DeclarationDifference {
         tools: impl Iterator<Item = &'t Tool> + Clone,
     ) -> DeclarationDifference {
         let declared = DeclaredCapabilities::of(driver, tools);
-        let undeclared = CAPABILITY_IMPORTS
+        let undeclared = Class::IMPORTS
             .iter()
             .filter(|(import, classes, _)| {
                 surface.imports_package(import) && !declared.has(classes)
             })
-            .map(|(import, _, refused)| UndeclaredImport {
+            .map(|(import, _, refusal)| UndeclaredImport {
                 import: (*import).to_owned(),
-                refused: *refused && !is_without_host(import, driver),
+                refused: refusal.is_some() && !is_without_host(import, driver),
             })
             .collect();
         let useless = |capability: &&Capability| {
-            let mut imports = CAPABILITY_IMPORTS
+            let mut imports = Class::IMPORTS
                 .iter()
                 .filter(|(_, classes, _)| classes.contains(capability.class()))
                 .peekable();

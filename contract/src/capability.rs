@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use class::ScopeForm;
 
-pub use class::{Backing, Class};
+pub use class::{Backing, Class, Import};
 pub use host::HostPattern;
 pub use path::PathPattern;
 pub use set::CapabilitySet;
@@ -112,7 +112,7 @@ impl Capability {
                 Scope::Name(id.to_string())
             }
             ScopeForm::OneOf(words) => {
-                if !words.contains(&scope) {
+                if !words.iter().any(|(word, _)| *word == scope) {
                     return Err(fail(format!("expected {}, found {scope:?}", one_of(words))));
                 }
                 Scope::Name(scope.to_owned())
@@ -226,8 +226,8 @@ impl Capability {
 }
 
 /// The words as a message names them.
-fn one_of(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+fn one_of(words: &[(&str, &str)]) -> String {
+    let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
     match words.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),

@@ -19,8 +19,16 @@ pub(crate) use resume::{CallIdentity, RejectedAnswer, Resumed, check, gone};
 /// How often one call may ask, so that a driver can't wear a person down.
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;
 
-/// The kinds of questions that a caller can get answered.
-pub use toolward_policy::UserGrant as Answerable;
+/// Which questions a caller can have answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answerable {
+    /// Forms for the person behind the caller.
+    pub form: bool,
+    /// Samples of the caller's model.
+    pub sample: bool,
+    /// The caller's workspace roots.
+    pub roots: bool,
+}
 
 /// The content of a driver's question. Its form was checked, but its content is untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

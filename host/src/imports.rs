@@ -8,7 +8,7 @@ mod tools;
 
 pub use toolward_sandbox::imports::*;
 
-pub(crate) use self::buckets::{BucketCounters, BucketLimits, CallBuckets};
+pub(crate) use self::buckets::BucketCounters;
 pub(crate) use self::budget::CallBudget;
 pub(crate) use self::host::{HostImports, Reports};
 pub(crate) use self::secrets::{CallSecrets, StoredSecrets};

@@ -211,7 +211,7 @@ impl CallListener for HostMetrics {
         }
         for (kind, count) in &call.violations_by_kind {
             let name = || kind.as_str().to_owned();
-            counts.violations.add(*kind as usize, name, *count);
+            counts.violations.add(kind.number(), name, *count);
         }
         if let Some(approved) = call.approval {
             let counter = match approved {

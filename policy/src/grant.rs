@@ -1,7 +1,8 @@
 //! The grant: all that the sandbox of one (contract, driver) gets. Made by
 //! [`crate::decide`] only; empty means nothing.
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ pub struct Grant {
     pub(crate) workspaces: Vec<WorkspaceGrant>,
     pub(crate) buckets: Vec<BucketGrant>,
     pub(crate) secrets: Vec<SecretGrant>,
-    pub(crate) tools: Vec<String>,
-    pub(crate) user: UserGrant,
+    /// Scopes of the classes that give no more than their scopes.
+    pub(crate) scopes: BTreeMap<Class, Vec<String>>,
     pub(crate) on_violation: OnViolation,
     pub(crate) program: Option<Arc<ExecRule>>,
 }
@@ -30,37 +31,25 @@ impl Grant {
     /// What it gives: the capability, in words for people, and whether it may be changed.
     pub fn parts(&self) -> Vec<(String, String, bool)> {
         let mut parts = Vec::new();
-        let mut add = |class: Class, scope: &dyn fmt::Display, words: String, writes: bool| {
-            parts.push((format!("{class}:{scope}"), words, writes));
+        let mut add = |class: &Class, scope: &dyn Display, words: &dyn Display, writes: bool| {
+            parts.push((format!("{class}:{scope}"), words.to_string(), writes));
         };
         for one in &self.network {
-            add(
-                Class::Network,
-                &one.host,
-                one.to_string(),
-                one.unsafe_methods,
-            );
+            add(&Class::Network, &one.host, one, one.unsafe_methods);
         }
         for one in &self.workspaces {
-            add(Class::Workspace, &one.path, one.to_string(), one.write);
+            add(&Class::Workspace, &one.path, one, one.write);
         }
         for one in &self.buckets {
-            add(Class::Database, &one.name, one.to_string(), one.write);
+            add(&Class::Database, &one.name, one, one.write);
         }
         for one in &self.secrets {
-            add(Class::Secret, &one.slug, one.to_string(), one.store);
+            add(&Class::Secret, &one.slug, one, one.store);
         }
-        for id in &self.tools {
-            add(Class::Tool, id, format!("calls of {id}"), false);
-        }
-        let user = self.user;
-        for (given, scope, words) in [
-            (user.form, "form", "forms for the person behind the caller"),
-            (user.sample, "sample", "samples of the caller's model"),
-            (user.roots, "roots", "the caller's workspace roots"),
-        ] {
-            if given {
-                add(Class::User, &scope, words.to_owned(), false);
+        for (class, scopes) in &self.scopes {
+            for scope in scopes {
+                let (words, writes) = class.gives(scope);
+                add(class, scope, &words, writes);
             }
         }
         parts
@@ -88,12 +77,17 @@ impl Grant {
 
     /// Ids of the tools that may be called.
     pub fn tools(&self) -> &[String] {
-        &self.tools
+        self.scopes(&Class::Tool)
     }
 
-    /// What may be asked of the person or client behind the caller.
-    pub fn user(&self) -> UserGrant {
-        self.user
+    /// The scopes of a class that gives no more than its scopes.
+    pub fn scopes(&self, class: &Class) -> &[String] {
+        self.scopes.get(class).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether it gives this scope of such a class.
+    pub fn has(&self, class: &Class, scope: &str) -> bool {
+        self.scopes(class).iter().any(|known| known == scope)
     }
 
     /// The secrets without whose values a driver can't work: it sends or reads them, and does not store them
@@ -200,17 +194,6 @@ pub enum SecretPosition {
     Header(String),
     /// As the whole value of this parameter of the query.
     Query(String),
-}
-
-/// What may be asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UserGrant {
-    /// Forms for the person behind the caller.
-    pub form: bool,
-    /// Samples of the caller's model.
-    pub sample: bool,
-    /// The caller's workspace roots.
-    pub roots: bool,
 }
 
 /// What happens when a driver tries what it was not granted.

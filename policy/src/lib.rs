@@ -42,7 +42,7 @@ pub use exec::{ExecDigest, ExecLimits, ExecRule, Interpreter, WorkspaceAccess};
 pub use explain::{Explained, ExplainedOutcome, ExplainedProgram, Explanation, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
-    UserGrant, WorkspaceGrant,
+    WorkspaceGrant,
 };
 pub use implementation::{Contract, DeclaredBy, Implementation, Machine, UnusableDirectory};
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};

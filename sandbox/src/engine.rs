@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::bindings::random::insecure_seed;
 use crate::error::HostError;
 use crate::limiter::{MEMORIES, MemoryLayout, TABLES};
 use crate::state::{InsecureSeed, State};
-use crate::{files, http, keyvalue, sockets, v0_1};
+use crate::{files, http, imports, sockets};
 
 /// Fuel between two yields, which is well below a millisecond of work. At this interval, yields
 /// have no measurable cost.
@@ -180,7 +180,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     files::add_to_linker(&mut linker, State::files)?;
-    keyvalue::add_to_linker(&mut linker, State::buckets)?;
+    imports::add_to_linker(&mut linker, State::answered)?;
     sockets::add_to_linker(&mut linker)?;
     // Replaces the seed of wasmtime-wasi with the host's own.
     linker.allow_shadowing(true);
@@ -189,7 +189,6 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     })?;
     linker.allow_shadowing(false);
     http::view::add_to_linker(&mut linker, State::http)?;
-    v0_1::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
+use toolward_contract::capability::Class;
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
@@ -33,7 +34,7 @@ use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn, spawn_blocking};
 
 use crate::exceeded::Exceeded;
 use crate::held;
-use crate::violations::{ViolationKind, Violations};
+use crate::violations::Violations;
 use counters::Slot;
 pub use counters::{FileCounters, FileLimits, OpenFile, OpenFiles};
 use path::VirtualPath;
@@ -186,7 +187,7 @@ impl Fail {
     fn raise(self, path: &str, violations: &Violations) -> FsError {
         match self {
             Self::Code(code) => code.into(),
-            Self::Refused(code) => match violations.record(ViolationKind::Path, path) {
+            Self::Refused(code) => match violations.record(&Class::Workspace, path) {
                 Ok(()) => code.into(),
                 Err(ends_call) => FsError::trap(ends_call),
             },

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt as _;
+use toolward_contract::capability::Class;
 use toolward_egress::{
     Denied, Error as EgressError, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage,
     Timeout, Timeouts, headers,
@@ -22,7 +23,7 @@ use wasmtime_wasi_http::{
 
 use crate::held::Shared;
 use crate::imports::{HttpError, HttpRequest, Imports};
-use crate::violations::{ViolationKind, Violations};
+use crate::violations::Violations;
 
 /// The most bytes of one header block in memory. A guest may hold several.
 const FIELDS: usize = 64 << 10;
@@ -59,10 +60,8 @@ impl WasiHttpHooks for Hooks {
     fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
         let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         if !known {
-            // The request is refused in any case. A policy may also end the call.
-            let _ = self
-                .violations
-                .record(ViolationKind::Network, scheme.as_str());
+            // Refused either way; a policy may also end the call.
+            let _ = self.violations.record(&Class::Network, scheme.as_str());
         }
         known
     }

@@ -1,7 +1,7 @@
 //! What a running driver asks of the host: each request is one message. What answers it checks it against the grant,
-//! and counts it.
+//! and counts it. Below the messages is the guest's side of each import.
 
-use std::future::ready;
+mod keyvalue;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -10,83 +10,66 @@ use toolward_contract::json as strict;
 use toolward_egress::{BoxError, Error as EgressError, Timeouts};
 use toolward_state::Error as StateError;
 pub use toolward_state::{BoxFuture, BucketOperation, BucketReply};
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker, ResourceTable};
 
+use crate::bindings::Driver;
 pub use crate::bindings::toolward::driver::progress::Update as Progress;
+use crate::bindings::toolward::driver::{log, progress, secrets, tools, types};
 use crate::exceeded::{DeadlinePassed, Exceeded};
 use crate::invocation::ToolCall;
-use crate::result::{CallError, LogLevel, LogRecord, Output};
+use crate::limiter::Limiter;
+use crate::result::{CallError, LogLevel, LogRecord, Output, record_bytes};
+use crate::v0_1::convert;
 use crate::violations::EndsCall;
 
 /// Bytes that a report of progress takes in addition to its message.
 pub const PROGRESS_REPORT_BYTES: u64 = 128;
 
-/// Answers the requests of a call's driver. By default nothing is granted.
+/// Answers the requests of a call's driver.
 pub trait Imports: Send + Sync {
     /// What stands for a secret in requests, for this call.
-    fn placeholder(&self, _slug: String) -> BoxFuture<'_, Result<String, SecretError>> {
-        Box::pin(ready(Err(SecretError::Denied)))
-    }
+    fn placeholder(&self, slug: String) -> BoxFuture<'_, Result<String, SecretError>>;
 
     /// The value of a secret.
-    fn reveal(&self, _slug: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>> {
-        Box::pin(ready(Err(SecretError::Denied)))
-    }
+    fn reveal(&self, slug: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>>;
 
     /// Stores a secret.
-    fn store(&self, _slug: String, _value: Vec<u8>) -> BoxFuture<'_, Result<(), SecretError>> {
-        Box::pin(ready(Err(SecretError::Denied)))
-    }
+    fn store(&self, slug: String, value: Vec<u8>) -> BoxFuture<'_, Result<(), SecretError>>;
 
     /// Reads or changes a bucket.
-    fn bucket(&self, _request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
-        Box::pin(ready(Err(BucketError::Denied)))
-    }
+    fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>>;
 
     /// Sends a request, and waits for the head of the response.
-    fn http(&self, _request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
-        Box::pin(ready(Err(HttpError::NoNetwork)))
-    }
+    fn http(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>>;
 
     /// Calls another tool, within what is left of the caller's budgets.
     fn call_tool(
         &self,
         call: ToolCall,
-        _left: CallerBudget,
-    ) -> BoxFuture<'_, Result<ToolReply, EndsCall>> {
-        let refused = ToolReply::refused(CallError::not_granted(&call.tool));
-        Box::pin(ready(Ok(refused)))
-    }
+        left: CallerBudget,
+    ) -> BoxFuture<'_, Result<ToolReply, EndsCall>>;
 
     /// Whether any tool is granted: only then the sandbox measures what fuel is left at each request.
-    fn has_tools(&self) -> bool {
-        false
-    }
+    fn has_tools(&self) -> bool;
 
     /// Passes a log record on. Returns it as it may be shown.
     ///
     /// # Errors
     /// The limit that the record exceeds.
-    fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded> {
-        Ok(message.into_record())
-    }
+    fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded>;
 
     /// Passes progress on. Returns how many bytes the host holds for it.
-    fn progress(&self, _progress: Progress) -> u64 {
-        0
-    }
+    fn progress(&self, progress: Progress) -> u64;
 
     /// Bytes that the host holds for HTTP requests.
-    fn http_bytes(&self) -> u64 {
-        0
-    }
+    fn http_bytes(&self) -> u64;
 
     /// Takes the secrets that were used out of a text.
-    fn redact(&self, _text: &mut String) {}
+    fn redact(&self, text: &mut String);
 
     /// Takes the secrets that were used out of the end of a text; `is_cut` if there was more before it.
-    fn redact_end(&self, text: Vec<u8>, _is_cut: bool) -> Vec<u8> {
-        text
-    }
+    fn redact_end(&self, text: Vec<u8>, is_cut: bool) -> Vec<u8>;
 }
 
 /// Why it got no secret.
@@ -259,5 +242,119 @@ impl LogMessage {
                 },
             },
         }
+    }
+}
+
+/// Adds each import that [`Imports`] answers.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> Result<()> {
+    Driver::add_to_linker::<T, Viewed>(linker, view)?;
+    keyvalue::add_to_linker(linker, view)
+}
+
+/// What an import has of the guest's store, for one call of it.
+pub(crate) struct View<'a> {
+    pub(crate) imports: &'a dyn Imports,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) limiter: &'a mut Limiter,
+    pub(crate) meter: &'a mut Meter,
+    pub(crate) logs: &'a mut Vec<LogRecord>,
+}
+
+struct Viewed;
+
+impl HasData for Viewed {
+    type Data<'a> = View<'a>;
+}
+
+/// Fuel across nested calls, which spend their caller's.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// What the guest had left when it last called the host. Kept up to date
+    /// only where tools are granted.
+    pub(crate) fuel: u64,
+    /// What called tools have spent since.
+    pub(crate) owed: u64,
+}
+
+impl types::Host for View<'_> {}
+
+impl progress::Host for View<'_> {
+    fn report(&mut self, update: progress::Update) -> Result<()> {
+        let held = self.imports.progress(update);
+        self.limiter.held.keep(held);
+        Ok(())
+    }
+}
+
+impl log::Host for View<'_> {
+    fn write(&mut self, level: log::Level, message: String, fields: Option<String>) -> Result<()> {
+        let record = self.imports.log(LogMessage {
+            level: match level {
+                log::Level::Trace => LogLevel::Trace,
+                log::Level::Debug => LogLevel::Debug,
+                log::Level::Info => LogLevel::Info,
+                log::Level::Warn => LogLevel::Warn,
+                log::Level::Error => LogLevel::Error,
+            },
+            message,
+            fields,
+        })?;
+        self.limiter.held.keep(record_bytes(&record));
+        self.logs.push(record);
+        Ok(())
+    }
+}
+
+impl secrets::Host for View<'_> {
+    async fn placeholder(&mut self, slug: String) -> Result<Result<String, secrets::SecretError>> {
+        secret(self.imports.placeholder(slug).await)
+    }
+
+    async fn reveal(&mut self, slug: String) -> Result<Result<Vec<u8>, secrets::SecretError>> {
+        secret(self.imports.reveal(slug).await)
+    }
+
+    async fn store(
+        &mut self,
+        slug: String,
+        value: Vec<u8>,
+    ) -> Result<Result<(), secrets::SecretError>> {
+        // Kept until the call ends, to be looked for.
+        self.limiter.held.keep(value.len() as u64);
+        secret(self.imports.store(slug, value).await)
+    }
+}
+
+/// A reply for the guest. The outer error ends it.
+fn secret<T>(reply: Result<T, SecretError>) -> Result<Result<T, secrets::SecretError>> {
+    Ok(Err(match reply {
+        Ok(reply) => return Ok(Ok(reply)),
+        Err(SecretError::Denied) => secrets::SecretError::Denied,
+        Err(SecretError::Missing) => secrets::SecretError::Missing,
+        Err(SecretError::Failed) => secrets::SecretError::Failed,
+        Err(SecretError::Ends(end)) => return Err(end.into()),
+    }))
+}
+
+impl tools::Host for View<'_> {
+    async fn call(
+        &mut self,
+        request: tools::Request,
+    ) -> Result<Result<types::ToolOutput, types::ToolError>> {
+        let left = CallerBudget {
+            fuel: self.meter.fuel,
+            memory_bytes: self.limiter.memory_left(),
+        };
+        // Its input is in memory twice: the caller's copy and the called tool's.
+        let input = (request.input.len() as u64).saturating_mul(2);
+        let _input = self.limiter.held.shared().hold(input);
+        let reply = self.imports.call_tool(request, left).await?;
+        self.meter.owed = self.meter.owed.saturating_add(reply.fuel);
+        self.limiter.called(reply.peak_memory);
+        let result = reply.result.map(convert::output_to_guest);
+        Ok(result.map_err(convert::error_to_guest))
     }
 }

@@ -19,7 +19,6 @@ mod held;
 mod http;
 pub mod imports;
 pub mod invocation;
-mod keyvalue;
 mod limiter;
 pub mod limits;
 #[cfg(test)]

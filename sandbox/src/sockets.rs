@@ -29,7 +29,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 
 impl State {
     fn refuse_socket(&self, what: &str) -> SocketError {
-        match self.violations.record(ViolationKind::Socket, what) {
+        match self.violations.record(ViolationKind::SOCKET, what) {
             Ok(()) => ErrorCode::AccessDenied.into(),
             Err(ends) => SocketError::trap(ends),
         }

@@ -13,14 +13,14 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use crate::capture::Capture;
 use crate::exceeded::Exceeded;
+use crate::files;
 use crate::http::{self, Hooks};
-use crate::imports::Imports;
+use crate::imports::{self, Imports, Meter};
 use crate::invocation::{DriverEnd, Invocation};
 use crate::limiter::{Limiter, ResultSize};
 use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
 use crate::result::LogRecord;
 use crate::violations::Violations;
-use crate::{files, keyvalue};
 
 /// Bytes that one `wasi:random` call gives at most.
 const MAX_RANDOM: u64 = 64 << 10;
@@ -58,16 +58,6 @@ pub struct CallGrant<'a> {
     pub imports: &'a Arc<dyn Imports>,
     /// The files that it may use, if any.
     pub files: Option<files::FileGrant>,
-}
-
-/// Fuel across nested calls, which spend their caller's.
-#[derive(Debug, Default)]
-pub(crate) struct Meter {
-    /// What the guest had left when it last called the host. Kept up to date
-    /// only where tools are granted.
-    pub(crate) fuel: u64,
-    /// What called tools have spent since.
-    pub(crate) owed: u64,
 }
 
 impl State {
@@ -115,12 +105,15 @@ impl State {
 }
 
 impl State {
-    /// The buckets that the guest opens.
-    pub(crate) fn buckets(&mut self) -> keyvalue::View<'_> {
+    /// What an import has of it that [`Imports`] answers.
+    pub(crate) fn answered(&mut self) -> imports::View<'_> {
         self.in_import = true;
-        keyvalue::View {
+        imports::View {
             imports: &*self.imports,
             table: &mut self.table,
+            limiter: &mut self.limiter,
+            meter: &mut self.meter,
+            logs: &mut self.logs,
         }
     }
 

@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use toolward_contract::capability::Class;
 use toolward_policy::OnViolation;
 use toolward_support::helper::lock;
 
@@ -21,25 +22,39 @@ const MAX_REPORTED: u32 = 64;
 /// Bytes of a subject that are kept.
 const MAX_SUBJECT_BYTES: usize = 256;
 
-toolward_support::words! {
-    /// The kind of a violation.
-    #[derive(PartialOrd, Ord, Serialize)]
-    #[serde(rename_all = "kebab-case")]
-    ViolationKind {
-        /// A request that is not granted.
-        Network = "network",
-        /// A raw socket or a name lookup, which can't be granted.
-        Socket = "socket",
-        /// A path that is not granted, or a change of one that is read-only.
-        Path = "path",
-        /// A secret that is not granted, or its use in another place.
-        Secret = "secret",
-        /// A call of a tool that is not granted.
-        Tool = "tool",
-        /// A bucket that is not granted, or a change of one that is read-only.
-        Database = "database",
-        /// A question of a kind that is not granted.
-        User = "user",
+/// The kind of a violation: the class of the capability that was not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ViolationKind(Option<&'static Class>);
+
+impl ViolationKind {
+    /// A raw socket or a name lookup, which can't be granted.
+    pub const SOCKET: Self = Self(None);
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self.0 {
+            None => "socket",
+            Some(Class::Workspace) => "path",
+            Some(class) => class.as_str(),
+        }
+    }
+
+    /// A number that no other kind has: in the order of [`Class::KNOWN`], then [`ViolationKind::SOCKET`].
+    pub fn number(self) -> usize {
+        let place = Class::KNOWN.iter().position(|class| Some(class) == self.0);
+        place.unwrap_or(Class::KNOWN.len())
+    }
+}
+
+impl From<&'static Class> for ViolationKind {
+    fn from(class: &'static Class) -> Self {
+        Self(Some(class))
+    }
+}
+
+impl Serialize for ViolationKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -131,7 +146,8 @@ impl Violations {
     }
 
     /// Records one. An error means that policy ends the call: raise it as a trap.
-    pub fn record(&self, kind: ViolationKind, subject: &str) -> Result<(), EndsCall> {
+    pub fn record(&self, kind: impl Into<ViolationKind>, subject: &str) -> Result<(), EndsCall> {
+        let kind = kind.into();
         let secrets = self.0.secrets.as_ref();
         let redacted = secrets.and_then(|secrets| secrets.redacted(subject));
         let subject = redacted.map_or(Cow::Borrowed(subject), Cow::Owned);
@@ -193,12 +209,12 @@ mod tests {
         let violations = Violations::new(OnViolation::Record, &Reported::default(), None);
         for _ in 0..3 {
             violations
-                .record(ViolationKind::Path, "/etc/passwd")
+                .record(&Class::Workspace, "/etc/passwd")
                 .expect("goes on");
         }
         for n in 0..100 {
             violations
-                .record(ViolationKind::Network, &format!("h{n}.example"))
+                .record(&Class::Network, &format!("h{n}.example"))
                 .expect("goes on");
         }
         let found = violations.found();
@@ -212,7 +228,7 @@ mod tests {
             let violations = Violations::new(OnViolation::Record, &reported, None);
             let subject = format!("h{call}.example");
             violations
-                .record(ViolationKind::Network, &subject)
+                .record(&Class::Network, &subject)
                 .expect("goes on");
             assert_eq!(violations.found().total, 1);
         }
@@ -220,9 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_has_its_word_and_its_number() {
+        let classes = Class::KNOWN.iter().map(ViolationKind::from);
+        let kinds: Vec<ViolationKind> = classes.chain([ViolationKind::SOCKET]).collect();
+        let numbers: Vec<usize> = kinds.iter().map(|kind| kind.number()).collect();
+        assert_eq!(numbers, (0..kinds.len()).collect::<Vec<_>>());
+        let words: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let all = [
+            "network", "path", "database", "secret", "external", "tool", "user", "socket",
+        ];
+        assert_eq!(words, all);
+    }
+
+    #[test]
     fn policy_can_end_the_call_at_the_first() {
         let violations = Violations::new(OnViolation::End, &Reported::default(), None);
-        assert!(violations.record(ViolationKind::Secret, "token").is_err());
+        assert!(violations.record(&Class::Secret, "token").is_err());
         assert_eq!(violations.found().total, 1);
     }
 
@@ -230,7 +259,7 @@ mod tests {
     fn a_long_subject_is_shortened_at_a_character() {
         let violations = Violations::default();
         violations
-            .record(ViolationKind::Path, &"ä".repeat(10_000))
+            .record(&Class::Workspace, &"ä".repeat(10_000))
             .expect("goes on");
         assert!(violations.found().first[0].subject.len() <= MAX_SUBJECT_BYTES);
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolward_host::{Host, Limit, Limits, Reply, ViolationKind};
+use toolward_host::{Host, Limit, Limits, Reply};
 
 use crate::world::{Bundle, Guest, call, error, policy_of, value};
 

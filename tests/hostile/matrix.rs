@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_host::secrets::{SecretError, SecretStore, SecretValue};
-use toolward_host::{Host, LOCAL, ViolationKind};
+use toolward_host::{Host, LOCAL};
 use toolward_policy::{Decision, Policy};
 use toolward_state::{Access, Store};
 
@@ -36,8 +36,8 @@ struct Row {
     attempt: fn(&Server) -> Value,
     /// Whether it happened, judged by the state afterwards and the reply.
     happened: fn(&Place, &Value) -> bool,
-    /// The recorded violation of an attempt; `None` if a guest has nothing to try.
-    recorded: Option<ViolationKind>,
+    /// What is recorded of an attempt; `None` where a guest finds nothing to try.
+    recorded: Option<&'static str>,
 }
 
 /// The places where an attempt may leave traces.
@@ -106,7 +106,7 @@ fn rows() -> Vec<Row> {
             capability: "network:HOST",
             attempt: |server| json!({"do": "http", "url": url(server)}),
             happened: |place, _| place.server.connections() > 0,
-            recorded: Some(ViolationKind::Network),
+            recorded: Some("network"),
         },
         Row {
             name: "network to write",
@@ -118,7 +118,7 @@ fn rows() -> Vec<Row> {
             capability: "network:HOST",
             attempt: |server| json!({"do": "http", "url": url(server), "method": "POST", "body": "x"}),
             happened: |place, _| place.server.connections() > 0,
-            recorded: Some(ViolationKind::Network),
+            recorded: Some("network"),
         },
         Row {
             name: "external service",
@@ -130,7 +130,7 @@ fn rows() -> Vec<Row> {
             capability: "external:mail",
             attempt: |server| json!({"do": "http", "url": url(server), "method": "POST", "body": "x"}),
             happened: |place, _| place.server.connections() > 0,
-            recorded: Some(ViolationKind::Network),
+            recorded: Some("network"),
         },
         Row {
             name: "workspace to read",
@@ -178,7 +178,7 @@ fn rows() -> Vec<Row> {
             capability: "database:counters",
             attempt: |_| json!({"do": "kv", "op": "get", "bucket": "counters", "key": "a"}),
             happened: |_, value| ok_text(value, "what is in it"),
-            recorded: Some(ViolationKind::Database),
+            recorded: Some("database"),
         },
         Row {
             name: "database to write",
@@ -190,7 +190,7 @@ fn rows() -> Vec<Row> {
             capability: "database:counters",
             attempt: |_| json!({"do": "kv", "op": "set", "bucket": "counters", "key": "new", "text": "x"}),
             happened: |place, _| place.bucket().exists("new").unwrap(),
-            recorded: Some(ViolationKind::Database),
+            recorded: Some("database"),
         },
         Row {
             name: "secret to use",
@@ -202,7 +202,7 @@ fn rows() -> Vec<Row> {
             capability: "secret:token",
             attempt: |_| json!({"do": "secrets", "op": "placeholder", "slug": "token"}),
             happened: |_, value| value["ok"].is_string(),
-            recorded: Some(ViolationKind::Secret),
+            recorded: Some("secret"),
         },
         Row {
             name: "secret to store",
@@ -214,7 +214,7 @@ fn rows() -> Vec<Row> {
             capability: "secret:own",
             attempt: |_| json!({"do": "secrets", "op": "store", "slug": "own", "text": "mine-mine"}),
             happened: |place, _| !place.stored.0.lock().unwrap().is_empty(),
-            recorded: Some(ViolationKind::Secret),
+            recorded: Some("secret"),
         },
         Row {
             name: "tool",
@@ -226,7 +226,7 @@ fn rows() -> Vec<Row> {
             capability: "tool:other.tool",
             attempt: |_| json!({"do": "call-tool", "tool": "other.tool", "input": {"do": "echo", "value": 5}}),
             happened: |_, value| value["ok"]["value"] == json!(5),
-            recorded: Some(ViolationKind::Tool),
+            recorded: Some("tool"),
         },
     ]
 }
@@ -316,7 +316,7 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
                 }
                 (false, _) => {
                     assert!(reply.result.is_ok(), "{what}: {reply:?}");
-                    let kind = reply.metadata.violations.first().map(|found| found.kind);
+                    let kind = reply.metadata.violations.first().map(|found| found.kind.as_str());
                     assert_eq!(kind, row.recorded, "{what}: {reply:?}");
                 }
             }
@@ -393,7 +393,7 @@ async fn questions_are_asked_only_where_that_is_declared_and_allowed() {
             .metadata
             .violations
             .iter()
-            .any(|found| found.kind == ViolationKind::User);
+            .any(|found| found.kind.as_str() == "user");
         assert_eq!(beyond, !declared, "{what}: {error:?}");
     }
 }

@@ -7,7 +7,7 @@ mod stored;
 
 use serde_json::{Value, json};
 use toolward_host::secrets::Sources;
-use toolward_host::{Host, Reply, ViolationKind};
+use toolward_host::{Host, Reply};
 
 use crate::server::Server;
 use crate::vault::Vault;
@@ -140,8 +140,8 @@ async fn a_secret_that_was_not_declared_is_denied_and_recorded() {
                 .run(json!({"do": "secrets", "op": op, "slug": slug, "text": "mine-mine"}))
                 .await;
             assert_eq!(
-                reply.metadata.violations[0].kind,
-                ViolationKind::Secret,
+                reply.metadata.violations[0].kind.as_str(),
+                "secret",
                 "{op} {slug}"
             );
             let got = reply.result.unwrap().structured;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use toolward_contract::capability::Class;
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
 use toolward_signing::digest::Digest;
@@ -16,7 +17,7 @@ use crate::codes;
 use crate::component::{
     Component, Function, Functions, HANDLER, MadeFor, Surface, Type, WithheldFunction,
 };
-use crate::declared::DeclaredCapabilities;
+use crate::declared::{DeclaredCapabilities, is_without_host};
 use crate::documents::{Documents, Located, beside};
 use crate::files::Files;
 use crate::locate::key_position;
@@ -126,15 +127,11 @@ impl DriverReport<'_> {
     }
 
     fn world(&self, path: &str, surface: &Surface) -> Box<Diagnostic> {
-        let exports: Vec<&str> = surface
-            .exports
-            .iter()
-            .map(|export| export.name.as_str())
-            .collect();
-        let found = if exports.is_empty() {
-            "nothing".to_owned()
-        } else {
-            list(&exports)
+        let exports = surface.exports.iter();
+        let exports: Vec<&str> = exports.map(|export| export.name.as_str()).collect();
+        let found = match exports[..] {
+            [] => "nothing".to_owned(),
+            _ => list(&exports),
         };
         let hint = match MadeFor::of(surface) {
             MadeFor::OtherToolward => {
@@ -168,16 +165,19 @@ impl DriverReport<'_> {
         documents: &Documents,
     ) -> Result<(), Box<Diagnostic>> {
         let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
-        let declared = DeclaredCapabilities::of(&self.driver.value, tools);
-        let egress = &self.driver.value.egress;
+        let driver = &self.driver.value;
+        let declared = DeclaredCapabilities::of(driver, tools);
+        let egress = &driver.egress;
         let refused = |key: &str, message: String, hint: &str| {
             Err(self.error(key, &codes::COMPONENT_UNDECLARED, message, Some(hint)))
         };
-        // A driver may declare an empty list, which grants no host, for a component that imports
-        // HTTP: toolchains import HTTP even if it is unused.
-        let without_host = self.driver.value.declares_network && egress.is_empty();
-        if surface.imports_package("wasi:http") && !without_host {
-            if egress.is_empty() {
+        for (import, _, refusal) in Class::IMPORTS {
+            let imported = surface.imports_package(import) && !is_without_host(import, driver);
+            let Some((lacks, hint)) = refusal.filter(|_| imported) else {
+                continue;
+            };
+            let http = *import == "wasi:http";
+            if http && egress.is_empty() {
                 return refused(
                     "network",
                     format!(
@@ -187,31 +187,22 @@ impl DriverReport<'_> {
                     "name the hosts in `network.egress`, write `egress: []` if it reaches none, or build the driver without HTTP",
                 );
             }
-            if !declared.accounts_for("wasi:http") {
+            if !declared.accounts_for(import) {
                 return refused(
-                    "implements",
+                    if http { "implements" } else { "component" },
                     format!(
-                        "{path} imports wasi:http, and no contract that it implements declares network"
+                        "{path} imports {import}, and no contract that it implements declares {lacks}"
                     ),
-                    "add `requires.network` to the contract, or build the driver without HTTP",
+                    hint,
                 );
             }
-            if !declared.shares_a_host(egress) {
+            if http && !declared.shares_a_host(egress) {
                 return refused(
                     "network",
                     format!("{path} imports wasi:http, and the contracts declare none of {egress}"),
                     "name hosts in `network.egress` that the contract declares",
                 );
             }
-        }
-        if surface.imports_package("wasi:keyvalue") && !declared.accounts_for("wasi:keyvalue") {
-            return refused(
-                "component",
-                format!(
-                    "{path} imports wasi:keyvalue, and no contract that it implements declares a database"
-                ),
-                "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
-            );
         }
         Ok(())
     }

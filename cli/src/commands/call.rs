@@ -8,12 +8,13 @@ use std::sync::Arc;
 use clap::ValueEnum;
 #[cfg(feature = "adapters")]
 use toolward_adapters::records::{EndedCall, Recorder, amplifier_result, call_records};
+use toolward_contract::capability::Class;
 use toolward_contract::tool::CostClass;
 #[cfg(feature = "adapters")]
 use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
     Compiling, ErrorClass, ErrorCode, Host, Observer, Progress, Reply, Request, Resume, ToolFacts,
-    ViolationKind, WithheldReason,
+    WithheldReason,
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
@@ -270,7 +271,7 @@ fn show(
 /// hosts.
 fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let mut violations = reply.metadata.violations.iter();
-    let is_refused = violations.any(|one| one.kind == ViolationKind::Network);
+    let is_refused = violations.any(|one| one.kind == (&Class::Network).into());
     let own = tool.drivers.iter();
     let mut own = own.filter(|one| Some(&*one.id) == reply.metadata.driver.as_deref());
     match own.next().and_then(|driver| driver.decision.grant()) {

@@ -1,12 +1,13 @@
 //! Checks the questions of a guest before a person or model sees them.
 
 use serde_json::json;
+use toolward_contract::capability::Class;
 use toolward_contract::form::Form;
 use toolward_contract::json;
-use toolward_policy::LimitName;
+use toolward_policy::{Grant, LimitName};
 use toolward_sandbox::exceeded::Exceeded;
 use toolward_sandbox::invocation::{DriverAsk, DriverForm, InputRequest};
-use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
+use toolward_sandbox::violations::{EndsCall, Violations};
 
 use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
 use crate::api::result::{CallError, ErrorCode, Result};
@@ -30,7 +31,6 @@ const MAX_STATE_BYTES: usize = 64 << 10;
 /// The questions that a call may ask, and the questions that its caller can get answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
-    pub(crate) granted: Answerable,
     pub(crate) answerable: Answerable,
     /// Whether another tool made the call, so that no one can answer.
     pub(crate) nested: bool,
@@ -49,11 +49,12 @@ impl Asker {
     pub(crate) fn take(
         &self,
         request: InputRequest,
+        grant: &Grant,
         violations: &Violations,
     ) -> Result<CheckedQuestions> {
         let mut kinds = request.questions.iter().map(|question| kind(&question.ask));
-        if let Some(kind) = kinds.find(|kind| !covers(self.granted, kind)) {
-            return Err(match violations.record(ViolationKind::User, kind) {
+        if let Some(kind) = kinds.find(|kind| !grant.has(&Class::User, kind)) {
+            return Err(match violations.record(&Class::User, kind) {
                 Err(EndsCall(violation)) => CallError::violated(&violation),
                 Ok(()) => not_granted(kind),
             });

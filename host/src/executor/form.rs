@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use toolward_contract::capability::Class;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_sandbox::invocation::{
@@ -77,7 +78,7 @@ impl FormExecutor {
 
     fn ask(&self, job: &Job, context: &CallContext, rejected: Option<&str>) -> Result<CallEnd> {
         let asker = &context.asker;
-        if !asker.granted.form {
+        if !context.access.grant.has(&Class::User, "form") {
             return Err(CallError::new(
                 ErrorCode::UNAUTHORISED,
                 ErrorClass::CapabilityGap,
@@ -107,8 +108,8 @@ impl FormExecutor {
             }],
             state: Vec::new(),
         };
-        // Other forms are blocked only once a person is shown this one.
-        asker.take(request.clone(), &context.violations)?;
+        // Only a form that its person is shown keeps others from asking.
+        asker.take(request.clone(), &context.access.grant, &context.violations)?;
         let (principal, id) = (context.principal(), &job.invocation.id);
         self.forms.open(principal, id).map_err(busy)?;
         Ok(CallEnd::Asks(request))

@@ -1,29 +1,38 @@
 //! Key-value buckets, as a call may use them. A driver only gives the name of a bucket: its publisher follows from
 //! the grant, its principal from the call.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use toolward_contract::capability::{Capability, Class};
 use toolward_policy::{BucketGrant, LimitName, own};
 use toolward_sandbox::exceeded::Exceeded;
-use toolward_sandbox::violations::{ViolationKind, Violations};
+use toolward_sandbox::limits::CallLimits;
+use toolward_sandbox::violations::Violations;
 use toolward_state::{Access, BucketScope, Buckets, Limits};
 
 use super::{BucketError, BucketReply, BucketRequest};
 
 /// What buckets may hold, and what a call may do with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BucketLimits {
+pub(super) struct BucketLimits {
     /// Limits of each bucket. Exceeding one is an error for the guest.
-    pub(crate) bucket: Limits,
+    pub(super) bucket: Limits,
     /// Operations of a call. Fuel does not count the host's work, so exceeding this
     /// ends the call.
-    pub(crate) operations: u64,
+    pub(super) operations: u64,
     /// Bytes of keys and values that a call reads and writes. Exceeding it ends the
     /// call, too.
-    pub(crate) bytes: u64,
+    pub(super) bytes: u64,
+}
+
+impl BucketLimits {
+    pub(super) fn of(limits: &CallLimits) -> Self {
+        let mut own = Self::default();
+        own.bucket.bucket_bytes = limits.bucket_bytes;
+        own.bucket.bucket_keys = limits.bucket_keys;
+        own
+    }
 }
 
 impl Default for BucketLimits {
@@ -44,29 +53,29 @@ pub(crate) struct BucketCounters {
 }
 
 /// What one call may do with buckets.
-pub(crate) struct CallBuckets {
-    pub(crate) grants: Vec<BucketGrant>,
-    pub(crate) store: Option<Arc<dyn Buckets>>,
-    pub(crate) principal: String,
-    pub(crate) limits: BucketLimits,
-    pub(crate) counters: Arc<BucketCounters>,
-    pub(crate) deadline: Instant,
-    pub(crate) violations: Violations,
+pub(super) struct CallBuckets<'a> {
+    pub(super) grants: &'a [BucketGrant],
+    pub(super) store: Option<&'a dyn Buckets>,
+    pub(super) principal: &'a str,
+    pub(super) limits: BucketLimits,
+    pub(super) counters: &'a BucketCounters,
+    pub(super) deadline: Instant,
+    pub(super) violations: &'a Violations,
 }
 
 /// The grant of every name that no other grant has.
 const ANY: &str = "*";
 
-impl CallBuckets {
+impl CallBuckets<'_> {
     /// Does what a driver asks for.
-    pub(crate) async fn answer(&self, request: BucketRequest) -> Result<BucketReply, BucketError> {
+    pub(super) async fn answer(&self, request: BucketRequest) -> Result<BucketReply, BucketError> {
         let BucketRequest { bucket, operation } = request;
         let (counter, allowed) = (&self.counters.operations, self.limits.operations);
         count(LimitName::BucketOperations, counter, 1, allowed)?;
         let Some(grant) = self.grant(&bucket) else {
             return Err(self.denied(&bucket));
         };
-        let Some(store) = &self.store else {
+        let Some(store) = self.store else {
             tracing::warn!("a bucket is granted, and the host has no key-value store");
             let text = "the host has no key-value store".to_owned();
             return Err(BucketError::Failed(text));
@@ -81,7 +90,7 @@ impl CallBuckets {
         };
         let scope = BucketScope {
             owner: grant.owner.clone(),
-            principal: self.principal.clone(),
+            principal: self.principal.to_owned(),
             name: bucket,
             access,
             limits: self.limits.bucket,
@@ -103,7 +112,7 @@ impl CallBuckets {
     }
 
     fn denied(&self, name: &str) -> BucketError {
-        match self.violations.record(ViolationKind::Database, name) {
+        match self.violations.record(&Class::Database, name) {
             Ok(()) => BucketError::Denied,
             Err(ends) => BucketError::Ends(ends.into()),
         }

@@ -26,7 +26,7 @@ pub(crate) struct CallBudget {
     pub(crate) gates: Path,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
-    pub(crate) buckets: Arc<BucketCounters>,
+    pub(crate) buckets: BucketCounters,
     pub(crate) stores: Arc<StoredSecrets>,
     /// Who observes the root.
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -47,7 +47,7 @@ impl CallBudget {
             files: OnceLock::new(),
             gates,
             file_limits: FileLimits::of(limits),
-            buckets: Arc::default(),
+            buckets: BucketCounters::default(),
             stores: Arc::default(),
             observer,
         })

@@ -4,8 +4,10 @@
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use http_body_util::BodyExt as _;
+use toolward_contract::capability::Class;
 use toolward_egress::{Call, Denied, Error as EgressError};
 use toolward_policy::LimitName;
 use toolward_sandbox::exceeded::{self, Exceeded};
@@ -13,34 +15,39 @@ use toolward_sandbox::files::OpenFiles as _;
 use toolward_sandbox::imports::PROGRESS_REPORT_BYTES;
 use toolward_sandbox::invocation::ToolCall;
 use toolward_sandbox::limits::CallLimits;
-use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
+use toolward_sandbox::violations::{EndsCall, Violations};
 use toolward_support::helper::lock;
 
+use super::buckets::{BucketLimits, CallBuckets};
 use super::tools::NestedCalls;
 use super::{
-    BoxFuture, BucketError, BucketReply, BucketRequest, CallBuckets, CallBudget, CallSecrets,
-    CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError,
-    ToolReply,
+    BoxFuture, BucketError, BucketReply, BucketRequest, CallBudget, CallSecrets, CallerBudget,
+    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
 };
-use crate::api::event::Observer;
+use crate::access::Access;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
+use crate::call_scope::CallScope;
 use crate::events::ProgressEvents;
+use crate::services::Services;
 
 /// Bytes of a progress message; a longer one is cut.
 const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 
 /// What answers the drivers of one call.
 pub(crate) struct HostImports {
+    pub(crate) access: Arc<Access>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) scope: Arc<CallScope>,
+    pub(crate) limits: CallLimits,
+    pub(crate) deadline: Instant,
+    pub(crate) budget: Arc<CallBudget>,
+    pub(crate) violations: Violations,
     pub(crate) secrets: Arc<CallSecrets>,
     /// `None` if no host is granted.
     pub(crate) network: Option<Call>,
-    pub(crate) buckets: CallBuckets,
     /// `None` if no tool is granted.
     pub(crate) tools: Option<NestedCalls>,
     pub(crate) reports: Reports,
-    pub(crate) budget: Arc<CallBudget>,
-    pub(crate) violations: Violations,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Set if there were readers of events when the driver was picked.
     pub(crate) events: Option<ProgressEvents>,
 }
@@ -62,7 +69,16 @@ impl Imports for HostImports {
     }
 
     fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
-        Box::pin(self.buckets.answer(request))
+        let buckets = CallBuckets {
+            grants: self.access.grant.buckets(),
+            store: self.services.buckets.as_deref(),
+            principal: &self.scope.principal,
+            limits: BucketLimits::of(&self.limits),
+            counters: &self.budget.buckets,
+            deadline: self.deadline,
+            violations: &self.violations,
+        };
+        Box::pin(async move { buckets.answer(request).await })
     }
 
     fn http(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
@@ -71,7 +87,7 @@ impl Imports for HostImports {
         let Some(network) = &self.network else {
             let host = request.uri().authority().map_or("", |name| name.as_str());
             // The guest ends when it is entered again.
-            let _ = violations.record(ViolationKind::Network, host);
+            let _ = violations.record(&Class::Network, host);
             return Box::pin(ready(Err(HttpError::NoNetwork)));
         };
         let open = match self.budget.gates.open() {
@@ -108,7 +124,7 @@ impl Imports for HostImports {
     ) -> BoxFuture<'_, Result<ToolReply, EndsCall>> {
         Box::pin(async move {
             if let Some(slug) = self.secret_in(&call.input) {
-                self.violations.record(ViolationKind::Secret, &slug)?;
+                self.violations.record(&Class::Secret, &slug)?;
                 return Ok(ToolReply::refused(CallError::new(
                     ErrorCode::UNAUTHORISED,
                     ErrorClass::CapabilityGap,
@@ -118,7 +134,7 @@ impl Imports for HostImports {
             match &self.tools {
                 Some(tools) => tools.call(call, left, &self.violations).await,
                 None => {
-                    self.violations.record(ViolationKind::Tool, &call.tool)?;
+                    self.violations.record(&Class::Tool, &call.tool)?;
                     Ok(ToolReply::refused(CallError::not_granted(&call.tool)))
                 }
             }
@@ -132,12 +148,12 @@ impl Imports for HostImports {
     fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded> {
         let fields = message.fields.as_ref().map_or(0, String::len);
         let bytes = (message.message.len() as u64).saturating_add(fields as u64);
-        self.reports.admit_log(bytes)?;
+        self.reports.admit_log(bytes, &self.limits)?;
         let mut record = message.into_record();
         if let Some(redactor) = self.secrets.redactor() {
             redactor.record(&mut record);
         }
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = &self.scope.observer {
             observer.log(&record);
         }
         Ok(record)
@@ -154,14 +170,12 @@ impl Imports for HostImports {
         // An observer may keep it queued until the call ends.
         let bytes = progress.message.as_ref().map_or(0, String::len);
         let bytes = bytes.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = &self.scope.observer {
             observer.progress(&Progress {
                 done: progress.done,
                 total,
                 message: progress.message.map(|mut message| {
-                    if let Some(redactor) = self.secrets.redactor() {
-                        redactor.text(&mut message);
-                    }
+                    self.redact(&mut message);
                     message.truncate(message.floor_char_boundary(MAX_PROGRESS_MESSAGE_BYTES));
                     message
                 }),
@@ -201,7 +215,7 @@ impl HostImports {
     /// Records what is denied.
     fn checked<T>(&self, slug: &str, reply: Result<T, SecretError>) -> Result<T, SecretError> {
         if let Err(SecretError::Denied) = reply {
-            let recorded = self.violations.record(ViolationKind::Secret, slug);
+            let recorded = self.violations.record(&Class::Secret, slug);
             recorded.map_err(|ends| SecretError::Ends(ends.into()))?;
         }
         reply
@@ -228,40 +242,29 @@ impl HostImports {
 
 /// Records what the egress rules refused, unless it is not about the grant.
 fn record(denied: &Denied, violations: &Violations) {
-    let kind = if denied.rule.is_about_secret() {
-        ViolationKind::Secret
+    let class = if denied.rule.is_about_secret() {
+        &Class::Secret
     } else if denied.rule.is_about_grant() {
-        ViolationKind::Network
+        &Class::Network
     } else {
         return;
     };
-    let _ = violations.record(kind, &denied.subject);
+    let _ = violations.record(class, &denied.subject);
 }
 
 /// What a call has reported so far, all its attempts together.
+#[derive(Default)]
 pub(crate) struct Reports {
     /// The last progress that was passed on, and how many.
     progress: Mutex<(Option<f64>, u32)>,
     records: AtomicU64,
     bytes: AtomicU64,
-    max_records: u64,
-    max_bytes: u64,
 }
 
 /// Progress reports that are passed on in one call; the rest is dropped.
 const PROGRESS_REPORTS: u32 = 1000;
 
 impl Reports {
-    pub(crate) fn new(limits: &CallLimits) -> Self {
-        Self {
-            progress: Mutex::default(),
-            records: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            max_records: limits.log_records,
-            max_bytes: limits.log_bytes,
-        }
-    }
-
     /// Whether a report of progress with this value is passed on: it only ever rises, and only so often.
     fn admits_progress(&self, done: f64) -> bool {
         let mut progress = lock(&self.progress);
@@ -275,12 +278,12 @@ impl Reports {
     }
 
     /// Counts a log record of `size` bytes before anything is made of it.
-    fn admit_log(&self, size: u64) -> Result<(), Exceeded> {
+    fn admit_log(&self, size: u64, limits: &CallLimits) -> Result<(), Exceeded> {
         // The number is looked at first and counted last: a record that is refused counts for nothing.
         let records = AtomicU64::new(self.records.load(Ordering::Relaxed));
-        exceeded::take(&records, LimitName::LogRecords, 1, self.max_records)?;
-        exceeded::take(&self.bytes, LimitName::LogBytes, size, self.max_bytes)?;
-        exceeded::take(&self.records, LimitName::LogRecords, 1, self.max_records)
+        exceeded::take(&records, LimitName::LogRecords, 1, limits.log_records)?;
+        exceeded::take(&self.bytes, LimitName::LogBytes, size, limits.log_bytes)?;
+        exceeded::take(&self.records, LimitName::LogRecords, 1, limits.log_records)
     }
 }
 
@@ -288,8 +291,8 @@ impl Reports {
 mod tests {
     use super::*;
 
-    fn reports() -> Reports {
-        let limits = CallLimits {
+    fn limits() -> CallLimits {
+        CallLimits {
             log_records: 3,
             log_bytes: 100,
             ..CallLimits::new(
@@ -297,13 +300,12 @@ mod tests {
                 std::time::Duration::from_secs(1),
                 &toolward_contract::driver::DriverLimits::default(),
             )
-        };
-        Reports::new(&limits)
+        }
     }
 
     #[test]
     fn progress_that_falls_repeats_or_is_no_number_is_dropped() {
-        let reports = reports();
+        let reports = Reports::default();
         let admitted =
             [1.0, 1.0, 0.5, f64::NAN, f64::INFINITY, 2.0].map(|done| reports.admits_progress(done));
         assert_eq!(admitted, [true, false, false, false, false, true]);
@@ -311,11 +313,14 @@ mod tests {
 
     #[test]
     fn log_records_are_counted_by_number_and_by_bytes() {
-        let reports = reports();
+        let (reports, limits) = (Reports::default(), limits());
         for size in [10, 50] {
-            reports.admit_log(size).expect("room for it");
+            reports.admit_log(size, &limits).expect("room for it");
         }
-        let refused = |size| reports.admit_log(size).map_err(|over| over.limit);
+        let refused = |size| {
+            let admitted = reports.admit_log(size, &limits);
+            admitted.map_err(|over| over.limit)
+        };
         assert_eq!(refused(41), Err(LimitName::LogBytes));
         assert_eq!(refused(40), Ok(()));
         assert_eq!(refused(0), Err(LimitName::LogRecords));
@@ -325,7 +330,7 @@ mod tests {
 
     #[test]
     fn progress_is_passed_on_so_often_and_no_more() {
-        let reports = reports();
+        let reports = Reports::default();
         let passed = (0..5000)
             .filter(|n| reports.admits_progress(f64::from(*n)))
             .count();

@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use toolward_contract::capability::Class;
 use toolward_ledger::record::Native;
 use toolward_sandbox::invocation::ToolCall;
-use toolward_sandbox::violations::{EndsCall, ViolationKind, Violations};
+use toolward_sandbox::violations::{EndsCall, Violations};
 use toolward_support::helper::lock;
 
 use super::{BoxFuture, CallerBudget, ToolReply};
@@ -73,8 +74,8 @@ impl NestedCalls {
         violations: &Violations,
     ) -> Result<ToolReply, EndsCall> {
         let refused = |error: CallError| Ok(ToolReply::refused(error));
-        if !self.access.grant.tools().contains(&request.tool) {
-            violations.record(ViolationKind::Tool, &request.tool)?;
+        if !self.access.grant.has(&Class::Tool, &request.tool) {
+            violations.record(&Class::Tool, &request.tool)?;
             return refused(CallError::not_granted(&request.tool));
         }
         let depth = self.caller.names.len().saturating_sub(1);

@@ -15,6 +15,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_contract::NoScope;
+use toolward_contract::capability::Class;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_host::{
@@ -183,14 +184,14 @@ fn granted(decision: &Decision) -> Vec<(String, bool)> {
     let secrets = grant.secrets().iter();
     let secrets = secrets.map(|one| (format!("secret:{}", one.slug), one.store));
     let tools = grant.tools().iter().map(|id| (format!("tool:{id}"), false));
-    let form = grant.user().form.then(|| ("user:form".to_owned(), false));
-    assert!(!grant.user().sample && !grant.user().roots);
+    let asked = grant.scopes(&Class::User).iter();
+    let asked = asked.map(|kind| (format!("user:{kind}"), false));
     hosts
         .chain(workspaces)
         .chain(buckets)
         .chain(secrets)
         .chain(tools)
-        .chain(form)
+        .chain(asked)
         .collect()
 }
 

@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 
 use serde_json::{Value, json};
+use toolward_contract::capability::Class;
 use toolward_host::confine::Confinement;
-use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
+use toolward_host::{ErrorCode, Host, Origin, Reply, Request};
 
 use super::Demo;
 use super::directory::CANARY;
@@ -51,7 +52,7 @@ enum Barrier {
     /// An error of the guest's own library, because the sandbox does not contain the resource.
     Nothing,
     /// A refusal of the host that was recorded.
-    Violation(ViolationKind),
+    Violation(&'static Class),
     /// One of these limits.
     Limit(&'static [ErrorCode]),
 }
@@ -139,8 +140,8 @@ fn attempts(canary: &str, port: &str) -> Vec<TheftAttempt> {
     };
     let read = |path: &str| json!({"attempt": "read-file", "target": path});
     let get = |url: &str| json!({"attempt": "send-request", "target": url});
-    let path = Barrier::Violation(ViolationKind::Path);
-    let network = Barrier::Violation(ViolationKind::Network);
+    let path = Barrier::Violation(&Class::Workspace);
+    let network = Barrier::Violation(&Class::Network);
     let port_title = format!("send a request to {port}, a port of this machine");
     vec![
         attempt(&format!("read {canary}"), read(canary), Barrier::Nothing),
@@ -183,9 +184,9 @@ fn stopped_by(reply: &Reply, barrier: Barrier) -> Option<String> {
     };
     match barrier {
         Barrier::Nothing => refused.map(|refused| format!("not in the sandbox: {refused}")),
-        Barrier::Violation(kind) => {
+        Barrier::Violation(class) => {
             let mut violations = reply.metadata.violations.iter();
-            let violation = violations.find(|violation| violation.kind == kind)?;
+            let violation = violations.find(|violation| violation.kind == class.into())?;
             refused.map(|_| format!("refused and recorded: {violation}"))
         }
         Barrier::Limit(codes) => {
@@ -210,9 +211,9 @@ mod tests {
 
     use super::*;
 
-    fn reply(result: Result<Value, CallError>, violations: &[ViolationKind]) -> Reply {
-        let violations = violations.iter().map(|kind| Violation {
-            kind: *kind,
+    fn reply(result: Result<Value, CallError>, violations: &[&'static Class]) -> Reply {
+        let violations = violations.iter().map(|class| Violation {
+            kind: (*class).into(),
             subject: "it".to_owned(),
         });
         Reply {
@@ -235,19 +236,19 @@ mod tests {
 
     #[test]
     fn what_was_taken_or_refused_by_nothing_known_counts_as_not_stopped() {
-        let path = Barrier::Violation(ViolationKind::Path);
+        let path = Barrier::Violation(&Class::Workspace);
         let refused = || Ok(json!({"refused": "no"}));
         let taken = || Ok(json!({"taken": "it", "refused": "no"}));
         for (result, violations, barrier) in [
             (taken(), &[][..], Barrier::Nothing),
-            (taken(), &[ViolationKind::Path][..], path),
+            (taken(), &[&Class::Workspace][..], path),
             (Ok(json!({})), &[], Barrier::Nothing),
             (refused(), &[], path),
-            (refused(), &[ViolationKind::Network], path),
+            (refused(), &[&Class::Network], path),
             (refused(), &[], Barrier::Limit(TIME)),
             (Err(error(ErrorCode::INTERNAL)), &[], Barrier::Limit(TIME)),
             (Err(error(ErrorCode::TIMEOUT)), &[], Barrier::Limit(MEMORY)),
-            (Err(error(ErrorCode::TIMEOUT)), &[ViolationKind::Path], path),
+            (Err(error(ErrorCode::TIMEOUT)), &[&Class::Workspace], path),
             (Err(error(ErrorCode::UNAUTHORISED)), &[], Barrier::Nothing),
         ] {
             let reply = reply(result, violations);
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_refusal_that_fits_counts_as_stopped_and_says_by_what() {
-        let path = Barrier::Violation(ViolationKind::Path);
+        let path = Barrier::Violation(&Class::Workspace);
         let refused = || Ok(json!({"refused": "no entry"}));
         for (result, violations, barrier, by) in [
             (
@@ -270,7 +271,7 @@ mod tests {
                 Barrier::Nothing,
                 "not in the sandbox: no entry",
             ),
-            (refused(), &[ViolationKind::Path][..], path, "path \"it\""),
+            (refused(), &[&Class::Workspace][..], path, "path \"it\""),
             (
                 Err(error(ErrorCode::TIMEOUT)),
                 &[],

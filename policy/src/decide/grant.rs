@@ -32,12 +32,10 @@ pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
 /// made for it. This process reaches nothing of that.
 pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
     Grant {
-        network: Vec::new(),
-        workspaces: Vec::new(),
-        buckets: Vec::new(),
-        tools: Vec::new(),
+        secrets: grant.secrets,
+        on_violation: grant.on_violation,
         program: Some(Arc::new(rule.clone())),
-        ..grant
+        ..Grant::default()
     }
 }
 
@@ -65,17 +63,14 @@ fn add(
         Class::Network => network(grant, view, asked, mutates, by),
         Class::External => external(grant, view, asked, by),
         Class::Workspace => workspace(grant, view, asked, mutates),
-        Class::Database => database(grant, view, asked, mutates, by),
-        Class::Secret => secret(grant, view, asked, mutates, by, rules),
-        Class::Tool => grant.tools.push(asked.scope()),
-        Class::User => match asked.scope().as_str() {
-            "form" => grant.user.form = true,
-            "sample" => grant.user.sample = true,
-            "roots" => grant.user.roots = true,
-            _ => {}
-        },
+        Class::Database => database(grant, view, asked, declared),
+        Class::Secret => secret(grant, view, asked, declared, rules),
         // A rule may accept what is unknown: the sandbox gets nothing for it.
         Class::Other(_) => {}
+        class => {
+            let scopes = grant.scopes.entry(class.clone()).or_default();
+            scopes.push(asked.scope());
+        }
     }
 }
 
@@ -85,8 +80,11 @@ fn tidy(mut grant: Grant) -> Grant {
     grant.buckets = widest(grant.buckets, |a, b| {
         a.name == b.name && a.owner == b.owner && (a.write || !b.write)
     });
-    grant.tools.sort();
-    grant.tools.dedup();
+    for (class, scopes) in &mut grant.scopes {
+        scopes.sort();
+        scopes.sort_by_key(|scope| class.place(scope));
+        scopes.dedup();
+    }
     grant
 }
 
@@ -163,14 +161,9 @@ fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write
 /// The publisher's own bucket, or a bucket that another publisher shares with it
 /// under that name. `*` is every bucket of the publisher's own and every shared
 /// one.
-fn database(
-    grant: &mut Grant,
-    view: &PolicyView<'_>,
-    asked: &Capability,
-    write: bool,
-    by: DeclaredBy,
-) {
-    let (name, publisher) = (asked.scope(), view.publisher_of(by));
+fn database(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
+    let (name, publisher) = (asked.scope(), view.publisher_of(declared.by));
+    let write = declared.mutates;
     let shared = view.policy.tables.shares.iter().filter(|share| {
         share.to.as_str() == publisher && (asked.is_wildcard() || share.database == name)
     });
@@ -193,11 +186,10 @@ fn secret(
     grant: &mut Grant,
     view: &PolicyView<'_>,
     asked: &Capability,
-    store: bool,
-    by: DeclaredBy,
+    declared: &Declared,
     rules: &[&Placed<Rule>],
 ) {
-    let slug = asked.scope();
+    let (slug, store, by) = (asked.scope(), declared.mutates, declared.by);
     // Storing includes neither sending nor reading.
     let (binding, reveal) = match store {
         true => (None, false),

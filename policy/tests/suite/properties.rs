@@ -125,15 +125,8 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
     for id in grant.tools() {
         check(&format!("tool:{id}").parse().expect("a tool"), false);
     }
-    let user = grant.user();
-    for (flag, name) in [
-        (user.form, "form"),
-        (user.sample, "sample"),
-        (user.roots, "roots"),
-    ] {
-        if flag {
-            check(&format!("user:{name}").parse().expect("a question"), false);
-        }
+    for kind in grant.scopes(&Class::User) {
+        check(&format!("user:{kind}").parse().expect("a question"), false);
     }
 }
 
@@ -293,7 +286,7 @@ proptest! {
             prop_assert_eq!(before.buckets(), after.buckets());
             prop_assert_eq!(before.secrets(), after.secrets());
             prop_assert_eq!(before.tools(), after.tools());
-            prop_assert_eq!(before.user(), after.user());
+            prop_assert_eq!(before.scopes(&Class::User), after.scopes(&Class::User));
         }
     }
 

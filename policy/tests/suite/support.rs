@@ -1,6 +1,7 @@
 //! Short constructors for contracts, drivers and policies.
 
 use toolward_contract::NoScope;
+use toolward_contract::capability::Class;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
@@ -151,18 +152,8 @@ pub(crate) fn words(grant: &Grant) -> Vec<String> {
     words.extend(grant.buckets().iter().map(ToString::to_string));
     words.extend(grant.secrets().iter().map(ToString::to_string));
     words.extend(grant.tools().iter().map(|id| format!("tool {id}")));
-    let user = grant.user();
-    let flags = [
-        (user.form, "form"),
-        (user.sample, "sample"),
-        (user.roots, "roots"),
-    ];
-    words.extend(
-        flags
-            .iter()
-            .filter(|flag| flag.0)
-            .map(|flag| format!("user {}", flag.1)),
-    );
+    let user = grant.scopes(&Class::User).iter();
+    words.extend(user.map(|kind| format!("user {kind}")));
     words
 }
 

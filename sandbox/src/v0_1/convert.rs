@@ -25,7 +25,7 @@ pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
 }
 
 /// The error of a called tool, for the driver that called it.
-pub(super) fn error_to_guest(error: CallError) -> types::ToolError {
+pub(crate) fn error_to_guest(error: CallError) -> types::ToolError {
     types::ToolError {
         code: error.code.as_str().to_owned(),
         message: error.message,
@@ -89,7 +89,7 @@ fn audience(roles: &[types::Role]) -> Vec<Role> {
 }
 
 /// An accepted output, for the guest that called the tool.
-pub(super) fn output_to_guest(output: Output) -> types::ToolOutput {
+pub(crate) fn output_to_guest(output: Output) -> types::ToolOutput {
     types::ToolOutput {
         structured: output.structured.to_string(),
         content: output.content.into_iter().map(guest_block).collect(),

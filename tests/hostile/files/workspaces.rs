@@ -182,7 +182,7 @@ async fn a_policy_that_ends_calls_ends_them_before_the_next_file() {
         {"do": "fs", "op": "write", "path": "after", "how": ["create"], "text": "x"},
     ]});
     let reply = call(&host, TOOL, steps).await;
-    assert_eq!(reply.metadata.violations[0].kind, ViolationKind::Path);
+    assert_eq!(reply.metadata.violations[0].kind.as_str(), "path");
     assert_eq!(
         reply.result.unwrap_err().code.as_str(),
         "toolward:sandbox_violation"

@@ -2,7 +2,6 @@
 //! another tool, and not in the output of the call.
 
 use serde_json::json;
-use toolward_host::ViolationKind;
 
 use super::{USUAL, VALUE, World};
 use crate::vault::Vault;
@@ -49,7 +48,7 @@ async fn a_placeholder_is_not_handed_to_another_tool() {
         "do": "echo", "value": "Bearer ${placeholder:token}",
     }});
     let reply = world.run(input).await;
-    assert_eq!(reply.metadata.violations[0].kind, ViolationKind::Secret);
+    assert_eq!(reply.metadata.violations[0].kind.as_str(), "secret");
     let got = reply.result.unwrap().structured;
     assert_eq!(got["value"]["err"], json!("unauthorised"), "{got}");
     let input =

@@ -17,7 +17,14 @@ use super::*;
 use crate::imports::GuestEnd;
 
 /// The buckets of a call.
-struct Attempt(CallBuckets);
+struct Attempt {
+    grants: Vec<BucketGrant>,
+    store: Option<Arc<Store>>,
+    limits: BucketLimits,
+    counters: Arc<BucketCounters>,
+    deadline: Instant,
+    violations: Violations,
+}
 
 fn grant(name: &str, write: bool) -> BucketGrant {
     BucketGrant {
@@ -42,19 +49,26 @@ impl Attempt {
         limits: BucketLimits,
         counters: Arc<BucketCounters>,
     ) -> Self {
-        Self(CallBuckets {
+        Self {
             grants: grants.to_vec(),
             store: Some(store.clone()),
-            principal: "alice".to_owned(),
             limits,
             counters,
             deadline: in_seconds(30),
             violations: Violations::new(OnViolation::Record, &Reported::default(), None),
-        })
+        }
     }
 
     fn view(&mut self) -> View<'_> {
-        View(&self.0)
+        View(CallBuckets {
+            grants: &self.grants,
+            store: self.store.as_deref().map(|store| store as _),
+            principal: "alice",
+            limits: self.limits,
+            counters: &self.counters,
+            deadline: self.deadline,
+            violations: &self.violations,
+        })
     }
 
     async fn open(&mut self, name: &'static str) -> &'static str {
@@ -64,13 +78,9 @@ impl Attempt {
 
     /// The subjects of the violations.
     fn tried(&self) -> Vec<String> {
-        let found = self.0.violations.found();
-        assert!(
-            found
-                .first
-                .iter()
-                .all(|violation| violation.kind == ViolationKind::Database)
-        );
+        let found = self.violations.found();
+        let mut kinds = found.first.iter().map(|violation| violation.kind);
+        assert!(kinds.all(|kind| kind == (&Class::Database).into()));
         found.first.into_iter().map(|v| v.subject).collect()
     }
 }
@@ -78,7 +88,7 @@ impl Attempt {
 type Replied<T> = Result<T, BucketError>;
 
 /// The operations of a driver.
-struct View<'a>(&'a CallBuckets);
+struct View<'a>(CallBuckets<'a>);
 
 impl View<'_> {
     async fn ask(&self, bucket: &str, operation: Operation) -> Replied<BucketReply> {
@@ -200,7 +210,7 @@ async fn a_bucket_that_is_not_granted_can_not_be_opened_and_the_attempt_is_recor
 async fn policy_can_end_the_call_where_it_goes_beyond_its_grant() {
     let store = in_memory();
     let mut attempt = Attempt::new(&store, &[grant("own", false)]);
-    attempt.0.violations = Violations::new(OnViolation::End, &Reported::default(), None);
+    attempt.violations = Violations::new(OnViolation::End, &Reported::default(), None);
     let error = trap(attempt.view().open("other".to_owned()).await);
     assert!(matches!(error, GuestEnd::Violation(_)));
     let own = attempt.open("own").await;
@@ -247,7 +257,7 @@ async fn a_bucket_granted_for_reading_is_read_and_never_changed() {
     for result in denied {
         assert!(matches!(refusal(result), BucketError::Denied));
     }
-    assert_eq!(attempt.0.violations.found().total, 5);
+    assert_eq!(attempt.violations.found().total, 5);
     assert_eq!(attempt.tried(), ["own"]);
     assert_eq!(
         stored(&store, "acme", "alice", "own"),
@@ -420,7 +430,7 @@ async fn everything_that_is_read_is_counted() {
 async fn nothing_is_done_after_the_deadline() {
     let store = in_memory();
     let mut attempt = Attempt::new(&store, &[grant("own", true)]);
-    attempt.0.deadline = Instant::now();
+    attempt.deadline = Instant::now();
     let own = attempt.open("own").await;
     let error = trap(attempt.view().set(own, "k".to_owned(), vec![]).await);
     assert!(matches!(error, GuestEnd::Deadline(_)));
@@ -430,7 +440,7 @@ async fn nothing_is_done_after_the_deadline() {
 #[tokio::test]
 async fn a_host_without_a_store_says_so_for_what_is_granted_and_denies_the_rest() {
     let mut attempt = Attempt::new(&in_memory(), &[grant("own", true)]);
-    attempt.0.store = None;
+    attempt.store = None;
     let refused = refusal(attempt.view().open("own".to_owned()).await);
     assert!(matches!(refused, BucketError::Failed(text) if text.contains("no key-value store")));
     let refused = refusal(attempt.view().open("other".to_owned()).await);

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{Sleep, sleep_until};
 use toolward_contract::tool::Retry;
-use toolward_policy::Grant;
 use toolward_sandbox::invocation::{CallEnd, Invocation, Resumption};
 use toolward_sandbox::limits::CallLimits;
 use toolward_sandbox::violations::Violations;
@@ -27,8 +26,7 @@ use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
 use crate::extensions::Extensions;
 use crate::health::Health;
 use crate::imports::{
-    BoxFuture, BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls,
-    Reports, SlotCell,
+    BoxFuture, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
@@ -169,7 +167,10 @@ impl Attempts {
                 .await
                 .into(),
             CallEnd::Asks(request) => {
-                let questions = self.context.asker.take(request, &self.context.violations);
+                let context = &self.context;
+                let questions = context
+                    .asker
+                    .take(request, context.grant(), &context.violations);
                 questions.map_or_else(CallEnd::Failed, CallEnd::Asks)
             }
             CallEnd::Failed(error) => CallEnd::Failed(error),
@@ -332,19 +333,21 @@ fn context(
         }
     });
     let imports = Arc::new(HostImports {
-        secrets,
-        network,
-        buckets: buckets(call, host, grant, &limits, clock, &budget, &violations),
-        tools,
-        reports: Reports::new(&limits),
+        access: access.clone(),
+        services: host.services.clone(),
+        scope: scope.clone(),
+        deadline: clock.deadline,
         budget: budget.clone(),
         violations: violations.clone(),
-        observer: scope.observer.clone(),
+        secrets,
+        network,
+        tools,
+        reports: Reports::default(),
+        limits: limits.clone(),
         events,
     });
     let context = CallContext {
         asker: Asker {
-            granted: grant.user(),
             answerable: scope.answerable,
             nested: caller.is_some(),
             rounds: admitted.rounds,
@@ -364,37 +367,6 @@ fn context(
         imports: imports.clone(),
     };
     (context, imports)
-}
-
-fn buckets(
-    call: &RoutedCall,
-    host: &DispatchContext<'_>,
-    grant: &Grant,
-    limits: &CallLimits,
-    clock: &Clock,
-    budget: &CallBudget,
-    violations: &Violations,
-) -> CallBuckets {
-    CallBuckets {
-        grants: grant.buckets().to_vec(),
-        store: host.services.buckets.clone(),
-        // Don't copy a principal that can't be used.
-        principal: match grant.buckets() {
-            [] => String::new(),
-            _ => call.scope.principal.to_string(),
-        },
-        limits: BucketLimits {
-            bucket: toolward_state::Limits {
-                bucket_bytes: limits.bucket_bytes,
-                bucket_keys: limits.bucket_keys,
-                ..toolward_state::Limits::default()
-            },
-            ..BucketLimits::default()
-        },
-        counters: budget.buckets.clone(),
-        deadline: clock.deadline,
-        violations: violations.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@
 mod tests;
 
 use wasmtime::Result;
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
+use wasmtime::component::{Linker, Resource, ResourceTableError};
 
-use crate::imports::{BucketError, BucketOperation, BucketReply, BucketRequest, Imports};
+use super::{BucketError, BucketOperation, BucketReply, BucketRequest, View, Viewed};
 
 mod bindings {
     wasmtime::component::bindgen!({
@@ -30,7 +30,7 @@ type Bucket = Resource<OpenBucket>;
 
 /// Why an operation ended without a result.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(super) enum Failure {
     /// The guest gets an error.
     Refused(store::Error),
     /// The guest is ended.
@@ -53,28 +53,14 @@ impl From<ResourceTableError> for Failure {
     }
 }
 
-/// The buckets of a store, borrowed for one host call.
-pub(crate) struct View<'a> {
-    /// The imports that answer its requests.
-    pub(crate) imports: &'a dyn Imports,
-    /// The table of the guest's open buckets.
-    pub(crate) table: &'a mut ResourceTable,
-}
-
-struct KeyValue;
-
-impl HasData for KeyValue {
-    type Data<'a> = View<'a>;
-}
-
 /// Adds `wasi:keyvalue` to `linker`.
-pub(crate) fn add_to_linker<T: Send + 'static>(
+pub(super) fn add_to_linker<T: Send + 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> View<'_>,
 ) -> Result<()> {
-    store::add_to_linker::<T, KeyValue>(linker, view)?;
-    atomics::add_to_linker::<T, KeyValue>(linker, view)?;
-    batch::add_to_linker::<T, KeyValue>(linker, view)
+    store::add_to_linker::<T, Viewed>(linker, view)?;
+    atomics::add_to_linker::<T, Viewed>(linker, view)?;
+    batch::add_to_linker::<T, Viewed>(linker, view)
 }
 
 impl View<'_> {

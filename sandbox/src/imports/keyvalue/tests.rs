@@ -3,17 +3,39 @@
 use std::sync::{Mutex, PoisonError};
 
 use wasmtime::Engine;
-use wasmtime::component::Component;
+use wasmtime::component::{Component, ResourceTable};
 
 use super::store::{Host as _, HostBucket as _};
 use super::*;
-use crate::imports::BoxFuture;
+use crate::exceeded::Exceeded;
+use crate::imports::{
+    BoxFuture, CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Meter,
+    Progress, SecretError, ToolReply,
+};
+use crate::invocation::ToolCall;
+use crate::limiter::Limiter;
+use crate::result::LogRecord;
+use crate::violations::EndsCall;
 
-/// An attempt that is granted only the bucket `own`.
-#[derive(Default)]
+/// An attempt that is granted the bucket `own` alone.
 struct Attempt {
     imports: OnlyOwn,
     table: ResourceTable,
+    limiter: Limiter,
+    meter: Meter,
+    logs: Vec<LogRecord>,
+}
+
+impl Default for Attempt {
+    fn default() -> Self {
+        Self {
+            imports: OnlyOwn::default(),
+            table: ResourceTable::new(),
+            limiter: Limiter::new(1 << 20, 100),
+            meter: Meter::default(),
+            logs: Vec::new(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -30,6 +52,52 @@ impl Imports for OnlyOwn {
             _ => Err(BucketError::Denied),
         }))
     }
+
+    fn placeholder(&self, _: String) -> BoxFuture<'_, Result<String, SecretError>> {
+        unreachable!("a bucket needs no secret")
+    }
+
+    fn reveal(&self, _: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>> {
+        unreachable!("a bucket needs no secret")
+    }
+
+    fn store(&self, _: String, _: Vec<u8>) -> BoxFuture<'_, Result<(), SecretError>> {
+        unreachable!("a bucket needs no secret")
+    }
+
+    fn http(&self, _: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
+        unreachable!("a bucket needs no host")
+    }
+
+    fn call_tool(
+        &self,
+        _: ToolCall,
+        _: CallerBudget,
+    ) -> BoxFuture<'_, Result<ToolReply, EndsCall>> {
+        unreachable!("a bucket needs no tool")
+    }
+
+    fn has_tools(&self) -> bool {
+        false
+    }
+
+    fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded> {
+        Ok(message.into_record())
+    }
+
+    fn progress(&self, _: Progress) -> u64 {
+        0
+    }
+
+    fn http_bytes(&self) -> u64 {
+        0
+    }
+
+    fn redact(&self, _: &mut String) {}
+
+    fn redact_end(&self, text: Vec<u8>, _: bool) -> Vec<u8> {
+        text
+    }
 }
 
 impl Attempt {
@@ -37,6 +105,9 @@ impl Attempt {
         View {
             imports: &self.imports,
             table: &mut self.table,
+            limiter: &mut self.limiter,
+            meter: &mut self.meter,
+            logs: &mut self.logs,
         }
     }
 }
