@@ -27,9 +27,9 @@ use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::client::UnreadResults;
-use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
+use crate::messages::{self, Flaw, LARGE, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
+use crate::methods::{self, Kind};
 use crate::open_requests::{OpenRequests, invalid, is_too_long, too_many};
-use crate::params;
 use crate::revision::Revision;
 use crate::strict::{self, Malformed};
 
@@ -114,7 +114,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
     /// Starts to read a list of messages.
     fn list(&mut self, line: &[u8]) -> Result<(), ErrorData> {
         let scan = messages::scan(line);
-        scan.cost(true)
+        scan.cost(LARGE)
             .map_err(|flaw| invalid(flaw.to_string(), flaw.code()))?;
         let items = messages::items(line).ok_or_else(|| {
             let data = json!({ "code": "not-json" });
@@ -152,9 +152,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         let (mut line, found) = match line {
             InputLine::Whole(line) => {
                 let scan = messages::scan(&line);
-                let is_call = scan.is_call();
-                let found = scan.cost(is_call).map_err(|flaw| flawed(flaw, &scan));
-                let found = found.map(|cost| (cost, asked(&scan), is_call));
+                let (kind, size, ..) = methods::named(scan.method());
+                let found = scan.cost(size).map_err(|flaw| flawed(flaw, &scan));
+                let found = found.map(|cost| (cost, asked(&scan), kind));
                 (line, found)
             }
             InputLine::TooLong(start) => {
@@ -168,7 +168,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                 (BytesMut::new(), Err(outcome))
             }
         };
-        let (cost, id, is_call) = match found {
+        let (cost, id, kind) = match found {
             Ok(found) => found,
             Err(Flawed::Passed(message)) => return Some(*message),
             Err(Flawed::Ignored) => return None,
@@ -177,9 +177,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                 return None;
             }
         };
-        let call = match is_call {
-            true => lines::read_call(&line),
-            false => None,
+        let call = match kind {
+            Kind::Call => lines::read_call(&line),
+            _ => None,
         };
         let mut malformed = None;
         let decoded = match call {
@@ -187,11 +187,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
             None => {
                 malformed = strict::check(&line).err();
                 if id.is_some() {
-                    match params::mended(&line) {
+                    match methods::mended(&line) {
                         Ok(None) => {}
                         Ok(Some(mended)) => line = mended.as_slice().into(),
-                        Err(wrong) => {
-                            self.refuse(id, wrong.error());
+                        Err(error) => {
+                            self.refuse(id, error);
                             return None;
                         }
                     }

@@ -169,7 +169,7 @@ fn call(id: impl Into<Value>, values: usize) -> String {
 async fn open_requests_take_no_more_memory_together_than_there_is() {
     let mut both = Both::new();
     let cost = messages::scan(call(1, 200_000).as_bytes())
-        .cost(true)
+        .cost(messages::LARGE)
         .unwrap();
     let fit = i64::try_from(MAX_OPEN_BYTES / cost).unwrap();
     assert!((2..20).contains(&fit), "{fit}");

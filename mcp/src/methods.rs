@@ -1,6 +1,6 @@
-//! Parameters of a form that the protocol does not have. Clients send an empty list for an empty object, which is
-//! taken as one. Anything else gets an error that names the place: the protocol library would answer that the method
-//! does not exist, and clients then stop using it.
+//! The methods of the server, and requests whose parameters have a form that the protocol does not have. Clients send
+//! an empty list for an empty object, which is taken as one. Anything else gets an error that names the place: the
+//! protocol library would answer that the method does not exist, and clients then stop using it.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData};
 use serde_json::{Value, json};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
-use crate::messages;
+use crate::messages::{self, LARGE, MessageSize, SMALL};
 use crate::strict;
 
 /// The stable code of a request whose parameters have the wrong form.
-const CODE: &str = "params-invalid";
+pub(crate) const PARAMS_INVALID: &str = "params-invalid";
 
 /// What is in a place for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,37 +38,14 @@ impl Place {
     }
 }
 
-/// Parameters, or their `_meta`, that are not an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotAnObject {
-    /// JSON pointer into the message.
-    path: &'static str,
-}
-
-impl NotAnObject {
-    /// The stable code.
-    pub(crate) fn code(self) -> &'static str {
-        CODE
-    }
-
-    /// What was expected.
-    pub(crate) fn message(self) -> String {
-        format!("expected an object at `{}`", self.path)
-    }
-
-    /// The error of the protocol.
-    pub(crate) fn error(self) -> ErrorData {
-        invalid(self.message(), self.path)
-    }
-}
-
 /// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
 /// it has none.
 ///
 /// # Errors
 ///
-/// [`NotAnObject`]. What is not JSON has no error here: parsing the message reports it.
-pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
+/// Parameters, or their `_meta`, that are not an object. What is not JSON has no error here: parsing the message
+/// reports it.
+pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, ErrorData> {
     let params = messages::scan(message).member("params");
     let inner = messages::scan(params.unwrap_or_default());
     let [params, arguments, meta] = match Place::of(params) {
@@ -81,11 +58,9 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
     };
     let is_json = || strict::check(message) != Ok(false);
     let path = match (params, arguments, meta) {
-        (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
+        (Place::Other, ..) if is_json() => return Err(not_an_object("/params")),
         (_, _, Place::Other | Place::EmptyList) if is_json() => {
-            return Err(NotAnObject {
-                path: "/params/_meta",
-            });
+            return Err(not_an_object("/params/_meta"));
         }
         (Place::EmptyList, ..) => "/params",
         (_, Place::EmptyList, _) => "/params/arguments",
@@ -102,7 +77,7 @@ pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
 
 /// What a member of the parameters must be.
 #[derive(Clone, Copy)]
-enum Expected {
+pub(crate) enum Expected {
     Text,
     Object,
     /// One of these texts.
@@ -138,18 +113,57 @@ const COMPLETED: &[Member] = &[
 ];
 const NOTIFICATIONS: &[Member] = &[("/notifications", Expected::Object, true)];
 
-/// The members of a method's parameters that the server reads; `None` of a method that it does not have.
-fn members(method: &str) -> Option<&'static [Member]> {
-    Some(match method {
-        "tools/call" | "prompts/get" => NAMED,
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => URI,
-        "logging/setLevel" => LEVEL,
-        "completion/complete" => COMPLETED,
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => CURSOR,
-        "subscriptions/listen" => NOTIFICATIONS,
-        "ping" | "server/discover" | "initialize" => &[],
-        _ => return None,
-    })
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A call of a tool.
+    Call,
+    /// The start of a session.
+    Initialize,
+    /// Another request that is answered when its work is done.
+    Request,
+    /// A request whose answer is a stream without end.
+    Listen,
+    /// An answer, a notification or a cancellation.
+    Other,
+    /// A list of messages.
+    Batch,
+}
+
+/// When the server has a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    Always,
+    /// Revision 2026-07-28 has removed it (SEP-2575).
+    InSessions,
+    Never,
+}
+
+/// A method: what a request of it is, how large its message may be, when the server has it, and the members of its
+/// parameters that the server reads.
+type Method = (Kind, MessageSize, Served, &'static [Member]);
+
+/// The table of methods.
+pub(crate) fn named(method: &[u8]) -> Method {
+    use Served::{Always, InSessions};
+    match method {
+        b"tools/call" => (Kind::Call, LARGE, Always, NAMED),
+        b"prompts/get" => (Kind::Request, SMALL, Always, NAMED),
+        b"resources/read" => (Kind::Request, SMALL, Always, URI),
+        b"resources/subscribe" => (Kind::Request, SMALL, InSessions, URI),
+        b"resources/unsubscribe" => (Kind::Request, SMALL, InSessions, URI),
+        b"logging/setLevel" => (Kind::Request, SMALL, InSessions, LEVEL),
+        b"completion/complete" => (Kind::Request, SMALL, Always, COMPLETED),
+        b"tools/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"prompts/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"resources/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"resources/templates/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"subscriptions/listen" => (Kind::Listen, SMALL, Always, NOTIFICATIONS),
+        b"initialize" => (Kind::Initialize, SMALL, InSessions, &[]),
+        b"server/discover" => (Kind::Request, SMALL, Always, &[]),
+        b"ping" => (Kind::Request, SMALL, Always, &[]),
+        _ => (Kind::Request, SMALL, Served::Never, &[]),
+    }
 }
 
 impl Expected {
@@ -186,26 +200,18 @@ pub(crate) enum Unreadable {
 #[derive(Debug, Clone)]
 pub(crate) struct WrongArguments(pub(crate) CallError);
 
-/// Methods that revision 2026-07-28 has removed (SEP-2575).
-const REMOVED: [&str; 4] = [
-    "initialize",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-];
-
 /// Finds what is wrong with a request that the protocol library could not read. A `stateless` server has no session, and
 /// none of the methods that need one.
 pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable {
     let CustomRequest { method, params, .. } = request;
-    let is_removed = stateless && REMOVED.contains(&method.as_str());
-    let Some(members) = members(&method).filter(|_| !is_removed) else {
+    let (kind, _, served, members) = named(method.as_bytes());
+    if served == Served::Never || (stateless && served == Served::InSessions) {
         return Unreadable::Fault(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,
             method,
             None,
         ));
-    };
+    }
     let mut params = params.unwrap_or_default();
     let wrong = members.iter().find_map(|&(path, expected, required)| {
         let value = params.pointer(path).filter(|value| !value.is_null());
@@ -223,7 +229,7 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
     };
     let name = path.trim_start_matches('/').replace('/', ".");
     let message = format!("expected `{name}` to be {expected}, found {found}");
-    if (method.as_str(), path) == ("tools/call", "/arguments") {
+    if (kind, path) == (Kind::Call, "/arguments") {
         if let Some(members) = params.as_object_mut() {
             members.shift_remove("arguments");
         }
@@ -243,8 +249,15 @@ pub(crate) fn invalid_input(message: impl Into<String>, hint: impl Into<String>)
     CallError::new(ErrorCode::INPUT_INVALID, class, message).with_hint(hint)
 }
 
+fn not_an_object(path: &str) -> ErrorData {
+    invalid(format!("expected an object at `{path}`"), path)
+}
+
 fn invalid(message: String, path: &str) -> ErrorData {
-    ErrorData::invalid_params(message, Some(json!({ "code": CODE, "path": path })))
+    ErrorData::invalid_params(
+        message,
+        Some(json!({ "code": PARAMS_INVALID, "path": path })),
+    )
 }
 
 fn found(value: Option<&Value>) -> &'static str {
@@ -302,7 +315,7 @@ mod tests {
         ] {
             let message = json!({"id": 1, "method": "ping", "params": params}).to_string();
             let wrong = mended(message.as_bytes()).unwrap_err();
-            assert_eq!(wrong.error().data.unwrap()["path"], path, "{message}");
+            assert_eq!(wrong.data.unwrap()["path"], path, "{message}");
         }
     }
 
