@@ -11,70 +11,6 @@ use toolward_host::{CallError, ErrorClass, ErrorCode};
 use crate::messages::{self, LARGE, MessageSize, SMALL};
 use crate::strict;
 
-/// The stable code of a request whose parameters have the wrong form.
-pub(crate) const PARAMS_INVALID: &str = "params-invalid";
-
-/// What is in a place for an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Absent,
-    Object,
-    EmptyList,
-    Other,
-}
-
-impl Place {
-    fn of(value: Option<&[u8]>) -> Self {
-        match value {
-            None | Some(b"null") => Self::Absent,
-            Some([b'{', ..]) => Self::Object,
-            Some(list @ [b'[', ..])
-                if messages::items(list).is_some_and(|items| items.is_empty()) =>
-            {
-                Self::EmptyList
-            }
-            Some(_) => Self::Other,
-        }
-    }
-}
-
-/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
-/// it has none.
-///
-/// # Errors
-///
-/// Parameters, or their `_meta`, that are not an object. What is not JSON has no error here: parsing the message
-/// reports it.
-pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, ErrorData> {
-    let params = messages::scan(message).member("params");
-    let inner = messages::scan(params.unwrap_or_default());
-    let [params, arguments, meta] = match Place::of(params) {
-        Place::Object => [
-            Place::Object,
-            Place::of(inner.member("arguments")),
-            Place::of(inner.member("_meta")),
-        ],
-        other => [other, Place::Absent, Place::Absent],
-    };
-    let is_json = || strict::check(message) != Ok(false);
-    let path = match (params, arguments, meta) {
-        (Place::Other, ..) if is_json() => return Err(not_an_object("/params")),
-        (_, _, Place::Other | Place::EmptyList) if is_json() => {
-            return Err(not_an_object("/params/_meta"));
-        }
-        (Place::EmptyList, ..) => "/params",
-        (_, Place::EmptyList, _) => "/params/arguments",
-        _ => return Ok(None),
-    };
-    let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
-        return Ok(None);
-    };
-    if let Some(place) = value.pointer_mut(path) {
-        *place = json!({});
-    }
-    Ok(Some(value.to_string().into_bytes()))
-}
-
 /// What a member of the parameters must be.
 #[derive(Clone, Copy)]
 pub(crate) enum Expected {
@@ -188,25 +124,71 @@ impl fmt::Display for Expected {
     }
 }
 
-/// What a request is that the protocol library could not read.
-pub(crate) enum Unreadable {
-    /// A tool's call whose arguments are not an object. It ends with a result, which a model can read.
-    Call(Box<CallToolRequestParams>, WrongArguments),
-    /// A request of a known method, or of an unknown one.
-    Fault(ErrorData),
+/// The stable code of a request whose parameters have the wrong form.
+pub(crate) const PARAMS_INVALID: &str = "params-invalid";
+
+/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
+/// it has none.
+///
+/// # Errors
+///
+/// Parameters, or their `_meta`, that are not an object. What is not JSON has no error here: parsing the message
+/// reports it.
+pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, ErrorData> {
+    let params = messages::scan(message).member("params");
+    let inner = messages::scan(params.unwrap_or_default());
+    let not_an_object = |path| match strict::check(message) {
+        Ok(false) => Ok(None),
+        _ => Err(invalid(format!("expected an object at `{path}`"), path)),
+    };
+    let path = if is_empty_list(params) {
+        "/params"
+    } else if !may_be_object(params) {
+        return not_an_object("/params");
+    } else if !may_be_object(inner.member("_meta")) {
+        return not_an_object("/params/_meta");
+    } else if is_empty_list(inner.member("arguments")) {
+        "/params/arguments"
+    } else {
+        return Ok(None);
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
+        return Ok(None);
+    };
+    if let Some(place) = value.pointer_mut(path) {
+        *place = json!({});
+    }
+    Ok(Some(value.to_string().into_bytes()))
+}
+
+fn may_be_object(value: Option<&[u8]>) -> bool {
+    matches!(value, None | Some(b"null" | [b'{', ..]))
+}
+
+fn is_empty_list(value: Option<&[u8]>) -> bool {
+    let list = value.filter(|value| messages::is_list(value));
+    list.and_then(messages::items)
+        .is_some_and(|items| items.is_empty())
 }
 
 /// Why a call ends that has arguments which are not an object. A call finds it in its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct WrongArguments(pub(crate) CallError);
 
-/// Finds what is wrong with a request that the protocol library could not read. A `stateless` server has no session, and
-/// none of the methods that need one.
-pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable {
+/// Reads a request that the protocol library could not read: a tool's call whose arguments are not an object. It ends
+/// with a result, which a model can read.
+///
+/// # Errors
+///
+/// What is wrong with any other request. A `stateless` server has no session, and none of the methods that need one.
+pub(crate) fn unreadable(
+    request: CustomRequest,
+    stateless: bool,
+) -> Result<(CallToolRequestParams, WrongArguments), ErrorData> {
     let CustomRequest { method, params, .. } = request;
     let (kind, _, served, members) = named(method.as_bytes());
     if served == Served::Never || (stateless && served == Served::InSessions) {
-        return Unreadable::Fault(ErrorData::new(
+        return Err(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,
             method,
             None,
@@ -222,7 +204,7 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
         }
     });
     let Some((path, expected, found)) = wrong else {
-        return Unreadable::Fault(invalid(
+        return Err(invalid(
             format!("the parameters do not have the form that `{method}` takes"),
             "/params",
         ));
@@ -237,20 +219,16 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
             let hint = "send the arguments as one JSON object, not as text or as a list";
             let error = invalid_input(message, hint);
             let error = error.with_cause(json!({ "path": "/params/arguments" }));
-            return Unreadable::Call(Box::new(call), WrongArguments(error));
+            return Ok((call, WrongArguments(error)));
         }
     }
-    Unreadable::Fault(invalid(message, &format!("/params{path}")))
+    Err(invalid(message, &format!("/params{path}")))
 }
 
 /// An input that does not match its schema.
 pub(crate) fn invalid_input(message: impl Into<String>, hint: impl Into<String>) -> CallError {
     let class = ErrorClass::SchemaValidationFailed;
     CallError::new(ErrorCode::INPUT_INVALID, class, message).with_hint(hint)
-}
-
-fn not_an_object(path: &str) -> ErrorData {
-    invalid(format!("expected an object at `{path}`"), path)
 }
 
 fn invalid(message: String, path: &str) -> ErrorData {
@@ -342,31 +320,25 @@ mod tests {
             ),
             ("tools/list", json!({"cursor": 1}), "/params/cursor"),
         ] {
-            let Unreadable::Fault(error) =
-                unreadable(CustomRequest::new(method, Some(params)), false)
-            else {
-                panic!("{method}");
-            };
+            let request = CustomRequest::new(method, Some(params));
+            let error = unreadable(request, false).unwrap_err();
             assert_eq!(error.code, rmcp::model::ErrorCode::INVALID_PARAMS);
             assert_eq!(error.data.unwrap()["path"], path, "{method}");
         }
         for (method, stateless) in [("tools/steal", false), ("logging/setLevel", true)] {
             let unknown = unreadable(CustomRequest::new(method, None), stateless);
-            let Unreadable::Fault(error) = unknown else {
-                panic!("a call");
-            };
-            assert_eq!(error.code, rmcp::model::ErrorCode::METHOD_NOT_FOUND);
+            assert_eq!(
+                unknown.unwrap_err().code,
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND
+            );
         }
     }
 
     #[test]
     fn a_call_keeps_its_name_when_its_arguments_are_no_object() {
         let params = json!({"name": "a_b", "arguments": "{\"a\":1}"});
-        let Unreadable::Call(call, wrong) =
-            unreadable(CustomRequest::new("tools/call", Some(params)), false)
-        else {
-            panic!("no call");
-        };
+        let request = CustomRequest::new("tools/call", Some(params));
+        let (call, wrong) = unreadable(request, false).unwrap();
         assert_eq!(call.name, "a_b");
         assert_eq!(wrong.0.code, ErrorCode::INPUT_INVALID);
         assert!(wrong.0.message.contains("`arguments`"), "{}", wrong.0);

@@ -21,7 +21,7 @@ use super::Connection;
 use crate::call;
 use crate::catalogue::Found;
 use crate::client::Client;
-use crate::methods::{self, Unreadable};
+use crate::methods;
 use crate::principal::Principal;
 use crate::result;
 use crate::revision::Revision;
@@ -216,12 +216,9 @@ impl ServerHandler for Connection {
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let stateless = stateless(&context);
-        let (call, wrong) = match methods::unreadable(request, stateless) {
-            Unreadable::Call(call, wrong) => (call, wrong),
-            Unreadable::Fault(error) => return Err(error),
-        };
+        let (call, wrong) = methods::unreadable(request, stateless)?;
         context.extensions.insert(wrong);
-        let result = match self.call_tool(*call, context).await? {
+        let result = match self.call_tool(call, context).await? {
             CallToolResponse::Complete(result) => serde_json::to_value(result),
             CallToolResponse::InputRequired(result) => serde_json::to_value(result),
             _ => return Err(ErrorData::internal_error("unexpected kind of result", None)),
