@@ -215,6 +215,11 @@ impl<'t> Scan<'t> {
         serde_json::from_slice(self.member("id")?).ok()
     }
 
+    /// The id of what is certainly a request. An answer's id is one of the server's.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        (!self.is_answer()).then(|| self.id()).flatten()
+    }
+
     /// The memory that the message takes while it is parsed and handled, at most.
     ///
     /// # Errors
