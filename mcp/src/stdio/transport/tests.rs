@@ -1,6 +1,7 @@
 //! What is taken of a client's messages, what is answered at once, and when nothing
 //! more is read.
 
+mod ending;
 mod lists;
 
 use std::time::Duration;
